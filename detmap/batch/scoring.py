@@ -1,4 +1,4 @@
-"""Many prediction files against one ground truth."""
+"""Score many prediction files against one ground truth."""
 
 from __future__ import annotations
 
@@ -50,24 +50,25 @@ if TYPE_CHECKING:
 
 
 class FileResult(Result):
-    """The outcome of one file: metrics by name, or why there are none.
+    """The result of scoring one prediction file: metrics by name, or the reason why there are none.
 
     Attributes
     ----------
     entry : Entry
-        Name, path and tags.
+        Name, path and tags of the file.
     error : str or None
         One line that says why the file has no metrics.
     splits : list of str
-        The splits of the images; the metric *m* of one is called ``split:m``.
+        Names of the splits of the images; the metric *m* on a split is called ``split:m``.
     iou_type : str or None
         The kind of shape that was compared, or "panoptic"; None for a file that could not be scored.
     of_category : str
-        The metric that stands for a category: ``PQ`` of panoptic segmentation, else ``AP``.
+        Name of the metric given for each category: ``PQ`` for panoptic segmentation, else ``AP``.
     identity : dict of str to str
-        ``key``, of all that decides the result, and ``content``, the hash of the file, where results are kept.
+        ``key``, a hash of everything that determines the result, and ``content``, the hash of the file. Empty unless
+        results are saved.
     under : dict
-        What the file scores under other rules; empty unless that was asked for.
+        Values of a metric under other rules; empty unless requested.
     """
 
     def __init__(self, entry: Entry, document: dict[str, Any], _packed: bytes | None = None) -> None:
@@ -89,22 +90,22 @@ class FileResult(Result):
 
     @property
     def document(self) -> dict[str, Any]:
-        """Everything about the file, as in ``results/NAME.json``; undefined values are None. A copy for each caller."""
+        """Everything about the file, as in ``results/NAME.json``; undefined values are None. Each access makes a copy."""
         return saving.unpacked(self._packed)
 
     @property
     def bootstrap(self) -> dict[str, Any]:
-        """The bootstrap's entries on all images, without those on categories; empty without a bootstrap."""
+        """The bootstrap's results for metrics on all images, not per category; empty without a bootstrap."""
         return self._bootstraps[None]
 
     def part(self, split: str | None) -> dict[str, Any]:
-        """Return metrics, per_category and bootstrap of a split (None: of all images)."""
+        """Return metrics, per_category and bootstrap of a split, or of all images if `split` is None."""
         document = self.document
         found: dict[str, Any] = document if split is None else document.get("splits", {}).get(split, {})
         return found
 
     def rows(self, split: str | None = None) -> list[dict[str, Any]]:
-        """Return `per_category`, of a split or of all images."""
+        """Return the rows of `per_category`, of a split or of all images."""
         return list(self.part(split).get("per_category", ()))
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,7 +133,7 @@ class FileResult(Result):
         return next((one for one in FEWEST if one in self.bootstrap), "images")
 
     def images(self, metric: str) -> int | None:
-        """Return the number of images or clusters with objects behind an interval; None without a bootstrap."""
+        """Return the number of images or clusters with objects that an interval is based on; None without a bootstrap."""
         found: int | None = self._of_bootstrap(self.unit, metric)
         return found
 
@@ -141,7 +142,7 @@ class FileResult(Result):
         return str(self._of_bootstrap("no_interval", metric) or "")
 
     def _of_bootstrap(self, what: str, metric: str) -> Any:
-        """Return an entry of the bootstrap for a metric; None if there is none."""
+        """Return the entry `what` of the bootstrap for a metric; None if there is none."""
         if not any(self._bootstraps.values()):
             return None
         split = split_of(metric, self.splits)
@@ -161,14 +162,14 @@ def _kind_in(document: dict[str, Any]) -> str:
 
 
 def _of_metrics(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the bootstrap's entries on metrics from a document or a split of it; empty without a bootstrap."""
+    """Return the bootstrap's results for metrics, not per category, of a file or split; empty without a bootstrap."""
     return {name: told for name, told in part.get("bootstrap", {}).items() if name != "per_category"}
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of scoring a file; the key leaves out those that change no number. `recorded` lists what differs after
-    `reading` has changed.
+    """Options of scoring a file; the key leaves out those that change no number. `recorded` lists the values of
+    `reading`, with hashes of the files that they name.
     """
 
     protocol: Protocol
@@ -184,7 +185,7 @@ class Options:
     under: str | None = None
 
     def key(self, ground_truth: str, content: str, form: str) -> str:
-        """Return the key of a result, from the fingerprints of ground truth and file and the name of the file's format."""
+        """Return the key of a result, given the fingerprints of ground truth and file, and the name of the file's format."""
         own = json.dumps([stamps.code(confidence=bool(self.replicates)), ground_truth, content, form])
         return hashlib.sha256(f"{own[:-1]}, {self._shared[1:]}".encode()).hexdigest()
 
@@ -195,7 +196,7 @@ class Options:
 
     @cached_property
     def _shared(self) -> str:
-        """Part of the keys that all files share, as JSON."""
+        """The part of the key that is the same for all files, as JSON."""
         made = [self.replicates, self.seed, self.method, self.level] if self.replicates else []
         parts: list[Any] = [self.protocol.to_dict(), list(self.recorded), made]
         parts += [] if self.splits is None else [self.splits.to_list()]
@@ -204,24 +205,24 @@ class Options:
 
 
 class _Common(NamedTuple):
-    """Input that is shared by the scoring of all files of a run."""
+    """Input shared by the scoring of all files."""
 
     options: Options
-    #: Fingerprint of the ground truth; None if no results are kept for a later run.
+    #: Fingerprint of the ground truth; None if results are not saved.
     truth: str | None
-    #: Keys of results that are known and not computed again.
+    #: Keys of saved results, which are not computed again.
     known: frozenset[str]
 
 
 def _score(
     ground_truth: GroundTruth, common: _Common, found: Input, before: Seen | None
 ) -> tuple[Seen, dict[str, Any] | None]:
-    """Return the state and key of a file (where results are kept), and its document unless its key is known. A file that
-    is as it was seen `before` is not read.
+    """Score a file. Return its state and key (both empty unless results are saved), and its document unless the key is
+    known. A file whose state equals that of `before` is not read.
     """
     options, truth, known = common
     identity, now = {}, Seen("", "")
-    begun = time.time_ns()  # ahead of the stamps, because a file may be written to in between
+    begun = time.time_ns()  # taken before the stamps, because the file may be written to in between
     with found.unchanged() as stamps:
         if truth is not None:
             state = seen.state(found.path, stamps, begun, options.key(truth, "", ""))
@@ -281,7 +282,7 @@ def _curve(result: DetectionResult) -> dict[str, Any] | None:
 def _task(
     ground_truth: GroundTruth, common: _Common, found: Input, before: Seen | None
 ) -> tuple[Seen, dict[str, Any] | None]:
-    """Do as `_score` within the limits of the options, and withhold details of errors if the options say so."""
+    """Call `_score` within the limits of the options, and withhold details of errors if the options are `discreet`."""
     if not common.options.discreet:
         return _within_limits(ground_truth, common, found, before)
     try:
@@ -333,53 +334,54 @@ def score(
     Parameters
     ----------
     ground_truth : GroundTruth or path
-        Read once.
+        The ground truth; a file is read once.
     predictions : iterable of path or Entry
-        See `find`.
+        The prediction files, as for `find`.
     protocol : str or Protocol
         As in `detmap.evaluate`.
     unknown_images : {"error", "ignore"}
         As in `detmap.read_coco_results`.
     invalid_boxes : {"error", "miss", "drop"}
-        As in `detmap.read_coco_results`, and for ground truth that is read here.
+        As in `detmap.read_coco_results`; also applies to ground truth given as a path.
     missing_classes : {"zero", "error", "skip"}
         As in `detmap.read_voc_results`.
     reading : Reading or mapping, optional
-        What `detmap.read` takes besides, for the predictions: format, classes, class_map, image_sizes, columns, box_format.
+        Other options of `detmap.read` for the predictions: format, classes, class_map, image_sizes, columns, box_format.
     replicates, seed, method, level
-        How intervals are made, see `detmap.statistics.bootstrap`; none by default.
+        Options of intervals, see `detmap.statistics.bootstrap`; by default there are no intervals.
     out : path, optional
-        A folder for ``results/NAME.json``, each written whole or not at all.
+        A folder in which each result is atomically written to ``results/NAME.json``.
     resume : bool
-        Do not score a file again whose content, ground truth, options and scoring code are those of a result in `out`.
+        Reuse a result in `out` if it was made from the same file, ground truth, options and scoring code.
     splits : Splits, path or mapping, optional
-        Score each split of the images too: a file that says which image is in which, see `Splits.read`. A metric of one is
+        The split of each image, as for `Splits.read`. Metrics are then also computed for each split; AP of a split is
         called ``split:AP``.
     limits : Limits, optional
-        What scoring a file may take: each is then scored in a process of its own.
+        Limits of time and memory for scoring a file; each file is then scored in a separate process.
     discreet : bool
-        Let the errors tell nothing of the ground truth; ``results/NAME.json`` has the whole of each as ``error_in_full``.
+        Errors reveal nothing about the ground truth; ``results/NAME.json`` has the full error as ``error_in_full``.
     under : str, optional
-        A metric, as for `detmap.explain`, that each file is scored by under other rules too: the leaderboard then says which
-        orders of neighbours survive them. It takes several times as long. Not with `splits`.
+        A metric, as for `detmap.explain`, that is also computed under other rules: the leaderboard then says which orders
+        of neighbouring models hold under them. Scoring takes several times as long. Not with `splits`.
     executor : concurrent.futures.Executor, optional
-        Where files are read and scored: a process pool, ``dask.distributed``'s ``Client.get_executor()``, MPI's; by
-        default a pool of threads. Paths are opened where the task runs; relative ones are those of this process. It is not
-        shut down.
+        Executor that reads and scores files: a process pool, one of ``dask.distributed`` (``Client.get_executor()``) or of
+        MPI; by default a pool of threads. Tasks open the paths; relative paths are resolved in this process. The executor
+        is not shut down.
     threads : int, optional
-        Threads in all, by default one per processor; with an `executor`, threads of each of its tasks, 1 by default.
+        Total number of threads, by default one per processor; with an `executor`, threads per task, by default 1.
     **decisions
-        Decisions of `Protocol` that replace those of `protocol`, as for `detmap.evaluate`.
+        Decisions that replace those of `protocol`, as for `detmap.evaluate`.
 
     Yields
     ------
     FileResult
-        One per file, in the order in which they finish. A file that cannot be scored has an `error`; it stops nothing.
+        One result per file, in the order of completion. The result of a file that cannot be scored has an `error`; the
+        other files are still scored.
 
     Raises
     ------
     DetmapError
-        For ground truth, options or an `out` that cannot be used; never for a file of predictions.
+        If the ground truth, an option or `out` cannot be used; never for a file of predictions.
     """
     entries = find(predictions)
     rules: Any = {"unknown_images": unknown_images, "invalid_boxes": invalid_boxes, "missing_classes": missing_classes}
@@ -441,7 +443,7 @@ def _score_all(
                     before = done[now.key].get(names[i])
                     fresh = saving.unpacked(before or next(iter(done[now.key].values())))
                     before = before if fresh.items() >= head.items() else None
-                document = {**head, **fresh, **head}  # the name first
+                document = {**head, **fresh, **head}  # name and source come first
             if folder is not None and before is None:
                 write_atomically(folder / names[i], saving.sealed(document))
             index.note(names[i], now)
@@ -459,7 +461,7 @@ def make_folder(path: Path) -> Path:
 
 
 def documents(folder: Path) -> dict[str, dict[str, bytes]]:
-    """Return the undamaged results of an earlier run, packed, by key and name of their file."""
+    """Return the undamaged results of an earlier run, packed: a mapping from key to file name to result."""
     found: dict[str, dict[str, bytes]] = {}
     for path in sorted(folder.glob("*.json")):
         document = saving.unsealed(path)
@@ -474,7 +476,7 @@ def digest(parts: list[Any]) -> str:
 
 
 def options_of(protocol: Protocol, reading: Reading | Mapping[str, Any] | None, rules: Mapping[str, Any]) -> Options:
-    """Return options that read files by `rules`, unless `reading` decides otherwise."""
+    """Return options that read files as `rules` say; values of `reading` take precedence over `rules`."""
     given = reading.given() if isinstance(reading, Reading) else reading or {}
     made = made_of({**rules, **given}, "reading", iou_type=protocol.iou_type)
     if made.class_map is not None:  # read here, once, because workers may not have the file
@@ -488,7 +490,7 @@ def rules_of(
     decisions: EveryDecision | None = None,
     caller: Callable[..., Any] | None = None,
 ) -> Protocol:
-    """Return the protocol for the kind of shape that ground truth already read was read for."""
+    """Return the protocol with `decisions`; for ground truth in memory, its kind of shape is that of the ground truth."""
     given: dict[str, Any] = {**(decisions or {})}
     if isinstance(ground_truth, GroundTruth):
         protocol = asked_protocol(protocol, ground_truth)
@@ -499,7 +501,7 @@ def rules_of(
 
 
 def read_truth(ground_truth: GroundTruth | PathLike, options: Options, found: Iterable[Input]) -> GroundTruth:
-    """Return ground truth with what the detections `found` require of it, reading it unless it already is a table."""
+    """Return ground truth, read with the data that protocol and detections `found` need; a table is returned as is."""
     if isinstance(ground_truth, GroundTruth):
         return ground_truth
     kind, more = options.protocol.iou_type, needs(options.protocol)
@@ -508,7 +510,7 @@ def read_truth(ground_truth: GroundTruth | PathLike, options: Options, found: It
 
 
 def nothing(ground_truth: GroundTruth, objects: int = 0) -> Detections:
-    """Return an empty table of detections with the shapes of the ground truth; or its first `objects` as detections."""
+    """Return the first `objects` of the ground truth as detections; by default an empty table of the same kinds."""
     some = ground_truth.take(np.arange(min(objects, len(ground_truth))))
     others = {name: column for name, column in some.shapes.items() if name != BOXES}
     return Detections.from_arrays(

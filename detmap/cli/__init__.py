@@ -1,4 +1,4 @@
-"""The command line: options in, tables and files out. Heavy modules are imported by the command that needs them."""
+"""The command line. Each command imports the heavy modules that it needs when it runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from detmap.cli.output import compiling_told, say
 from detmap.cli.versions import Version
 from detmap.errors import DetmapError
 
-#: The module of every command, in the order in which help lists them.
+#: The module of every command, in the order of the list of commands in help.
 _HOMES = {
     "eval": "detection",
     "batch": "detection",
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, 3 if part of the input failed, 4 for a failed gate.
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # replace characters that the terminal cannot show by their names
+        if isinstance(stream, io.TextIOWrapper):  # escape characters that the terminal cannot show
             stream.reconfigure(errors="backslashreplace")
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _show_warning(others: Any, quiet: bool, message: Any, category: type[Warning], *place: Any) -> None:
-    """Print a warning of detmap in one line; warnings of other packages as Python does."""
+    """Print a warning of detmap in one line; `others` shows warnings of other packages."""
     if not category.__module__.startswith("detmap."):
         others(message, category, *place)
     elif not quiet:
@@ -104,7 +104,7 @@ def _show_warning(others: Any, quiet: bool, message: Any, category: type[Warning
 
 
 def _parser(given: Sequence[str] = ()) -> Parser:
-    """Return the parser; only the `given` command gets its options, because adding them takes imports."""
+    """Return the parser; only the `given` command gets its options, because adding options imports modules."""
     parser = Parser(
         prog="detmap",
         description="Score ranked predictions: mean average precision, equal to the reference to the last bit.",
@@ -126,7 +126,7 @@ def _parser(given: Sequence[str] = ()) -> Parser:
 
 
 def _needed(given: Sequence[str]) -> Sequence[str]:
-    """Return the commands that parsing needs, each of which takes imports; the list in the help needs all."""
+    """Return the commands to import for parsing: the chosen one, none for --version, or all for the list in the help."""
     chosen = _chosen(given)
     if chosen in _HOMES and given[0] == chosen:
         return (chosen,)
@@ -134,7 +134,7 @@ def _needed(given: Sequence[str]) -> Sequence[str]:
 
 
 def _chosen(given: Sequence[str]) -> str:
-    """Return the command named on the command line."""
+    """Return the command named on the command line, "" if none is."""
     return next((word for word in given if not word.startswith("-")), "")
 
 

@@ -1,4 +1,4 @@
-"""Cards of several files: the output of ``--card`` of ``detmap batch`` and ``detmap compare``."""
+"""Evaluation cards of several files: the output of ``--card`` of ``detmap batch`` and ``detmap compare``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check_card(options: argparse.Namespace) -> None:
 def batch_card(
     options: argparse.Namespace, protocol: Any, truth: Truth, entries: Sequence[Any], outcomes: Sequence[Any]
 ) -> Scored:
-    """Return the content of a card of many files: all metrics of each, and a hash of its per-category metrics."""
+    """Return the content of a card of many files: all metrics of each file, and a hash of its per-category metrics."""
     from detmap.shapes import find
 
     place = {entry.path: at for at, entry in enumerate(entries)}  # outcomes come in the order in which they finish

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from detmap.formats.inputs import Input
     from detmap.results import Result
 
-#: Options that affect no number: locations, display, speed.
+#: Options that affect no metric: paths, display, intervals, speed.
 _APART = frozenset(
     (
         *("run", "ground_truth", "detections", "predictions", "qrels", "runs", "file", "plugin", "compare", "tests"),
@@ -26,7 +26,7 @@ _APART = frozenset(
     )
 )
 
-#: Options among these that do affect numbers of one command.
+#: Options in `_APART` that do affect numbers of a command.
 _DECIDES = {
     "compare": frozenset(["bootstrap", "interval", "seed", "confidence", "permutations", "correction", "clusters"]),
     "report": frozenset(["clusters"]),
@@ -34,7 +34,7 @@ _DECIDES = {
 
 
 def files() -> dict[str, str]:
-    """Return the options that name an input file, with their flags on `detmap verify`."""
+    """Return the options that name an input file, mapped to their flags of `detmap verify`."""
     from detmap.reading.options import flags
 
     read = {dest: one.flag.name for dest, one in flags().items() if one.option.is_path}
@@ -42,7 +42,7 @@ def files() -> dict[str, str]:
     return {**read, "decision_sigmas": "--sigmas", "splits": "--splits", **last}
 
 
-#: Role of such a file on a card, if it differs from the name of its option.
+#: Roles on a card of files that options name, where the role differs from the option's name.
 ROLES = {"decision_sigmas": "sigmas"}
 
 
@@ -55,7 +55,7 @@ class Scored(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """Ground truth with the paths of the files opened for it, without those that options name."""
+    """Ground truth, and the paths of the files opened to read it, except paths that options name."""
 
     input: Input
     table: Any
@@ -63,8 +63,8 @@ class Truth(NamedTuple):
 
 
 class Scorer(NamedTuple):
-    """How a command scores again: the roles of its inputs, and the function that scores the inputs named by its
-    options. With `many` the last role may have several inputs.
+    """How `detmap verify` repeats a command: the roles of the command's inputs, and the function that scores the inputs
+    which the options name. With `many`, the last role may have several inputs.
     """
 
     roles: tuple[str, ...]
@@ -100,19 +100,19 @@ def counts_of(truth: GroundTruth) -> dict[str, int]:
 
 
 def found_of(found: Input, table: Any = None) -> dict[str, str]:
-    """Return the card's entries for detections and for the files beside them that decide how they are read."""
+    """Return the card's entry for detections, which also covers files that decide how the detections are read."""
     return input_of("detections", str(found.path), found.source, table, found.beside())
 
 
 def manifests_of(predictions: Sequence[str]) -> list[dict[str, str]]:
-    """Return the manifests among the given paths as inputs."""
+    """Return the card's entries for the manifests among the given paths."""
     from detmap.batch.finding import is_manifest
 
     return [input_of("manifest", path, path) for path in predictions if is_manifest(path)]
 
 
 def files_of(options: argparse.Namespace, command: str) -> list[dict[str, str]]:
-    """Return the files that options name and that affect numbers of a command, as inputs."""
+    """Return the card's entries for files that options name and that affect numbers of a command."""
 
     apart = apart_of(command)
     given = {name: getattr(options, name, None) for name in files() if name not in apart}
@@ -122,7 +122,7 @@ def files_of(options: argparse.Namespace, command: str) -> list[dict[str, str]]:
 
 
 def paths_of(options: argparse.Namespace) -> list[str]:
-    """Return the paths named by options of reading."""
+    """Return the paths of input files that options name."""
     return [path for path in (getattr(options, name, None) for name in files()) if isinstance(path, str)]
 
 
@@ -135,7 +135,7 @@ def made_of(command: str, scored: Scored, options: argparse.Namespace) -> dict[s
     """Return the card of a command's outcome."""
     from detmap import cards
 
-    # A flag that was not given is False, except that of a decision, which is None.
+    # The value of a flag that was not given is False; for a flag of a protocol's decision it is None.
     given = {
         name: value
         for name, value in sorted(vars(options).items())

@@ -27,7 +27,7 @@ def is_nearly_none(result: Mapping[str, float]) -> bool:
 def tell_causes(
     options: argparse.Namespace, protocol: Protocol, ground_truth: Any, found: Iterable[tuple[str, Input]]
 ) -> None:
-    """Print a line per input of detections, by name, with the likely cause of its low score, if a check finds one."""
+    """Print for each named input of detections the likely cause of its low score, if a check finds a cause."""
     from detmap.errors import DetmapError
     from detmap.formats.inputs import is_stream
     from detmap.shapes import find

@@ -1,4 +1,4 @@
-"""Options of ``detmap batch`` for organisers of challenges: splits of the images, limits per file, discretion."""
+"""Options of ``detmap batch`` for organisers of challenges: splits of the images, limits per file, discreet messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from detmap.cli.help import add_option
 from detmap.errors import OptionError
 from detmap.system.limits import size
 
-#: Smallest limit of memory in bytes: a process that scores a file takes more by itself.
+#: Smallest allowed memory limit in bytes; every process that scores a file needs more.
 _LEAST_MEMORY = 1 << 20
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def add_challenge_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_limits(group: Any) -> None:
-    """Add the options that limit what scoring a file may take."""
+    """Add the options that limit the time and memory for scoring a file."""
     add_option(group, "--limit-seconds S", "maximum seconds for a file; its row says where it took longer", type=float)
     add_option(
         group,
@@ -51,7 +51,7 @@ def add_limits(group: Any) -> None:
 
 
 def limits_of(options: argparse.Namespace) -> Limits | None:
-    """Return the limits that the options ask for; raises `OptionError` for one that is none."""
+    """Return the limits that the options ask for. Raise `OptionError` for an invalid limit."""
     from detmap.batch import Limits
 
     if options.limit_seconds is None and options.limit_memory is None:

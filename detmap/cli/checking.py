@@ -84,7 +84,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _refuse_panoptic(paths: list[str]) -> None:
-    """Refuse panoptic segmentation, which checks do not support: they would call each record wrong."""
+    """Refuse panoptic segmentation, because the checks do not support it and would report every record as wrong."""
     import os
 
     from detmap.formats.coco.panoptic import is_panoptic

@@ -1,5 +1,5 @@
-"""Output of detmap compare with --under and --why: whether the order of models survives other rules, and what explains
-their difference."""
+"""Output of detmap compare with --under and --why: whether the order of models holds under other rules, and what
+explains the difference of two models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from detmap.cli.options import draws_of
 from detmap.cli.output import during, finish, is_narrow
 from detmap.errors import OptionError
 
-#: Maximum number of rows shown: of changes that reverse an order or of images, and of classes.
+#: Maximum number of rows in a table of changes that reverse an order, or of images; and in a table of classes.
 _SHOWN, _CLASSES = 8, 20
 
 
@@ -32,9 +32,9 @@ def add_explanations(parser: argparse.ArgumentParser) -> None:
 def comparison_tables(
     made: Any, corrected: str, options: argparse.Namespace
 ) -> tuple[list[Any], dict[str, Any], list[dict[str, Any]], list[str]]:
-    """Return of a comparison the tables for a person, its document, the rows of CSV, and sentences.
+    """Return the displayed tables, the JSON document, the CSV rows, and the sentences of a comparison.
 
-    `corrected` is what the correction of p-values is called. In tables of plain text long names of pairs are brief.
+    `corrected` is the name of the correction of p-values. In plain-text tables long names of models are abbreviated.
     """
     from detmap.formats.model_names import brief
     from detmap.results import p_value, sentences
@@ -66,12 +66,12 @@ def comparison_tables(
     return tables, document, rows, [*notes, *made.sentences()]
 
 
-#: Options that concern --why and --under: the models, the metric, and the numbers of draws.
+#: Options that apply to --why and --under: the models, the metric, and the draws.
 _ASKED = {"ground_truth", "predictions", "metric", "why", "under", "bootstrap", "seed", "confidence"}
 
 
 def check_tests(options: argparse.Namespace) -> None:
-    """Refuse options of tests if there are no tests."""
+    """Refuse options of tests, which --under and --why do not run."""
     what = "--under" if options.under else "--why"
     if options.card:
         raise OptionError("--card is of the tests: it goes with neither --under nor --why")
@@ -81,7 +81,7 @@ def check_tests(options: argparse.Namespace) -> None:
 
 
 def compare_rankings(options: argparse.Namespace, kind: str, fill: Callable[[argparse.ArgumentParser], None]) -> None:
-    """Show whether the order of runs, or other rankings, survives; `fill` adds the options of the command."""
+    """Show whether the order of runs or other rankings holds under other rules; `fill` adds the options of the command."""
     if options.why or not options.under:
         raise OptionError(
             f"detmap compare --{kind} needs --under all"
@@ -107,7 +107,7 @@ def compare_rankings(options: argparse.Namespace, kind: str, fill: Callable[[arg
 
 
 def show_survival(options: argparse.Namespace, protocol: Any, ground_truth: Any, models: Mapping[str, Any]) -> None:
-    """Show whether the order of the models survives."""
+    """Show whether the order of the models holds under other rules."""
     from detmap.explanations import survives
 
     made = during(

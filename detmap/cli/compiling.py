@@ -25,7 +25,7 @@ from detmap.cli.output import progress
 from detmap.errors import MissingDependencyError, OptionError, shorten
 from detmap.system.interrupts import unwatch
 
-#: A kernel by module and name, and the types of its arguments.
+#: Module and name of a kernel, and the types of its arguments.
 Task = tuple[str, str, Any]
 
 
@@ -60,10 +60,10 @@ def warm(options: argparse.Namespace) -> None:
 def compile_all(
     cpu: str | None, shown: Callable[[int], contextlib.AbstractContextManager[Callable[[], None]]] | None = None
 ) -> tuple[str, list[Task], dict[str, float]]:
-    """Compile every kernel that is not in the cache, in processes.
+    """Compile every kernel that is not in the cache, in worker processes.
 
-    `shown(number of kernels)` returns a function that is called after each. Return the folder of the cache, all
-    kernels, and the processor time in seconds of each compilation.
+    The context manager ``shown(number_of_kernels)`` yields a function that is called after each kernel. Return the folder
+    of the cache, all kernels, and the processor time in seconds of each compilation.
     """
     from detmap.system.parallel import cores
 
@@ -86,7 +86,7 @@ def survey(cpu: str | None) -> tuple[str, list[Task]]:
 
 @contextlib.contextmanager
 def _processes(count: int, environment: dict[str, str]) -> Iterator[_Pool]:
-    """Yield a pool of processes that are ended at once by an error or interrupt in this process."""
+    """Yield a pool of worker processes, which are terminated by an error or interrupt in this process."""
     with ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin, (environment,)) as executor:
         try:
             yield _Pool(executor)
@@ -99,12 +99,12 @@ def _processes(count: int, environment: dict[str, str]) -> Iterator[_Pool]:
 
 
 class _Pool(NamedTuple):
-    """Processes that ignore interrupts of the terminal, which their parent handles."""
+    """A pool of processes that ignore Ctrl-C, which the parent process handles."""
 
     executor: ProcessPoolExecutor
 
     def start(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Future[Any]]:
-        """Call `function` with each of `tasks`."""
+        """Submit a call of `function` with each of `tasks`."""
         if not hasattr(signal, "pthread_sigmask"):
             return [self.executor.submit(function, task) for task in tasks]
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by new processes
@@ -121,8 +121,8 @@ def _begin(environment: dict[str, str]) -> None:
 
 
 def _survey(cpu: str | None) -> tuple[str, list[Task]]:
-    """Return the folder of the cache, and the argument types of every kernel, from a run of everything on small data."""
-    # Kernels are interpreted here, so that the target may be a processor that this machine is not.
+    """Return the folder of the cache, and every kernel with its argument types, recorded during a workload on small data."""
+    # Kernels run uncompiled here, so that the target may be a different processor from that of this machine.
     import detmap.kernels
     from detmap.cli import workload  # imports numba, so not before `_begin` has set its environment
     from detmap.kernels import _numba
@@ -139,14 +139,14 @@ def _survey(cpu: str | None) -> tuple[str, list[Task]]:
         ) from None
     recorder = Recorder(detmap.kernels.KERNELS)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # interpreted integers overflow, and divisions by zero warn
+        warnings.simplefilter("ignore")  # uncompiled kernels warn of integer overflows and divisions by zero
         workload.run()
     return str(folder), recorder.tasks()
 
 
 class Recorder:
-    """Records the argument types of every kernel called from Python; kernels called by kernels are compiled along with
-    them.
+    """Records the argument types of every kernel called from Python; a kernel called by another kernel is compiled
+    along with its caller.
     """
 
     def __init__(self, kernels: list[Any]) -> None:
@@ -181,12 +181,12 @@ class Recorder:
         return list(self._seen)
 
     def tasks(self) -> list[Task]:
-        """Return the compilations to do, the longest first."""
+        """Return the recorded kernels, those with the most bytecode first."""
         return sorted(self._seen, key=lambda task: -self._seen[task])
 
 
 def _check_cpu(name: str | None) -> None:
-    """Refuse a processor unknown to LLVM, which would only warn on standard error and ignore it."""
+    """Refuse a processor unknown to LLVM, because LLVM only warns on standard error and ignores an unknown name."""
     if name is None:
         return
     from llvmlite import binding
@@ -207,7 +207,7 @@ def _check_cpu(name: str | None) -> None:
 
 
 def _compile(task: Task) -> dict[str, float]:
-    """Compile a kernel unless it is cached, and return its label with the processor time in seconds, or None."""
+    """Compile a kernel and return its label with the processor time in seconds; return {} if it is cached."""
     from detmap.kernels import _numba
 
     module, name, types = task

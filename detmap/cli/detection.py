@@ -91,7 +91,7 @@ examples:
 exit code: 0, 2 if nothing can be scored, 4 if a gate is not passed
 """
 
-#: Maximum number of files whose pairs are tested by default: pairs, and permutations per pair, grow quadratically.
+#: Maximum number of files whose pairs are tested by default. The numbers of pairs and of permutations grow quadratically.
 _MOST_TESTED = 10
 
 _BATCH_EPILOG = """\
@@ -183,7 +183,7 @@ def _eval(options: argparse.Namespace) -> int:
 
 
 def _chance(options: argparse.Namespace, protocol: Protocol, gates: Gates, tally: Any, metric: str) -> float | str:
-    """Score the baseline's file again; return the p-value of a paired permutation test, or why there is none."""
+    """Score the baseline's file again; return the p-value of a paired permutation test, or the reason why there is none."""
     from detmap.statistics import permute
 
     try:
@@ -231,20 +231,20 @@ def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> int:
 
 
 def _counted(count: int, plural: str) -> str:
-    """Return a number with its unit, as "1 category"."""
+    """Return a count with its noun, such as "1 category"."""
     singular = "category" if plural == "categories" else plural.removesuffix("s")
     return f"{count:,} {singular if count == 1 else plural}"
 
 
 def _scenes(protocol: Protocol) -> str:
-    """Return what the images of a protocol are called: "images", "videos" or "samples"."""
+    """Return the noun for the images of a protocol: "images", "videos" or "samples"."""
     from detmap.shapes import find
 
     return f"{find(protocol.iou_type).scene}s"
 
 
 def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None], executor: Any) -> Scored:
-    """Read and score; inputs become card entries if a card is requested."""
+    """Read and score the files; the inputs become card entries if a card is requested."""
     stage("reading the ground truth")
     reading = reading_of(options, "detections", protocol.iou_type)
     if options.sharded:
@@ -415,7 +415,7 @@ def _batch(options: argparse.Namespace) -> int:
     failed = sum(outcome.error is not None for outcome in done)
     files = f"{len(done)} file{'s' * (len(done) != 1)}"
     title = f"{protocol.title}: {files} by {board.rank_by}" + (f", {failed} with errors" if failed else "")
-    told = {"notices"} if options.format in ("table", "markdown") else set()  # a table of their own has them in words
+    told = {"notices"} if options.format in ("table", "markdown") else set()  # notices have a table of their own
     table = [{name: value for name, value in row.items() if name not in told} for row in board.table()]
     tables = [table, board.doubts(), board.notices(), board.errors()]
     kept = [str(board.rank_by), *(f"{board.rank_by} {what}" for what in ("low", "high", "bias"))]
@@ -534,7 +534,7 @@ def _judge_models(
 def compare_entries(
     options: argparse.Namespace, protocol: Protocol, ground_truth: Any, entries: Any, reading: Reading
 ) -> Any:
-    """Read and match the files, and test their differences."""
+    """Read and match the files, and test the differences between them."""
     from detmap import match
     from detmap.statistics import compare
 
@@ -558,7 +558,7 @@ def compare_entries(
 def read_several(
     options: argparse.Namespace, protocol: Protocol, written: Sequence[str | None] = (), fewest: int = 1
 ) -> tuple[list[Entry], Reading, Truth]:
-    """Find the files of at least `fewest` models, none of which is `written`, and read the ground truth."""
+    """Find at least `fewest` files, check that the paths `written` overwrite no input, and read the ground truth."""
     from detmap.batch import find
     from detmap.formats.files import check_outputs, once
 
@@ -579,7 +579,7 @@ def read_several(
 
 
 def read_truth(options: argparse.Namespace, protocol: Protocol, found: Sequence[Input]) -> Truth:
-    """Read the ground truth of these inputs of detections."""
+    """Read the ground truth for the given inputs of detections."""
     from detmap.formats.files import noted
 
     truth = truth_of(options, protocol.iou_type, found, protocol)
@@ -590,7 +590,7 @@ def read_truth(options: argparse.Namespace, protocol: Protocol, found: Sequence[
 
 
 def suggest_clusters(options: argparse.Namespace, table: Any, truth: Input) -> None:
-    """Print a hint that images look like frames of videos, if intervals or tests take them as independent."""
+    """Print a hint that images look like frames of videos, if intervals or tests treat images as independent."""
     told = options.quiet or getattr(options, "discreet", False)
     if options.bootstrap and options.clusters is None and not told:
         note(options, {"": truth.suggested_clusters(table)})

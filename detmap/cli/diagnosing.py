@@ -32,8 +32,7 @@ examples:
   detmap diagnose gt.json dt.json --parts slices --attributes weather.csv --bootstrap 1000
 """
 
-#: Maximum number of numbers of a part that are shown in a line below its tables; if there are more, its tables show
-#: them.
+#: Maximum number of values that a part shows in a line below its tables; if a part has more, its tables show them.
 _MOST_NUMBERS = 9
 
 
@@ -156,7 +155,7 @@ def _is_brief(options: argparse.Namespace) -> bool:
     )
 
 
-#: For each kind of error: what it means, and the parts to look at if it costs most.
+#: The meaning of each kind of error, and the parts to look at if this kind costs most.
 _ADVICE = {
     "Cls": ("objects are found as another class", "confusion"),
     "Loc": ("boxes lie beside their objects", "lrp"),
@@ -177,7 +176,7 @@ def _show_brief(made: Diagnosis, findings: dict[str, Finding], options: argparse
     print()
     errors = findings["tide"].rows("errors")
     tables = [[{name: row[name] for name in ("error", "count", "dAP", "meaning")} for row in errors]]
-    # Classes without AP are not scored, like KITTI's vans.
+    # Classes without AP, such as KITTI's vans, are not scored.
     classes = [row for row in findings["tide"].tables.get("categories", ()) if row["objects"] and not isnan(row["AP"])]
     if len(classes) > 1:
         worst = sorted(classes, key=lambda row: (row["AP"], -row["objects"]))[:_WORST]
@@ -213,7 +212,7 @@ def _heading(made: Diagnosis) -> str:
         f"{many(made.matches.image_ids.size, made.scene)}"
     )
     title = made.protocol.title
-    if made.at.startswith(f"{made.protocol.iou_type} "):  # it already contains the kind of shape
+    if made.at.startswith(f"{made.protocol.iou_type} "):  # `at` already contains the kind of shape
         title = made.protocol.name
     levels = f" of {'/'.join(name for name, _ in made.protocol.levels)} together" if made.protocol.levels else ""
     share = " as a share, not per cent" if made.protocol.class_levels else ""

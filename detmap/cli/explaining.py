@@ -37,7 +37,7 @@ decision.
 """
 
 
-#: Options that apply to any pair of files, with the numbers of draws and lines.
+#: Options that apply to detections and to rankings, including the numbers of draws and of lines.
 _ASKED = {"ground_truth", "detections", "source", "target", "value", "metric", "orders", "seed", "most"}
 
 
@@ -143,7 +143,7 @@ def _read_pair(options: argparse.Namespace, iou_type: str, *protocols: Protocol)
 
 
 def _explain_rankings(kind: str, options: argparse.Namespace) -> None:
-    """Explain two values of rankings, or find the conventions of one."""
+    """Explain the difference of two values, or find the conventions that give a value."""
     if options.iou_type is not None:
         raise OptionError(f"--{kind} does not go with --iou-type: rankings have no shapes")
     check_concerns(options, _fill, {*CONCERNING, *_ASKED}, f"detmap explain --{kind}")
@@ -206,7 +206,7 @@ def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "
         if step.change or _moved(step):
             chain.append({"one after the other": step.decision, "value": step.value, "change": signed(step.change)})
     if all(abs(one.value - steps[one.decision].change) < 5e-4 for one in made.shares):
-        chain = []  # it would repeat the only step
+        chain = []  # the chain would repeat the shares
     examples = [
         {
             "rule": step.decision,

@@ -19,12 +19,12 @@ FAILED = 4
 #: The command whose cards each command accepts as a baseline.
 _MADE_BY = {"eval": "eval", "compare": "eval", "trec": "trec", "pq": "pq"}
 
-#: Returns the two-sided p-value of a model's difference from the baseline in a metric, or why there is none.
+#: Maps a model and a metric to the two-sided p-value of the difference from the baseline, or to why there is none.
 PValue = Callable[[str, str], "float | str"]
 
 
 class Gate(NamedTuple):
-    """A condition on a metric: it is at least `limit`, or falls by at most `limit`."""
+    """A condition on a metric: the metric is at least `limit`, or drops by at most `limit`."""
 
     flag: str
     metric: str
@@ -36,7 +36,7 @@ class Gate(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The outcome of a gate for one model, with a sentence."""
+    """The outcome of a gate for one model, with an explanation."""
 
     gate: Gate
     model: str
@@ -91,7 +91,7 @@ class Gates:
         return bool(self.demands)
 
     def check_names(self, known: Sequence[str], meant: Callable[[str], object]) -> None:
-        """Refuse, before scoring, a metric that is not `known`, or an alias of one, which `meant` resolves."""
+        """Refuse, before scoring, gates on a metric that is neither `known` nor an alias that `meant` resolves."""
         for gate in self.demands:
             if gate.metric not in known and not meant(gate.metric):
                 raise UnknownMetricError(gate.metric, known)
@@ -112,8 +112,8 @@ class Gates:
             )
 
     def find_input(self, role: str) -> str:
-        """Return the present path of the card's input of a role: beside the card, beside the models, or in the current
-        folder. Raises `LookupError` if none of them holds it with the hash on the card.
+        """Return the current path of the card's input with this role: beside the card, beside the models, or in the
+        current folder. Raises `LookupError` if no file there has the input's name and hash.
         """
         from detmap.cards import file_digest
 
@@ -153,7 +153,7 @@ class Gates:
         name_of : callable
             Returns the canonical name of a metric; raises OptionError for an unknown one.
         level : float
-            Tests are at ``1 - level``.
+            The significance level of tests is ``1 - level``.
         """
         if not self.demands:
             return 0
@@ -197,7 +197,7 @@ class Gates:
             return Verdict(gate, shown, False, f"{gate.metric} is undefined{which}")
         from decimal import Decimal
 
-        # In decimals, as written: in binary 0.5 - 0.49 is above 0.01.
+        # Computed with decimals, because with floats 0.5 - 0.49 is above 0.01.
         drop = Decimal(repr(float(before))) - Decimal(repr(float(value)))
         limit = Decimal(repr(gate.limit))
         now, then = _told_apart(value, before)
@@ -294,7 +294,7 @@ def _at_least(gate: Gate, model: str, value: float) -> Verdict:
 
 
 def _told_apart(value: float, other: float) -> tuple[str, str]:
-    """Return two numbers with four digits, or as many as it takes to distinguish them."""
+    """Return two numbers with four decimals, or with all digits if four decimals do not distinguish them."""
     if value == other or f"{value:.4f}" != f"{other:.4f}":
         return f"{value:.4f}", f"{other:.4f}"
     return repr(float(value)), repr(float(other))

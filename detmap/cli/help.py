@@ -12,7 +12,7 @@ from detmap.errors import did_you_mean
 #: Maximum number of lines of ``--help``, and its width; longer help is abridged, and ``--help-all`` shows all of it.
 LINES, WIDTH = 40, 99
 
-#: Errors of more characters leave out what else could be chosen where they say what may be meant.
+#: Maximum length of an error that has both a suggestion and the list of choices; longer errors omit the list.
 _LONG = 200
 
 #: Width of the column of flags.
@@ -27,8 +27,8 @@ class Parser(argparse.ArgumentParser):
     first : sequence of str
         The flags that abridged help explains.
     asked : str
-        The command whose help errors point to, if it is not the parser's own: unknown options are only noticed by the
-        outermost parser.
+        The command whose help errors refer to; by default that of the parser. The outermost parser needs this, because
+        it reports the unknown options of all commands.
     """
 
     first: Sequence[str] = ()
@@ -40,14 +40,14 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*given, **named)
 
     def explain_later(self, action: argparse.Action, text: Callable[[], str]) -> None:
-        """Give an argument a help text that is computed when help is printed, such as one that lists all formats, which
-        loads them.
+        """Give an argument a help text that is computed only when help is printed, because computing it imports
+        modules.
         """
         self._later.append((action, text))
 
     def _get_formatter(self, *given: Any) -> argparse.HelpFormatter:
-        """Return the formatter of help, which imports modules to measure the terminal, so not for every option that is
-        added.
+        """Return the formatter of help. Until help is printed its width is fixed, because measuring the terminal imports
+        modules.
         """
         if self._prints:
             return super()._get_formatter(*given)
@@ -58,7 +58,7 @@ class Parser(argparse.ArgumentParser):
         from detmap.cli.output import say
 
         meant = self._meant(message)
-        if meant and len(message) > _LONG:  # a list of all choices would hide it
+        if meant and len(message) > _LONG:  # a list of all choices would hide the suggestion
             message = re.sub(r" \(choose from .+\)$", "", message)
         shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message + meant)
         say(f"error: {shown}; see {self.asked or self.prog} --help")
@@ -101,7 +101,7 @@ class HelpAll(argparse.Action):
 
 
 def _brief(parser: Parser) -> list[str]:
-    """Return the lines of abridged help: arguments and the first options in a line each, other flags by group, examples."""
+    """Return the lines of abridged help: a line per argument and per option of `first`, other flags by group, examples."""
     from textwrap import wrap
 
     groups = [(one.title, [action for action in one._group_actions if action.help]) for one in parser._action_groups]
@@ -159,7 +159,7 @@ def _flag(action: argparse.Action) -> str:
 
 
 def _line(name: str, action: argparse.Action) -> str:
-    """Return an option and the beginning of its help, as far as it fits the line."""
+    """Return a line with an option and as much of its help as fits."""
     from textwrap import shorten
 
     says = (action.help or "").replace("%%", "%")
@@ -169,7 +169,7 @@ def _line(name: str, action: argparse.Action) -> str:
 
 
 def page_path(text: str) -> str:
-    """Return the path of a page; refuse one that is named like a file of another format."""
+    """Return the path of an HTML page; refuse a path with the suffix of another format."""
     suffix = text.rpartition("/")[2].rpartition(".")[1:]
     if suffix[0] and suffix[1].lower() in ("pdf", "json", "csv", "md", "txt", "png", "svg", "docx", "xlsx", "tex"):
         raise argparse.ArgumentTypeError(f"a report is a page of HTML, not .{suffix[1]}: name it .html")
@@ -177,10 +177,11 @@ def page_path(text: str) -> str:
 
 
 def add_option(group: Any, spelled: str, says: str | Callable[[], str], **more: Any) -> None:
-    """Add an option or operand with the spelling `spelled`, such as ``--level/-l N``; help that takes imports is a
-    function.
+    """Add an option or operand with the spelling `spelled`, such as ``--level/-l N``. The help `says` is a
+    function if computing it imports modules.
 
-    Without a value it is a flag; N is an integer; a numeric default asks for a number; a repeated value is a list.
+    Without a placeholder the option is a flag. The placeholder N means an integer, and a numeric default a number. An
+    option that may be repeated gives a list.
     """
     flags, _, metavar = spelled.partition(" ")
     default = more.get("default")

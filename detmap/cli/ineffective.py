@@ -1,4 +1,4 @@
-"""Decisions without effect under other decisions: their flags are refused rather than ignored."""
+"""Refuse flags of decisions that have no effect under the other decisions of a protocol."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def check_effective(given: Iterable[str], protocol: Protocol) -> None:
-    """Refuse decisions given by flags that the protocol ignores, IoU thresholds where distances are compared, and those
-    that nothing reaches.
+    """Refuse flags of decisions that the protocol ignores, IoU thresholds for shapes compared by distance, and IoU
+    thresholds above 1.
     """
     from detmap.decisions import decisions_of
     from detmap.detection.protocols import PRESETS, Protocol

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from detmap.formats.inputs import Input
     from detmap.reading.options import Reading, Role
 
-#: Arguments and options that name input files, besides options of reading.
+#: Arguments and options that name input files, in addition to options of reading.
 _READ = (
     *("ground_truth", "detections", "predictions", "paths", "train", "schema", "qrels", "runs", "file", "gallery"),
     *("attributes", "splits", "decision_sigmas", "verified", "against", "inputs"),
@@ -25,7 +25,7 @@ _WRITTEN = ("out", "card", "plot", "arrays", "junit", "gate_summary")
 
 
 def read_by(options: argparse.Namespace, *, apart: str = "") -> list[str]:
-    """Return the input paths that the options name, without those of the option `apart`."""
+    """Return the input paths that the options name, except the paths of the option `apart`."""
     from detmap.reading.options import flags
 
     found: list[str] = []
@@ -73,8 +73,8 @@ def reading_of(options: argparse.Namespace, role: Role, iou_type: str) -> Readin
 
 
 def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input], *protocols: Protocol) -> Input:
-    """Return the ground truth that the options name, with the clusters, parts and the like that the protocol needs;
-    raise `OptionError` for an option of reading that concerns neither it nor the inputs `found`.
+    """Return the ground truth that the options name, with the fields that the protocols need. Raise `OptionError` for an
+    option of reading that applies neither to the ground truth nor to the inputs `found`.
     """
     from dataclasses import replace
 
@@ -91,7 +91,7 @@ def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input],
 
 
 def found_of(options: argparse.Namespace, iou_type: str) -> Input:
-    """Return the detections that the options name, if they are a single input."""
+    """Return the single input of detections that the options name."""
     from detmap.formats.inputs import Input
 
     return Input(options.detections, "detections", reading_of(options, "detections", iou_type))

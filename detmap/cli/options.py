@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class Command(NamedTuple):
-    """A command: its line in the list of commands, and the function that adds its options to a parser.
+    """A command: `help` is its line in the list of commands, and `fill` adds its options to a parser.
 
-    `run` executes it; `says` and `epilog` begin and end its help; `first` are the flags that abridged help explains.
-    `extensible`: plug-ins can change it, so that it takes ``--plugin``. ``settle(words)`` rewrites words of the command
-    line that argparse would misread. `instead`: by flag, the function that adds options in place of `fill`, where the
-    command handles other kinds of files. `computes`: it may call kernels, so numba is loaded before it runs, and
-    compilation is announced. `multiplies`: it may multiply large matrices, for which BLAS has threads.
+    `run` executes the command. `says` and `epilog` begin and end its help; abridged help explains the flags `first`. An
+    `extensible` command takes ``--plugin``. ``settle(words)`` rewrites words of the command line that argparse would
+    misread. `instead` maps a flag for another kind of files to the function that adds options in place of `fill`. A
+    command that `computes` may call kernels: numba is loaded before it runs, and compilation is announced. A command
+    that `multiplies` may multiply large matrices, for which BLAS has threads.
     """
 
     help: str
@@ -36,7 +36,7 @@ class Command(NamedTuple):
     multiplies: bool = False
 
     def add_to(self, parser: Parser, words: Sequence[str]) -> None:
-        """Add help and the options that go with the words of a command line to a parser."""
+        """Add help to a parser, and the options that apply to the `words` of the command line."""
         parser.description, parser.epilog, parser.first = self.says, self.epilog, tuple(self.first.split())
         parser.add_argument("--help-all", action=HelpAll, nargs=0, help="show help on all options, and exit")
         if self.epilog:
@@ -46,7 +46,7 @@ class Command(NamedTuple):
 
 
 def add_plugins(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names plug-ins; `detmap.cli.main` has loaded them before other options are added."""
+    """Add the option that names plug-ins; `detmap.cli.main` loads the plug-ins before it adds other options."""
     add_option(
         parser,
         "--plugin MODULE",
@@ -56,7 +56,7 @@ def add_plugins(parser: argparse.ArgumentParser) -> None:
 
 
 def said_of_formats(text: str) -> str:
-    """Return help text with names of roles replaced by a list of all formats' file names."""
+    """Return help text in which each role, such as ``{detections}``, is replaced by a list of its file formats."""
     from detmap.formats.files import words
     from detmap.reading.options import ROLES
 
@@ -64,7 +64,7 @@ def said_of_formats(text: str) -> str:
 
 
 def add_ground_truth(parser: argparse.ArgumentParser, apart: Sequence[str] = ()) -> None:
-    """Add the arguments that name the ground truth, without the flags of the options of reading `apart`."""
+    """Add the argument that names the ground truth, and its options of reading except those in `apart`."""
     says = "{ground_truth} (.gz, .zst too); - is standard input"
     add_option(parser, "ground_truth GT", lambda: said_of_formats(says))
     add_reading(parser, "images")
@@ -82,7 +82,7 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading(group: Any, of: str, role: str | None = None, apart: Sequence[str] = ()) -> None:
-    """Add the flags of the options of reading of one help group to a group of a parser.
+    """Add the flags of options of reading to a group of a parser; `of` names the group of these options.
 
     With a `role` only the flags for inputs of that role are added; options in `apart` are left out.
     """
@@ -118,7 +118,7 @@ def add_detection_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading_options(rules: Any) -> None:
-    """Add the options for records that do not fit, and for the number of threads, to a group."""
+    """Add the options for invalid and unknown records, and for the number of threads, to a group."""
     add_reading(rules, "records")
     add_option(rules, "--threads N", "number of threads; default: one per processor; the result is the same")
 
@@ -128,7 +128,7 @@ _COMMON = ("iou_type", "iou_thresholds", "area_ranges", "max_dets", "use_categor
 
 
 def add_decisions(group: Any, of: type, names: tuple[str, ...], *, others: bool = False) -> None:
-    """Add the flags of a class's decisions that are among `names`; with `others`, of those that are not."""
+    """Add the flags of the decisions of a class that are in `names`; with `others`, of those that are not in `names`."""
     from detmap.decisions import decisions_of
 
     for name, made in decisions_of(of).items():
@@ -193,7 +193,7 @@ def protocol_of(options: argparse.Namespace) -> Protocol:
 
 
 def _effective(protocol: Protocol, decisions: dict[str, Any]) -> Protocol:
-    """Return a protocol with decisions replaced, refusing flags that it ignores."""
+    """Return a protocol after refusing flags of `decisions` that have no effect under it."""
     if decisions:
         from detmap.cli.ineffective import check_effective
 
@@ -217,7 +217,7 @@ def check_confidence(options: argparse.Namespace) -> None:
     if not 0 < options.confidence < 1:
         raise OptionError("--confidence must lie between 0 and 1")
     usual = {"clusters": None, "permutations": None, "interval": "t", "seed": 0, "confidence": 0.95}
-    tested = getattr(options, "unless_chance", None)  # a gate whose test also draws
+    tested = getattr(options, "unless_chance", None)  # the test of a gate also draws at random
     for name, default in usual.items():
         if (
             not (replicated or (tested and name in ("seed", "confidence")))
@@ -227,16 +227,16 @@ def check_confidence(options: argparse.Namespace) -> None:
 
 
 def draws_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the draw parameters given by the options of `add_bootstrap_options`."""
+    """Return the number of draws, the seed and the level given by the options of `add_bootstrap_options`."""
     return {"replicates": options.bootstrap, "seed": options.seed, "level": options.confidence}
 
 
 def add_bootstrap_options(
     parser: argparse.ArgumentParser, replicates: int = 0, *, tests: bool = False, unit: str = "images"
 ) -> None:
-    """Add the options of confidence intervals, and with `tests` those of paired tests of models.
+    """Add the options of confidence intervals, and with `tests` the options of paired tests of models.
 
-    `replicates` is the default number of resamplings, and `unit` what is resampled.
+    `replicates` is the default number of resamplings, and `unit` names the resampled items.
     """
     group = parser.add_argument_group("confidence")
     parser.set_defaults(bootstrap_needed=bool(replicates))
@@ -296,7 +296,7 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_format(parser: argparse.ArgumentParser, *more: str) -> Any:
-    """Add the options of every command that shows a table, and return their group; `more` are further formats."""
+    """Add the output options of commands that show tables, and return their group; `more` are further formats."""
     output = parser.add_argument_group("output")
     add_option(
         output,
@@ -322,7 +322,7 @@ def add_list_format(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output_options(parser: argparse.ArgumentParser, *more: str, rows: str | tuple[str, ...], what: str) -> None:
-    """Add the options of output, with `more` formats; flags `rows` ask for `what`."""
+    """Add the output options, with `more` formats; the flags `rows` request rows, described by `what`."""
     output = add_format(parser, *more)
     output.add_argument(
         *([rows] if isinstance(rows, str) else rows), dest="rows", action="store_true", help=f"show {what} too"

@@ -20,7 +20,7 @@ T = TypeVar("T")
 def show(result: Any, options: argparse.Namespace, title: str) -> None:
     """Print a result, with its intervals if any, in the requested format."""
     summary = result.summary()
-    if options.format == "table":  # whose title begins with the convention
+    if options.format == "table":  # the title of the table begins with the convention
         summary = [{name: row[name] for name in row if name != "convention"} for row in summary]
     tables = [summary, *([getattr(result, "class_summary", result.rows)()] if options.rows else [])]
     rows = result.rows() if options.rows else result.metric_rows()
@@ -31,7 +31,7 @@ def show(result: Any, options: argparse.Namespace, title: str) -> None:
 
 
 def print_notes(sentences: Sequence[str], options: argparse.Namespace) -> None:
-    """Print sentences below a table, in text and Markdown only: other formats hold tables alone."""
+    """Print sentences below a table, in text and Markdown only; other formats contain only tables."""
     if options.format in ("table", "markdown") and sentences:
         print("\n" + "\n".join(sentences))
 
@@ -44,9 +44,9 @@ def in_words(notices: Mapping[str, int]) -> list[dict[str, str]]:
 
 
 def note(options: argparse.Namespace, notices: Mapping[str, Mapping[str, int]], *, in_table: bool = False) -> None:
-    """Print the notices of several models or runs (or of one, "") on stderr, unless ``--quiet`` was given.
+    """Print notices by model or run on stderr, unless ``--quiet`` was given; a single model or run is named "".
 
-    With `in_table` the printed tables already contain them, and they are not repeated.
+    With `in_table`, notices that the printed tables contain are not repeated.
     """
     if options.quiet or not any(notices.values()) or (in_table and options.format in ("table", "markdown")):
         return
@@ -117,7 +117,7 @@ def write_json(path: str | None, document: Any) -> None:
 
 
 def print_list(rows: list[dict[str, str]], options: argparse.Namespace) -> None:
-    """Print a list; as text with a paragraph per row, because columns of prose do not fit a terminal."""
+    """Print a list of rows. Text has a paragraph per row, because columns of prose do not fit a terminal."""
     from detmap import results
 
     if options.format == "table":
@@ -141,7 +141,7 @@ def say(text: str) -> None:
         print(f"detmap: {text}", file=sys.stderr, flush=True)
 
 
-#: Announces compilation once per command; None outside of commands.
+#: Function that announces compilation once per command; None outside of commands.
 _tell: Callable[[], None] | None = None
 
 
@@ -206,7 +206,7 @@ def stages(options: argparse.Namespace) -> Iterator[Callable[[str], None]]:
     line = terminal.Line(lambda: counted[0] or now[0], after=1.0)
 
     def stage(text: str) -> None:
-        now[0] = printable(text)  # it may contain a file name
+        now[0] = printable(text)  # the text may contain a file name
         line.show()
 
     with _counting(counted), line.shown(), before_end(line.end):
@@ -214,7 +214,7 @@ def stages(options: argparse.Namespace) -> Iterator[Callable[[str], None]]:
 
 
 def _counting(text: list[str]) -> contextlib.AbstractContextManager[None]:
-    """Append the progress of the current computation to `text`."""
+    """Within this context, keep the current progress in ``text[0]``."""
     from detmap.system.progress import listening
 
     return listening(partial(text.__setitem__, 0))
@@ -226,10 +226,10 @@ def _is_shown(options: argparse.Namespace) -> bool:
 
 
 def say_error(options: argparse.Namespace, name: str, error: str) -> None:
-    """Say at once that a file of a batch cannot be scored, unless the table says it below in the same terminal."""
+    """Print at once why a file of a batch cannot be scored, unless the same terminal shows a table of errors later."""
     from detmap.results import printable
 
-    # Where the table is redirected, either of the two may be read alone.
+    # If stdout or stderr is redirected, the table and the errors may be read separately.
     together = all(one is not None and one.isatty() for one in (sys.stdout, sys.stderr))
     if not together or options.format not in ("table", "markdown"):
         say(f"error: {printable(name)}: {error}")

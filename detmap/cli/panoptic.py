@@ -1,4 +1,4 @@
-"""The command that scores panoptic segmentation, pq; and compare, batch and report of its files."""
+"""The command pq, which scores panoptic segmentation; and compare, batch and report with ``--pq``."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def score(truth: SegmentedImages, path: str, folder: str | None, rules: Rules, t
 
 
 def inputs_of(options: argparse.Namespace, models: Iterable[tuple[str, str | None]]) -> list[dict[str, str]]:
-    """Return the files and folders as card entries."""
+    """Return the files and folders of all inputs as card entries."""
     from detmap.formats.coco.panoptic import folder_of
 
     sides = [("ground_truth", options.ground_truth, options.gt_folder)]
@@ -214,7 +214,7 @@ def _pq(options: argparse.Namespace) -> int:
 def _chance(
     options: argparse.Namespace, gates: Gates, truth: SegmentedImages, rules: Rules, result: PanopticResult, metric: str
 ) -> float | str:
-    """Score the baseline's file again; return the p-value of a paired permutation test, or why there is none."""
+    """Score the baseline's file again; return the p-value of a paired permutation test, or the reason why there is none."""
     from detmap.statistics import permute
 
     try:

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from detmap.retrieval.conventions import Convention
     from detmap.retrieval.scoring import RankingResult
 
-#: Default convention of each kind of ranking: that of the command with the same name.
+#: Default convention of each kind of ranking, as in the command with the same name.
 DEFAULTS = {"trec": "trec", "reid": "reid", "hashing": "hits_topk"}
 
-#: Options that concern rankings: those of `add_rankings`, and of a command's output.
+#: Options that apply to rankings: the options of `add_rankings`, and the output options of a command.
 CONCERNING = frozenset(["trec", "reid", "hashing", "relevance_level", "depth", "distance", "format", "quiet", "out"])
 
-#: Further depths of a run, and minimum relevant grades, to try.
+#: Additional depths of a run to try, and minimum relevant grades to try.
 _DEPTHS, _LEVELS = (10, 100, 1000), (1, 2, 3)
 
 
@@ -62,8 +62,8 @@ def kind_of(options: argparse.Namespace) -> str | None:
 def check_concerns(
     options: argparse.Namespace, fill: Callable[[argparse.ArgumentParser], None], concerning: Collection[str], what: str
 ) -> None:
-    """Refuse given options that are not among those `concerning` the action, rather than ignore them; `fill` adds all
-    of the command.
+    """Refuse options that were given but are not in `concerning`, instead of ignoring them; `fill` adds all options of
+    the command.
     """
     parser = argparse.ArgumentParser(add_help=False)
     fill(parser)
@@ -78,14 +78,14 @@ def metric_of(options: argparse.Namespace) -> str:
 
 
 def _metrics(options: argparse.Namespace) -> list[str]:
-    """Return all requested metrics: quoted values may have several."""
+    """Return all requested metrics; ``--value`` may be given for several."""
     from detmap.explanations.quotes import read_values
 
     return list(read_values(getattr(options, "value", None) or [], metric_of(options))) or [metric_of(options)]
 
 
 def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> dict[str, Evaluate]:
-    """Read files (the judgements first for "trec"), and return a function by name that evaluates each under a convention."""
+    """Read files, for "trec" judgements and then runs. Map names of systems to functions that score by a convention."""
     from detmap.formats.files import once
 
     once(list(paths))
@@ -95,7 +95,7 @@ def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> 
 
 
 def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> list[Variant]:
-    """Return variants of depth and relevance level to score the same runs under."""
+    """Return variants of depth and of relevance level, under which the same runs are scored."""
     from detmap.explanations import Variant
 
     if kind != "trec":
@@ -113,7 +113,7 @@ def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) ->
 
 
 def named(paths: Sequence[str]) -> dict[str, str]:
-    """Return paths by short distinct names: their shortest distinguishing suffixes, without extensions."""
+    """Map short distinct names to paths; a name is the path's shortest distinguishing suffix, without the extension."""
     from detmap.formats.model_names import distinct
 
     if twice := next((path for at, path in enumerate(paths) if path in paths[:at]), None):
@@ -138,7 +138,7 @@ def _runs(
             try:
                 return evaluate_run(*tables, metrics, convention, level=level, depth=depth)
             except InputError:
-                evaluate_run(qrels, run, metrics, convention, level=level, depth=depth)  # its error names the file
+                evaluate_run(qrels, run, metrics, convention, level=level, depth=depth)  # this error names the file
                 raise
 
         return evaluate

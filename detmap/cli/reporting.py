@@ -135,7 +135,7 @@ def _report(options: argparse.Namespace) -> None:
 def _tables(
     options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None]
 ) -> tuple[GroundTruth, Iterator[tuple[str, Detections]], list[dict[str, str]]]:
-    """Read ground truth; return it, a reader of each model's detections, and the list of inputs that the reader extends."""
+    """Read the ground truth; also return an iterator over models' detections, and the inputs that this iterator extends."""
     from detmap.batch import find
     from detmap.formats.files import once
 

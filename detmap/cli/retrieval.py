@@ -61,7 +61,7 @@ def _fill_trec(trec: argparse.ArgumentParser) -> None:
 
 
 def add_runs(trec: argparse.ArgumentParser) -> None:
-    """Add the judgements, runs, and options of scoring them."""
+    """Add the arguments for judgements and runs, and options of scoring."""
     add_option(
         trec,
         "qrels QRELS",
@@ -185,7 +185,7 @@ def _as_trec_eval(options: argparse.Namespace) -> None:
 
 
 def _scored_run(options: argparse.Namespace) -> Scored:
-    """Score one run, with its inputs as card entries."""
+    """Score one run, with card entries for judgements and run."""
     from detmap.reading.sources import held
     from detmap.retrieval import evaluate_run
 
@@ -219,7 +219,7 @@ def _trec(options: argparse.Namespace) -> int:
         write_card("trec", scored, options)
         qrels = options.qrels
     else:
-        qrels = held(options.qrels)  # every run is paired with it
+        qrels = held(options.qrels)  # every run is scored against these judgements
         results = {
             path: during(options, f"evaluating {path}", evaluate_run, qrels, path, **given) for path in options.runs
         }
@@ -298,7 +298,7 @@ def _compared(results: dict[str, RankingResult], options: argparse.Namespace) ->
     metric = options.compare or ("AP" if "AP" in first else next(iter(first)))
     if any(metric not in result.per_query for result in results.values()):
         raise OptionError(f"--compare {shorten(metric)}: was not evaluated query by query; ask for it with --metrics")
-    _, columns = by_query(results, metric)  # a query that only one of both has cannot be paired
+    _, columns = by_query(results, metric)  # a query that only one of two runs has cannot be paired
     return [
         {
             "from": row.first,
@@ -317,8 +317,8 @@ def _compared(results: dict[str, RankingResult], options: argparse.Namespace) ->
 
 
 def _shown(compared: list[dict[str, Any]], called: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return a comparison as it is shown: runs as they are `called`, small p-values as such, and a mark where interval
-    and p disagree.
+    """Return the displayed rows of a comparison: runs are renamed by `called`, p-values are formatted, and rows whose
+    interval and p disagree are marked.
     """
     from detmap.results import p_value
 
@@ -370,7 +370,7 @@ def _about(
 def _finish_several(
     results: dict[str, Any], options: argparse.Namespace, compared: list[dict[str, Any]] | None = None
 ) -> None:
-    """Show several runs side by side, or one after the other if rows per query are requested, and their comparison."""
+    """Show several runs and their comparison. Runs are side by side, or one below the other with rows per query."""
     from detmap import results as tables
     from detmap.formats.model_names import brief, distinct
 
@@ -403,7 +403,7 @@ def _finish_several(
     counted = [
         {"metric": f"notices {code}", **{path: result.notices.get(code, 0) for path, result in results.items()}}
         for code in codes
-        if not code.endswith("_queries")  # unless the table already has them
+        if not code.endswith("_queries")  # the table already has the counts of queries
     ]
     if options.rows:
         rows = [{"run": called[path], **row} for path, result in results.items() for row in result.rows()]
@@ -431,7 +431,7 @@ def _finish(result: Any, options: argparse.Namespace, name: str) -> None:
 
 
 def _scored_arrays(options: argparse.Namespace, evaluate: Callable[[argparse.Namespace, Any], Any]) -> Scored:
-    """Score a file of arrays, with its card entry if a card is requested."""
+    """Score a file of arrays, with card entries for the inputs if a card is requested."""
     from detmap.reading.sources import held
 
     source = held(options.file) if options.card else options.file
@@ -449,7 +449,7 @@ def _show_arrays(command: str, evaluate: Callable[[argparse.Namespace, Any], Any
 
 
 def evaluate_reid(options: argparse.Namespace, source: Any) -> Any:
-    """Score the rankings of a gallery from a file of arrays; `source` is its path or its bytes."""
+    """Score the rankings of a gallery from a file of arrays; `source` is the file's path or content."""
     return gallery_of(options, source)(**_rules(options), keep_curve=bool(options.plot))
 
 
@@ -487,7 +487,7 @@ def gallery_of(options: argparse.Namespace, source: Any) -> Callable[..., Any]:
 
 
 def _neighbors(options: argparse.Namespace) -> dict[str, Any] | None:
-    """Return arrays of neighbours if they come in tables, else None."""
+    """Return arrays of neighbours if the inputs are tables, else None."""
     if options.gallery is None:
         return None
     from detmap.formats.ranking_tables import read_neighbors
@@ -496,7 +496,7 @@ def _neighbors(options: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def evaluate_hashing(options: argparse.Namespace, source: Any) -> Any:
-    """Score rankings by Hamming distance from a file of arrays; `source` is its path or its bytes."""
+    """Score rankings by Hamming distance from a file of arrays; `source` is the file's path or content."""
     return codes_of(options, source)(keep_curve=bool(options.plot), **_rules(options))
 
 
@@ -520,7 +520,7 @@ def _conventions(options: argparse.Namespace) -> None:
 
 
 def _described(start: bytes) -> str:
-    """Say what a file is by its first bytes."""
+    """Describe the type of a file by its first bytes."""
     from detmap.reading.unlike import described
 
     known = described(start, "")
@@ -542,7 +542,7 @@ class _Arrays(dict[str, Any]):
 
 
 def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> _Arrays:
-    """Read arrays of an .npz file; of each tuple of aliases the first that exists, under the first alias."""
+    """Read arrays of an .npz file: for each tuple of aliases the first that exists, stored under the first alias."""
     # `source` is the path, or the bytes of a stream that can be read only once
     import zipfile
 

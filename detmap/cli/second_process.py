@@ -1,8 +1,8 @@
-"""A second process that halves the wait for kernels that are not compiled yet, by compiling them from the last one on.
+"""A second process that halves the wait for missing compiled kernels, because it compiles them in reverse order.
 
-This process compiles each kernel at its first call. The second one evaluates a few boxes with interpreted kernels,
-which gives the kernels called with their argument types, and compiles them in reverse order. Each announces what it
-begins to compile. If the second process fails, this one compiles everything.
+The main process compiles each kernel at its first call. The second process evaluates a few boxes with uncompiled kernels
+to record the kernels called and their argument types, and compiles these kernels from the last one on. Each process
+announces the kernel that it begins to compile. If the second process fails, the main process compiles everything.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from detmap.detection.protocols import Protocol
 
-#: Program of the second process, with this one's import path.
+#: Program of the second process, with the import path of the main process.
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from detmap.cli import second_process; second_process.run()"
 
 
-#: Maximum number of seconds to wait for a kernel before the second process is given up.
+#: Maximum number of seconds to wait for a kernel from the second process; then the second process is ended.
 _LONGEST = 120.0
 
 
@@ -40,7 +40,7 @@ class SecondProcess:
         self._changed = threading.Condition()
 
     def has_compiled(self, label: str) -> bool:
-        """Return whether the second process has compiled a missing kernel, waiting if it is about to."""
+        """Return whether the second process has compiled a missing kernel; wait if that process is compiling it."""
         if os.getpid() != self._owner:  # in a fork, which receives no messages of the second process
             return False
         with self._changed:
@@ -66,7 +66,7 @@ class SecondProcess:
         from detmap.kernels import _ahead, _numba
         from detmap.system.parallel import cores
 
-        # with an object of kernels only those of plug-ins are compiled
+        # with a precompiled object of kernels, only kernels of plug-ins are compiled
         if cores() < 2 or _ahead.chosen().object is not None:
             return
         _numba.writable_folder()
@@ -157,8 +157,8 @@ def _evaluate(protocol: Protocol) -> None:
 
 
 def calls(task: Callable[[], object]) -> list[tuple[Any, Any]]:
-    """Return detmap's kernels that a task calls, with their argument types, in the order of first calls. They are
-    interpreted meanwhile, by replacing them with their plain functions in all modules of kernels.
+    """Return detmap's kernels that a task calls, with their argument types, in the order of first calls. During
+    the task, plain functions replace the compiled kernels in all modules of kernels.
     """
     import importlib
     import pkgutil
@@ -174,11 +174,11 @@ def calls(task: Callable[[], object]) -> list[tuple[Any, Any]]:
         for module in modules:
             plain = {name: value.py_func for name, value in vars(module).items() if hasattr(value, "py_func")}
             vars(module).update(plain)
-        # A plug-in's kernel stays compiled: its helpers are in no module above, and Python cannot call compiled ones.
+        # A plug-in's kernel stays compiled: its helpers are in no module above, and Python cannot call compiled helpers.
         own = [kernel for kernel in detmap.kernels.KERNELS if kernel.__module__ in names]
         recorder = Recorder([getattr(kernel, "py_func", kernel) for kernel in own])
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # interpreted integers overflow
+            warnings.simplefilter("ignore")  # uncompiled kernels warn of integer overflows
             task()
     finally:
         for module, names_before in zip(modules, before, strict=True):

@@ -15,7 +15,7 @@ _COLOURED = ("value", "AP")
 
 _BOLD, _CYAN = "1", "1;36"
 
-#: Characters of a bar of progress.
+#: Number of characters of a progress bar.
 _BAR = 30
 
 
@@ -47,7 +47,7 @@ def width(text: str) -> int:
 
 
 def title(text: str) -> str:
-    """Return the heading of tables."""
+    """Return a heading, styled in bold."""
     return _styled(text, _BOLD)
 
 
@@ -56,8 +56,8 @@ def table(
 ) -> str:
     """Return rows as a table, `styled` for a terminal or plain.
 
-    If it is wider than `room`, texts are wrapped and long names cut; then the last columns of numbers are left out,
-    except those in `keep`, and a line below names them. Numbers are never cut.
+    If the table is wider than `room`, texts are wrapped and long names cut. If it is still too wide, the last columns of
+    numbers, except those in `keep`, are left out, and a line below names them. Numbers are never cut.
     """
     from detmap.results import cell, is_words, shown
 
@@ -114,7 +114,7 @@ def _fit(cells: dict[str, list[str]], words: Mapping[str, bool], room: int, keep
         if not words[name] and name not in keep:
             left_out.insert(0, name)
             del cells[name]
-    stuck = set[str]()  # columns whose words are no shorter
+    stuck = set[str]()  # columns that cannot be narrowed further
     while excess() > 0:
         now = widths()
         name = max(now, key=lambda one: -1 if one in stuck else now[one] - least[one])
@@ -129,12 +129,12 @@ def _fit(cells: dict[str, list[str]], words: Mapping[str, bool], room: int, keep
 
 
 def _widest(texts: Sequence[str]) -> int:
-    """Return how wide the widest line of some texts is."""
+    """Return the width of the widest line of some texts."""
     return max(width(line) for text in texts for line in text.split("\n"))
 
 
 def _least(texts: Sequence[str]) -> int:
-    """Return how narrow a column of words can become; names that would be cut alike are left as they are."""
+    """Return the minimum width of a column of words; names are not cut if two of them would then look the same."""
     most = _widest(texts)
     if any(" " in text for text in texts[1:]):
         return min(most, _SENTENCE)
@@ -159,8 +159,8 @@ def _narrow(text: str, room: int) -> str:
 
 
 class Line:
-    """The status line of a terminal on stderr: shows `text()` after `after` seconds, then every second, and is erased
-    at the end.
+    """The status line of a terminal on stderr. The line shows `text()` after `after` seconds, then every second, and is
+    erased at the end.
     """
 
     def __init__(self, text: Callable[[], str], after: float) -> None:
@@ -177,7 +177,7 @@ class Line:
             self.show()
 
     def show(self) -> None:
-        """Show the current text, unless it is too early."""
+        """Show the current text, if `after` seconds have passed."""
         if not self._begun or self._over.is_set():
             return
         with self._lock:
@@ -235,7 +235,7 @@ def aside() -> Iterator[None]:
 
 
 def _columns() -> int:
-    """Return the width of a line; 0 if the terminal does not report it."""
+    """Return the width of a line; 80 if the terminal does not report it."""
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given):
         return int(given)
@@ -253,7 +253,7 @@ class Progress:
         self._full, self._empty = ("━", "╌") if sys.stderr is not None and _can_show(sys.stderr, "━╌") else ("#", ".")
 
     def advance(self) -> None:
-        """Count one more."""
+        """Count one more item."""
         self._done += 1
 
     def text(self) -> str:
@@ -262,7 +262,7 @@ class Progress:
         share = 100 * self._done // max(self._total, 1)
         line = f"{self._full * full}{self._empty * (_BAR - full)} {self._done:,} of {self._total:,} {self._unit} ({share} %)"
         if self._done >= self._total:
-            return f"{line} finishing"  # such as comparing the files read
+            return f"{line} finishing"  # for example, while the files are compared
         if not self._done:
             return line
         elapsed = max(time.monotonic() - self._began, 1e-9)

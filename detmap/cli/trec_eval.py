@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """A requested measure: the printed names of its values, and their names in the metric table (None: a text)."""
+    """A requested measure: its parameters, and the printed names and metrics of its values; the metric of a text is None."""
 
     measure: Measure
     parameters: list[str]
@@ -68,7 +68,7 @@ def version_of(convention: Convention) -> int:
 
 
 def metrics_of(options: argparse.Namespace, convention: Convention) -> list[str]:
-    """Return the metrics that ``-m`` asks for, for other output formats; texts are left out."""
+    """Return the metrics that ``-m`` requests, for output in other formats; measures that are texts are left out."""
     every = asked(options.measures, version_of(convention))
     return [metric for one in every for metric in one.metrics if metric is not None]
 
@@ -102,7 +102,7 @@ def print_run(options: argparse.Namespace, convention: Convention, rules: Mappin
 
 
 def _printed(ranked: RankedRun, request: Request, result: RankingResult, version: int) -> NDArray[np.float64]:
-    """Return the values of a metric as trec_eval has them: 0 / 0 is NaN, and most are 0 for missing queries."""
+    """Return the values of a metric as trec_eval computes them: 0 / 0 is NaN, and most metrics are 0 for missing queries."""
     import numpy as np
 
     from detmap.retrieval import trec_eval
@@ -114,7 +114,7 @@ def _printed(ranked: RankedRun, request: Request, result: RankingResult, version
     if version == 9 or not ranked.rules.judged_only:
         undefined &= ranked.answered
     if request.metric.name == "utility":
-        # Version 10 gives such a query one unjudged document, and skips it only for measures without parameters.
+        # Version 10 gives a missing query one unjudged document, and skips it only for measures without parameters.
         wrong, left = request.numbers(hit=1.0, wrong=-1.0, lost=0.0, left=0.0, items=0.0)[1:4:2]
         bogus = values if ranked.rules.judged_only else values + wrong - left
         values = np.where(ranked.answered, values, bogus if version == 10 and request.options else 0.0)
@@ -184,7 +184,7 @@ class _Lines:
 
 
 def _run_name(run: Any, path: str) -> str:
-    """Return the name of a run: trec_eval takes it from the last line; tables get the file's name."""
+    """Return the name of a run: the name in the last line, as in trec_eval, or for a table the name of the file."""
     from detmap.formats.trec import run_name
 
     return run_name(run) or os.path.basename(path).partition(".")[0]

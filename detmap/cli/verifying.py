@@ -1,4 +1,4 @@
-"""The command verify, which repeats the evaluation of a card and compares."""
+"""The command verify, which repeats the evaluation of a card and compares the results."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, Any] | list[Any]:
-    """Return a card of the same evaluation, made now; if the inputs have changed and cannot be scored, their differences."""
+    """Return a new card of the same evaluation; if changed inputs cannot be scored, return the differences of the inputs."""
     from detmap import cards
 
     commands = {**detection.COMMANDS, **panoptic.COMMANDS, **retrieval.COMMANDS}
@@ -106,14 +106,14 @@ def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, An
         if not wrong:
             raise
         return [*wrong, cards.Difference("evaluation", "", "was scored", str(error))]
-    for name in files():  # the path of such a file is not part of what the card states
+    for name in files():  # a card does not state the paths of these files
         if name in card["options"]:
             again["options"][name] = card["options"][name]
     return again
 
 
 def _now(command: str, scorer: Scorer, given: argparse.Namespace, paths: Sequence[str]) -> list[dict[str, str]]:
-    """Return the present inputs, as far as they can be read, although their content cannot be scored."""
+    """Return the card entries of the inputs that can be read, after scoring these inputs has failed."""
     from detmap.batch import find
 
     found: list[dict[str, str]] = []
@@ -130,7 +130,7 @@ def _now(command: str, scorer: Scorer, given: argparse.Namespace, paths: Sequenc
 
 
 def _readable(role: str, paths: Sequence[str]) -> list[dict[str, str]]:
-    """Return files as inputs, without a hash where unreadable; empty if all are."""
+    """Return card entries of files, without a hash for unreadable files; empty if all are unreadable."""
     found = []
     for path in paths:
         try:
@@ -141,7 +141,7 @@ def _readable(role: str, paths: Sequence[str]) -> list[dict[str, str]]:
 
 
 def _find_files(card: Mapping[str, Any], given: argparse.Namespace) -> None:
-    """Refuse a card whose further inputs were moved, naming the option that locates them."""
+    """Refuse a card if a file named by its options is missing; the error names the option that gives the new path."""
 
     for name, flag in files().items():
         role, path = ROLES.get(name, name), getattr(given, name, None)
@@ -196,7 +196,7 @@ def _score_compare(options: argparse.Namespace) -> Scored:
     return compare_card(options, protocol, truth, entries, made)
 
 
-#: How to repeat cards of several files.
+#: Commands on several files that `detmap verify` can repeat.
 SCORERS = {
     "batch": Scorer(("ground_truth", "predictions"), _score_batch, many=True),
     "compare": Scorer(("ground_truth", "predictions"), _score_compare, many=True),

@@ -1,4 +1,4 @@
-"""``--version``: one line; with ``--verbose`` the installed packages and their folders."""
+"""The option ``--version`` prints one line; with ``--verbose`` also the installed packages and folders."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _verbose() -> list[str]:
 
 
 def _kernels() -> list[str]:
-    """Return lines on the source of kernels, and the cache of those that numba compiles."""
+    """Return lines on the source of kernels, and the cache of kernels that numba compiles."""
     from detmap.kernels import _ahead
 
     lines = [f"kernels: {_ahead.in_use()}"]

@@ -1,6 +1,6 @@
 """Calls of every kernel on small data, from which `detmap warm` collects the kernels' signatures.
 
-A new kernel needs a call here; `tests/kernels/test_kernel_cache_warm.py` names the kernels that have none.
+A new kernel needs a call in this module; `tests/kernels/test_kernel_cache_warm.py` names the kernels that have none.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run() -> None:
-    """Call every kernel with all argument types that occur anywhere."""
+    """Call every kernel with all argument types that occur in detmap."""
     _detections()
     _shapes()
     _drop_in()
@@ -43,7 +43,7 @@ def _detections() -> None:
     from detmap.statistics.draws import FEWEST_REPLICATES
     from detmap.statistics.resampled import PairedDetections
 
-    # Strings are copied only while reading a file window by window.
+    # Called directly, because strings are otherwise copied only while a file is read window by window.
     texts.keep(readonly(np.zeros(8), np.uint8), np.empty(0, np.uint64), np.empty(0, np.uint8), 0)
     texts.kept_size(readonly(np.empty(0), np.uint64))
     names: tuple[list[Any], ...] = ([1, 2, 3, 4], ["a", "b", "c", "d"])

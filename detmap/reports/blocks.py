@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from detmap.checks.report import Report
     from detmap.statistics import Comparison, Difference, QueryComparison
 
-#: Maximum number of pairs of models that are compared in words.
+#: Maximum number of pairs of models with a verdict in words.
 _VERDICTS = 6
 
 #: Maximum number of verdicts on the first screen; the section of differences has all of them.
@@ -46,7 +46,7 @@ class Lead:
 
 @dataclass(frozen=True)
 class Fragment:
-    """Trusted markup whose text was escaped where it was made."""
+    """Trusted HTML; its text was already escaped."""
 
     html: str
     kind: str = "fragment"
@@ -55,7 +55,7 @@ class Fragment:
 class Section(NamedTuple):
     """A section: its anchor, its title, a hint for readers, and a panel (name and blocks) for each model.
 
-    `filters` are the choices of the filters of a gallery in it.
+    `filters` are the choices of the filters of the section's gallery, if it has one.
     """
 
     id: str
@@ -66,7 +66,7 @@ class Section(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A named bar of a card: value as text, length from 0 to 100, and the query of the pictures that it links to."""
+    """A named bar of a card: value as text, length from 0 to 100, and the query that selects the linked pictures."""
 
     name: str
     shown: str
@@ -77,7 +77,7 @@ class Bar(NamedTuple):
 class Card(NamedTuple):
     """A card of the first screen: title, sentence, a bar with two parts and a legend, and named bars.
 
-    `filled` and `gain` are the lengths of the parts, from 0 to 100; a card without such a bar has no `legend`.
+    `filled` and `gain` are the lengths of the two parts, from 0 to 100; `legend` is empty if the card lacks this bar.
     """
 
     title: str
@@ -91,7 +91,7 @@ class Card(NamedTuple):
 def summary(
     name: str, metric: str, shown: str, ends: tuple[float, float], why: str, level: float, **more: Any
 ) -> dict[str, Any]:
-    """Return the first screen's summary of a model: a metric from 0 to 1 with its interval, or `why` it has none.
+    """Return a model's summary for the first screen: a metric with its interval, or with the reason `why` it has none.
     `more` are ``about`` (the scope of the interval), ``cards``, and ``mark``, a warning about the number.
     """
     low, high = ends
@@ -116,8 +116,9 @@ def metric_row(
     rises: bool = True,
     top: int = 1,
 ) -> dict[str, Any]:
-    """Return a row of the first screen's table: a metric, its scope, and its value and interval for each model. The
-    best value of several is marked, the largest if the metric `rises` with quality; a full bar is the value `top`.
+    """Return a row of the first screen's table: a metric, its scope, and its value and interval for each model. Of
+    several models the best value is marked: the largest if the metric `rises` with quality, else the smallest. A full
+    bar stands for the value `top`.
     """
     known = [value for value in values if not math.isnan(value)]
     best = (max if rises else min)(known) if len(values) > 1 and known else math.nan
@@ -159,12 +160,12 @@ def _all_filters(alike: Sequence[Section]) -> dict[str, Any] | None:
 
 
 def picked(rows: Sequence[Mapping[str, Any]], names: Sequence[str], **renamed: str) -> list[dict[str, Any]]:
-    """Return some existing columns of rows, optionally renamed."""
+    """Return the existing columns among `names` of rows, optionally renamed."""
     return [{renamed.get(name, name): row[name] for name in names if name in row} for row in rows]
 
 
 def found_by_check(name: str, checked: Report | str) -> Section:
-    """Return a paragraph on the findings of a check of a model's files, or on why it was not checked."""
+    """Return a section on the findings of a check of a model's files, or on the reason why they were not checked."""
     blocks: list[Any] = [
         Text(printable(checked)) if isinstance(checked, str) else Fragment(checked.to_html(level=3, of=name))
     ]
@@ -173,8 +174,8 @@ def found_by_check(name: str, checked: Report | str) -> Section:
 
 
 class Apart(NamedTuple):
-    """The difference of the second of two models from the first, with its interval and a corrected p-value. If either
-    lacks images or queries of the other, `common` describes the shared ones, and ``means`` are those of both there.
+    """The difference of two models, second minus first, with its interval and a corrected p-value. If one model lacks
+    images or queries of the other, `common` describes the shared ones, and `means` are the models' means on these.
     """
 
     first: str
@@ -196,7 +197,7 @@ def differences(
 
 
 def mark_doubts(rows: Sequence[dict[str, Any]], disagree: Sequence[bool]) -> None:
-    """Mark differences for which interval and test disagree, in a column that is added if there are any."""
+    """Add a column that marks differences whose interval and test disagree, unless all of them agree."""
     if any(disagree):
         for row, one in zip(rows, disagree, strict=True):
             row["interval and p"] = "disagree (~)" if one else "agree"
@@ -205,14 +206,14 @@ def mark_doubts(rows: Sequence[dict[str, Any]], disagree: Sequence[bool]) -> Non
 def difference_row(
     one: Difference | QueryComparison, of: Mapping[str, Any], count: Mapping[str, int], p: float, corrected: float
 ) -> dict[str, Any]:
-    """Return a row of a table of differences: after the models what it is `of`, before the p-values a `count`."""
+    """Return a row of a table of differences; the columns `of` follow the models, and `count` precedes the p-values."""
     names = {"from": one.first, "to": one.second}
     ends = {"difference": one.difference, "low": one.low, "high": one.high}
     return {**names, **of, **ends, **count, "p": p, "p corrected": corrected}
 
 
 def difference_rows(comparison: Comparison, found: Sequence[Difference]) -> list[dict[str, Any]]:
-    """Return a row for each of some differences of a comparison."""
+    """Return a table row for each of the differences `found` in a comparison."""
     rows = [
         difference_row(
             one,
@@ -228,7 +229,7 @@ def difference_rows(comparison: Comparison, found: Sequence[Difference]) -> list
 
 
 def _verdict(one: Apart, metric: str, level: float, alpha: float, too_few: str) -> str:
-    """Return a sentence on whether two models differ, the better one first."""
+    """Return a sentence on whether two models differ, with the better model named first."""
     if math.isnan(one.difference):
         return printable(
             f"{one.first} and {one.second} cannot be compared by {metric}, which is undefined for one of them or for both."
@@ -249,7 +250,7 @@ def _verdict(one: Apart, metric: str, level: float, alpha: float, too_few: str) 
 
 
 def _verdicts(sections: Sequence[Section]) -> tuple[list[str], list[Section]]:
-    """Move the verdicts on models from the sections to the first screen."""
+    """Return the first verdicts, for the first screen, and sections without these verdicts."""
     told, rest = list[str](), list[Section]()
     for one in sections:
         if one.id == "differences":
@@ -278,10 +279,10 @@ def page(
 ) -> str:
     """Return a report as one self-contained HTML page.
 
-    The kind of shape, part of the title, is empty for rankings. `summaries` has a `summary` of each model, `metrics`
-    the rows of `metric_row`, `brief` is a line on the evaluation, `notices` are by model; inputs have ``role``,
-    ``name`` and ``sha256``. `facts` describe the evaluation, and `counts`, with their names `counted`, the data, on the
-    page of a single model. `sections` follow the first screen.
+    The title has the `kind` of shape, which is empty for rankings. `summaries` has a `summary` of each model, `metrics`
+    has rows of `metric_row`, `brief` is a line on the evaluation, `notices` maps models to messages, and each of `inputs`
+    has ``role``, ``name`` and ``sha256``. `facts` describe the evaluation. `counts` has each model's name and counts of
+    its data; for a single model `counted` replaces the name. `sections` follow the first screen.
     """
     import detmap
 

@@ -17,10 +17,10 @@ LEFT, TOP, WIDTH, HEIGHT = 44.0, 12.0, 306.0, 240.0
 #: Default grid lines of a plot.
 _TENTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
-#: Number of models with a colour of their own.
+#: Maximum number of models that are drawn in different colours.
 _APART = 6
 
-#: Maximum number of columns of a heat table on half of a page.
+#: Maximum number of columns of a heat table that fits half the width of a page.
 _HALF = 12
 
 
@@ -32,17 +32,17 @@ class Plot:
     title: str
     x: str
     y: str
-    #: A sentence with the same content for screen readers.
+    #: A sentence that describes the plot, for screen readers.
     says: str
-    #: For each line ``label``, ``path`` (SVG) and ``style``: "main", "thin", "ideal", "band" (an `area`, without a
-    #: legend), or that of a model (`styles`).
+    #: Each line has ``label``, ``path`` (SVG) and ``style``: "main", "thin", "ideal", "band" (an `area`, not in the
+    #: legend), or a style from `styles`.
     lines: list[dict[str, str]] = field(default_factory=list)
-    #: For each bar ``x``, ``y``, ``width``, ``height`` and ``label``.
+    #: Each bar has ``x``, ``y``, ``width``, ``height`` and ``label``.
     bars: list[dict[str, Any]] = field(default_factory=list)
-    #: What the thin lines are, if one of them can be selected.
+    #: Noun for a thin line, such as "class", if readers can select one; else empty.
     choose: str = ""
-    #: A second choice: its name, its values, and the value drawn. Lines then have ``levels``, their heights in each
-    #: variant (`heights`), and ``labels``, one for each, separated by tabs.
+    #: A second selection, of a variant: its name, its options, and the option drawn first. Each line then has ``levels``
+    #: (its `heights` in all variants, concatenated) and ``labels`` (one per variant, separated by tabs).
     variants_are: str = ""
     variants: list[str] = field(default_factory=list)
     variant: str = ""
@@ -63,7 +63,7 @@ def up(places: Sequence[float], labels: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def styles(count: int) -> list[str]:
-    """Return distinguishable styles, colours and strokes, for the lines of `count` models, as far as there are."""
+    """Return line styles for `count` models: distinct colours and strokes for the first `_APART`, then "thin"."""
     return ["main"] if count == 1 else [f"c{i}" if i < _APART else "thin" for i in range(count)]
 
 
@@ -99,7 +99,7 @@ def area(x: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.floa
 
 
 def bar(label: str, low: float, high: float, value: float) -> dict[str, Any]:
-    """Return a bar from the x-axis up, all in the unit square."""
+    """Return a bar on the x-axis, given in coordinates of the unit square."""
     return {
         "label": printable(label),
         "x": f"{LEFT + WIDTH * low + 1:.1f}",
@@ -111,7 +111,7 @@ def bar(label: str, low: float, high: float, value: float) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Heat:
-    """A table whose cells are shaded by their share of the row."""
+    """A table whose cells are shaded by their share of the row's sum."""
 
     #: Title, and meaning of rows and columns.
     title: str
@@ -119,12 +119,12 @@ class Heat:
     columns_are: str
     #: Names of the columns.
     columns: list[str]
-    #: For each row its name and cells: ``shown``, ``shade`` (0 to 9), ``same`` (on the diagonal), ``query`` of the
-    #: pictures it links to, and ``title`` with example images, "" for none.
+    #: Each row has a name and cells. A cell has its text ``shown``, ``shade`` (0 to 9), ``same`` (on the diagonal),
+    #: ``query`` (selects the linked pictures) and ``title`` (example images); the last two may be empty.
     rows: list[tuple[str, list[dict[str, Any]]]]
-    #: A sentence below it.
+    #: A sentence below the table.
     note: str = ""
-    #: Whether it is too wide for half of a page.
+    #: Whether the table is too wide for half of a page.
     broad: bool = False
     kind: str = "heat"
 
@@ -139,8 +139,8 @@ def heat(
 ) -> Heat:
     """Return a confusion matrix, whose last row and column are background, as a heat table.
 
-    Cells in `pictured`, by row and column such as "3-7", link to pictures; `examples` name images for other cells. With
-    more than `most` classes only the most confused are shown; the rest share a row and a column.
+    Cells in `pictured`, such as "3-7" for row 3 and column 7, link to pictures; `examples` maps cells to names of images.
+    With more than `most` classes only the most confused classes are shown; the rest share one row and one column.
     """
     size = len(names)
     inner = matrix[:size, :size]

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from detmap.explanations import Survival
     from detmap.statistics import Comparison
 
-#: Maximum number of detections of a model for which the rule that changes AP is identified.
+#: Maximum number of detections of a model for which the rules that change AP are identified.
 REASONS = 100_000
-#: Maximum number of detections of all models for which the survival of their order is tested.
+#: Maximum number of detections of all models together for which the order of models is tested under other rules.
 SURVIVAL = 200_000
 
 
@@ -92,8 +92,8 @@ def report(
     ground_truth : GroundTruth, path, or mapping
         The objects, as for `detmap.evaluate`.
     detections : Detections, path, or sequence of mappings; or several of these
-        The detections, as for `detmap.evaluate`. Several models are given by name, such as ``{"before": one, "after":
-        other}``, or as a sequence, which is named after their files.
+        The detections, as for `detmap.evaluate`. Several models are a mapping from names, such as ``{"before": one,
+        "after": other}``, or a sequence, whose models are named after their files.
     path : path
         Path of the page; an existing file is replaced.
     protocol, iou_type, **decisions
@@ -101,19 +101,19 @@ def report(
     iou : float
         The IoU threshold for errors.
     score : float, optional
-        Score threshold of what users would see; by default the one with the best F1 over all classes.
+        Score threshold of the detections that users would see; by default the threshold with the best F1 over all classes.
     images : path, optional
-        A folder with the images: the worst ones and the most suspicious labels are shown in pictures (extra ``images``).
+        A folder with the images; the worst images and the most suspicious labels are then shown (extra ``images``).
     attributes : path or table, optional
         Attributes of images or objects, for slices; see the part ``slices`` of `detmap.Diagnosis`.
     bootstrap, seed, level, method
-        Options of the intervals, as for `detmap.evaluate`; with 0 there are none, and models are not tested.
+        Options of the intervals, as for `detmap.evaluate`; ``bootstrap=0`` disables intervals and tests.
     permutations, correction
         Options of the tests of several models, as for `detmap.compare`.
     all_intervals : bool
         Also compute intervals of score thresholds and of slices, which takes longer.
     threads : int, optional
-        One per processor by default.
+        Number of threads; one per processor by default.
 
     Returns
     -------
@@ -172,12 +172,12 @@ def report(
 
 
 def _source_of(given: Any) -> Any:
-    """Return a path as a source that can be read twice; other values unchanged."""
+    """Return a path as a source that can be read twice, and any other value unchanged."""
     return held(given) if isinstance(given, str | os.PathLike) else given
 
 
 def _input_of(role: str, given: Any, table: GroundTruth | Detections) -> dict[str, str]:
-    """Return the card's entry for an input: a file, or the content of a table."""
+    """Return role, name and SHA-256 of an input: of a file, or of the content of a table."""
     if isinstance(given, str | os.PathLike | Held):
         return input_of(role, given.name if isinstance(given, Held) else os.fspath(given), given)
     source = os.path.basename(table.source)
@@ -192,7 +192,7 @@ def page_of(
     settings: Settings,
     stage: Callable[[str], None] = lambda text: None,
 ) -> str:
-    """Return the page about models; `entries` are names and detections, and `inputs` is complete once all are read."""
+    """Return the page about models. `entries` yields names and detections, and meanwhile completes `inputs`."""
     unit = find(protocol.iou_type).unit
     if settings.pictures is not None and unit != "pixels":
         raise OptionError(
@@ -253,7 +253,7 @@ def _model_of(
 
 
 def _resample(models: Sequence[Model], settings: Settings) -> Comparison | None:
-    """Compute the intervals of each model, and return the comparison of several."""
+    """Compute the intervals of each model; return a comparison if there are several models, else None."""
     draws: dict[str, Any] = {"seed": settings.seed, "method": settings.method, "threads": settings.threads}
     if len(models) == 1:
         models[0].bootstrap = resampled(models[0].result, settings.replicates, **draws)
@@ -272,7 +272,7 @@ def _resample(models: Sequence[Model], settings: Settings) -> Comparison | None:
 
 
 def _survives(models: Sequence[Model], settings: Settings, stage: Callable[[str], None]) -> Survival | str | None:
-    """Test whether the order of models survives, or return why that is left out; None if not applicable."""
+    """Test whether the order of models holds under other rules, or return why it is not tested; None if not applicable."""
     count = sum(len(model.diagnosis.detections) for model in models)
     if not settings.replicates or count > SURVIVAL:
         why = "Without draws of images" if not settings.replicates else f"For {count:,} detections"

@@ -49,15 +49,15 @@ class Model:
     name : str
         Name on the page.
     diagnosis : Diagnosis
-        Its diagnosis.
+        Diagnosis of the detector.
     result : DetectionResult
-        Its metrics under the same protocol.
+        Metrics of the detector under the protocol of the diagnosis.
     bootstrap : Bootstrap, optional
         Intervals of the metrics.
     checked : Report, optional
-        Report of a check.
+        Report of a check of the files.
     options : mapping of str to mapping
-        Options of the diagnosis's parts, by their names.
+        Options for parts of the diagnosis, by name of the part.
     under : sequence of Under
         AP under other named protocols, as `detmap.explanations.under_presets` returns it.
     """
@@ -86,7 +86,7 @@ def html(
     Parameters
     ----------
     models : sequence of Model
-        One or more, of the same ground truth under the same protocol.
+        One or more models, evaluated on the same ground truth under the same protocol.
     inputs : sequence of mapping
         ``role``, ``name`` and ``sha256`` of each file.
     made : datetime
@@ -94,9 +94,9 @@ def html(
     comparison : Comparison, optional
         Comparison of several models.
     survives : Survival or str, optional
-        Whether the order of the models survives other rules; a str says why that was not tested.
+        Whether the order of the models holds under other rules; a str says why this was not tested.
     pictures : Pictures, optional
-        The images; without them the worst ones are listed.
+        The images; without them only outlines are drawn.
     level : float
         The level of the intervals.
 
@@ -155,7 +155,7 @@ def _brief(diagnosis: Diagnosis) -> str:
 
 
 def _metrics(models: Sequence[Model], level: float) -> list[dict[str, Any]]:
-    """Return the metrics of all models for the first screen, without metrics of single classes, which have a table."""
+    """Return the metrics of all models for the first screen; metrics of single classes have a table of their own."""
     first = models[0].result
     rows = []
     for name, row in metric_table(first.protocol, first.categories):
@@ -193,7 +193,7 @@ def _facts(diagnosis: Diagnosis) -> list[tuple[str, str]]:
 
 
 def _summary(model: Model, metric: str, level: float) -> dict[str, Any]:
-    """Return the first screen's numbers and sentences."""
+    """Return the first screen's numbers and sentences on a model."""
     value = model.result[metric]
     low = high = math.nan
     why, about = "no interval was asked for", ""
@@ -213,7 +213,7 @@ def _summary(model: Model, metric: str, level: float) -> dict[str, Any]:
 
 
 def _costs(diagnosis: Diagnosis) -> Card:
-    """Return the costliest errors in AP, as a sentence and as shares of a bar."""
+    """Return a card on the errors that cost most AP, with a sentence and bars."""
     tide = diagnosis.part("tide")
     rows = [row for row in tide.rows() if row["dAP"] > _NOTHING]
     ap, title = tide["AP"], "What costs most"
@@ -243,13 +243,13 @@ def _costs(diagnosis: Diagnosis) -> Card:
 
 
 def _worst_classes(model: Model) -> list[Card]:
-    """Return the classes with the lowest AP, if there are more than can be listed."""
+    """Return a card of the classes with the lowest AP, if there are more classes than a card can list."""
     found = enumerate(zip(model.diagnosis.categories, model.result.rows(), strict=True))
     known = [(float(row["AP"]), k, name) for k, (name, row) in found if not math.isnan(row["AP"])]
     if len(known) <= _WORST:
         return []
     objects = model.diagnosis.positives.tolist()
-    known.sort(key=lambda one: (one[0], -objects[one[1]]))  # of equal classes the one with the most objects first
+    known.sort(key=lambda one: (one[0], -objects[one[1]]))  # classes of equal AP by descending number of objects
     bars = tuple(
         Bar(printable(name), f"{value:.4f}", round(100 * min(max(value, 0.0), 1.0), 1), f"class={k}")
         for value, k, name in known[:_WORST]
@@ -282,7 +282,7 @@ def _threshold(model: Model) -> Card:
 
 
 def _classes(models: Sequence[Model]) -> Table:
-    """Return a row per class: its objects, and AP of every model, with the gain of the second over the first."""
+    """Return a table with a row per class: number of objects, AP of every model, and the difference of two models."""
     several = len(models) > 1
     metric = next(iter(models[0].result))
     rows: list[dict[str, Any]] = []
@@ -306,7 +306,7 @@ def _classes(models: Sequence[Model]) -> Table:
         if len(models) == 2:
             row["difference"] = float(of_model[1][k]["AP"] - of_model[0][k]["AP"])
         rows.append(row)
-    rows.sort(key=lambda row: -row["objects"])  # of equal AP the class with the most objects comes first
+    rows.sort(key=lambda row: -row["objects"])  # classes of equal AP by descending number of objects
     at = models[0].diagnosis.at
     said = f"; Cls to Miss: errors at {at}, which the section above explains" if errors and not several else ""
     bars = {name: 1.0 for name in (rows[0] if rows else ()) if name.startswith("AP")}

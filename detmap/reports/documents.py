@@ -1,5 +1,5 @@
-"""The documents of single queries of a run: the first hits, the first misses above them, and missed relevant
-documents."""
+"""The documents of single queries of a run: the first relevant and the first irrelevant ones, and relevant documents
+that are not ranked."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from detmap.retrieval import document_ids
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.runs import Table, paired, rank_run, read_tables
 
-#: Maximum number of documents of each kind that are named.
+#: Maximum number of documents of each kind that a row names.
 _NAMED = 3
 
 
 class Documents(NamedTuple):
-    """The documents of a query: names and ranks of hits and misses in order, and the relevant documents without a rank."""
+    """The documents of a query: relevant and other ones with their ranks, in order, and relevant ones that have no rank."""
 
     hits: list[tuple[str, int]]
     misses: list[tuple[str, int]]
@@ -41,14 +41,14 @@ def _ranked(found: list[tuple[str, int]]) -> str:
 def documents(
     qrels: Any, run: Any, convention: Convention, rules: Mapping[str, Any], queries: Iterable[str]
 ) -> dict[str, Documents]:
-    """Return the documents of some queries of a run, ranked by a convention; empty if only judged documents count."""
+    """Return the documents of some queries of a run, ranked by a convention; empty if unjudged documents are removed."""
     if rules.get("judged_only"):
         return {}
     judged, ranked, theirs = paired(*read_tables(qrels, run))
     place = {str(document_ids.printable(query)): at for at, query in enumerate(judged.queries)}
     chosen = {name: place[name] for name in queries if name in place}
     judged, ranked = judged.take(list(chosen.values())), ranked.take([theirs[at] for at in chosen.values()])
-    # Each document is judged with its own number as its grade, so that the pool tells the document at each rank.
+    # The grade of each document is its own number, so that the grades in the pool identify the document at each rank.
     lines = np.arange(ranked.values.size)
     numbers = Table(judged.queries, ranked.starts, ranked.documents, lines + 1)
     pool = rank_run(numbers, ranked, convention, 1, rules.get("depth"), False, None)[0].pool

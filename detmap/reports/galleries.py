@@ -21,7 +21,7 @@ from detmap.shapes import find
 if TYPE_CHECKING:
     from detmap.diagnostics import Diagnosis
 
-#: Maximum number of images on a page, with and without pixels.
+#: Maximum number of images on a page, with thumbnails and with outlines alone.
 MOST, MOST_BARE = 200, 60
 
 #: Maximum size in bytes of all thumbnails on a page, and of all outlines.
@@ -49,10 +49,10 @@ IN_SHORT = {
 #: Size classes by the area of the box in pixels.
 _SIZES = (("s", "under 32²", 0.0), ("m", "32² to 96²", 32.0**2), ("l", "over 96²", 96.0**2))
 
-#: Longer side of a drawing without pixels, and its maximum ratio of width to height.
+#: Longer side in pixels of a drawing without a thumbnail, and the maximum ratio of its sides.
 _SIDE, _FLATTEST = 440, 6.0
 
-#: Height of a lane of a time line, and least length of a bar there.
+#: Height of a lane of a timeline, and minimum length of a bar, in pixels.
 _LANE, _THIN = 16, 3.0
 
 
@@ -66,18 +66,18 @@ class Gallery:
     legend: list[tuple[str, str]]
     #: Notes on what is shown, and on what could not be shown.
     notes: list[str] = field(default_factory=list)
-    #: The filters ``errors``, ``classes``, ``found`` and ``sizes``: the choices of each as values and names.
+    #: Choices of the filters ``errors``, ``classes``, ``found`` and ``sizes``, each as (value, name); None without filters.
     filters: dict[str, list[tuple[Any, str]]] | None = None
     kind: str = "gallery"
 
     @property
     def filtered(self) -> bool:
-        """Whether the section's filters apply to it."""
+        """Whether the section's filters apply to the gallery."""
         return self.filters is not None
 
 
 class Errors(NamedTuple):
-    """The outcome of a diagnosis per detection: errors, and the confusion matrix."""
+    """The results of a diagnosis per detection: TIDE errors and the confusion matrix."""
 
     tide: Tide
     confusion: Confusion
@@ -92,8 +92,8 @@ class Errors(NamedTuple):
 def images(
     diagnosis: Diagnosis, errors: Errors, worst: Sequence[Mapping[str, Any]], pictures: Pictures | None, share: int
 ) -> Gallery:
-    """Return a gallery of the worst images, and examples of each error, class and confusion, as one of `share` on a
-    page. `worst` are the rows of the part ``images``. Without `pictures` there are only outlines.
+    """Return a gallery of the worst images and of examples of each error, class and confusion. `share` is the number of
+    galleries on the page, `worst` the rows of the diagnosis's part ``images``. Without `pictures` there are only outlines.
     """
     most = max((MOST_BARE if pictures is None else MOST) // share, 1)
     costs = {row["image_id"]: float(row["dAP"]) for row in worst}
@@ -127,7 +127,7 @@ def images(
 
 
 def suspects(diagnosis: Diagnosis, rows: Sequence[Mapping[str, Any]], pictures: Pictures) -> Gallery:
-    """Return a gallery of suspicious labels with their surroundings; `rows` is the table of the part ``suspects``."""
+    """Return a gallery of suspicious labels with their surroundings; `rows` are from the diagnosis's part ``suspects``."""
     made, notes, shapes = [], Notes(), Shapes(diagnosis)
     for row in rows:
         drawn = [("ground_truth", row[name], "missed", "label") for name in ("object", "other object")]
@@ -144,7 +144,7 @@ def suspects(diagnosis: Diagnosis, rows: Sequence[Mapping[str, Any]], pictures: 
 
 
 def _chosen(diagnosis: Diagnosis, errors: Errors, worst: Sequence[int], most: int) -> list[int]:
-    """Return indices of images: half of them the worst ones, the rest further examples of errors, confusions and classes."""
+    """Return indices of up to `most` images: first the worst ones, then examples of errors, confusions and classes."""
     matches, truth = diagnosis.matches, diagnosis.arranged.truth
     shown = np.flatnonzero((errors.tide.error > 0) & (matches.score >= diagnosis.score))
     lost = diagnosis.places[errors.tide.missed]
@@ -168,7 +168,7 @@ def _chosen(diagnosis: Diagnosis, errors: Errors, worst: Sequence[int], most: in
 
 
 def _examples(key: NDArray[Any], images: NDArray[Any], enough: int, there: set[int]) -> Iterator[int]:
-    """Yield images until each key, the most frequent first, has `enough` of them, preferring images with many keys."""
+    """Yield images until each key has `enough` of them: frequent keys come first, images with many keys are preferred."""
     values, code, counts = np.unique(key, return_inverse=True, return_counts=True)
     both = np.unique(np.column_stack((code, images)), axis=0)
     holds = Counter[int](both[:, 1].tolist())
@@ -189,8 +189,8 @@ def _examples(key: NDArray[Any], images: NDArray[Any], enough: int, there: set[i
 
 
 def _marks(shapes: Shapes, errors: Errors, at: int, grain: float) -> tuple[list[dict[str, Any]], NDArray[np.float64]]:
-    """Return marks of hits, false positives and missed objects on an image, for detections above the diagnosis's score,
-    and the corners of each.
+    """Return the marks of an image and the corners of each mark. Marks are missed objects, and hits and false positives
+    with at least the diagnosis's score.
     """
     diagnosis = shapes.diagnosis
     matches, names, tide = diagnosis.matches, diagnosis.categories, errors.tide
@@ -238,7 +238,7 @@ def _size(corners: NDArray[np.float64]) -> str:
 
 
 def _said(marks: Sequence[Mapping[str, Any]], cost: float | None) -> str:
-    """Describe what is on an image."""
+    """Describe the outcome on an image."""
     style, error = Counter(mark["style"] for mark in marks), Counter(mark["facts"]["e"] for mark in marks)
     said = f"found {style['hit']}, missed {style['missed']}, false positives {style['wrong']}"
     kinds = ", ".join(f"{error[name]} {name}" for name in _ERRORS[1:6] if error[name])
@@ -247,7 +247,7 @@ def _said(marks: Sequence[Mapping[str, Any]], cost: float | None) -> str:
 
 
 def _timeline(marks: list[dict[str, Any]], corners: NDArray[np.float64]) -> Thumbnail:
-    """Draw segments of time as bars, those that overlap on lanes of their own, and return the picture without pixels."""
+    """Draw segments of time as bars, overlapping ones on different lanes, and return a thumbnail without pixels."""
     first, last = (float(corners[:, 0].min()), float(corners[:, 2].max())) if marks else (0.0, 1.0)
     scale = _SIDE / max(last - first, 1e-9)
     lanes: list[list[tuple[float, float]]] = []
@@ -266,7 +266,7 @@ def _timeline(marks: list[dict[str, Any]], corners: NDArray[np.float64]) -> Thum
 
 
 def _bare(diagnosis: Diagnosis, at: int, corners: NDArray[np.float64]) -> Thumbnail:
-    """Return a picture without pixels, of the image's size if known, else of the extent of what is drawn."""
+    """Return a thumbnail without pixels that has the image's size if known, else the extent of the marks."""
     sizes = diagnosis.ground_truth.images.sizes
     height, width = (0.0, 0.0) if sizes is None else sizes[at].tolist()
     x = y = 0.0

@@ -1,4 +1,4 @@
-"""The leaderboard as a page and as Markdown, from rows whose text is escaped."""
+"""The leaderboard as an HTML page and as Markdown; text of its rows is escaped."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from detmap.reports.page import render
 from detmap.reports.tables import Table, table
 from detmap.results import cell, is_words, markdown_text, printable, to_markdown, without_nan
 
-#: Maximum number of models with a curve on the page, and maximum number of values per model and class; the best models
-#: are shown.
+#: Maximum numbers on the page of models with a curve, and of AP values by model and class; the best models are kept.
 CURVES, _VALUES = 200, 150_000
 
 #: Number of curves initially in the foreground.
@@ -30,13 +29,13 @@ _BARS = 16
 #: Columns hidden by default, besides those of estimated bias.
 _ASIDE = ("notices",)
 
-#: Defaults of a cell.
+#: Default fields of a cell.
 _PLAIN: dict[str, Any] = {"best": False, "head": False, "interval": "", "slots": [], "bar": None, "link": ""}
 
 
 @dataclass(frozen=True)
 class Board:
-    """The content of the page."""
+    """The content of the leaderboard."""
 
     #: The column that rows are sorted by.
     rank_by: str
@@ -52,7 +51,7 @@ class Board:
     errors: Sequence[Mapping[str, Any]] = ()
     #: ``model`` and ``notice`` of each notice.
     notices: Sequence[Mapping[str, Any]] = ()
-    #: The rows and columns of `values`; models in the order of `rows`.
+    #: Names of the rows (models, in the order of `rows`) and of the columns (categories) of `values`.
     models: Sequence[str] = ()
     categories: Sequence[str] = ()
     #: ``values[i][k]`` is the AP (or the metric `of_category`) of model *i* on category *k*.
@@ -60,11 +59,11 @@ class Board:
     of_category: str = "AP"
     #: Number of objects of each category; empty if hidden.
     objects: Sequence[int] = ()
-    #: ``iou``, ``recall`` and mean ``precision`` over classes, of each model.
+    #: The curve of each model: ``iou``, ``recall``, and ``precision`` averaged over classes; None if undefined.
     curves: Sequence[Mapping[str, Any] | None] = ()
     #: Facts about the evaluation.
     facts: Sequence[tuple[str, str]] = ()
-    #: ``model``, ``file`` and ``content`` (its hash), where known.
+    #: ``model``, ``file`` and ``content`` (hash of the file) of each model, where known.
     files: Sequence[Mapping[str, Any]] = ()
     #: Sentences on tests and intervals.
     sentences: Sequence[str] = ()
@@ -140,7 +139,7 @@ def html(board: Board) -> str:
 
 
 def _models(board: Board) -> tuple[list[dict[str, Any]], list[list[dict[str, Any]]]]:
-    """Return columns and cells; the interval of the ranking metric is part of its cell and drawn as a bar."""
+    """Return the columns and the rows of cells. A column after the ranking metric draws the metric's interval as a bar."""
     rows, ends = board.rows, board._ends
     header = list(rows[0]) if rows else []
     words = {name for name in header if name != "rank" and is_words(rows, name)}
@@ -190,13 +189,13 @@ def _cell(value: Any, text: bool, ranked: bool) -> dict[str, Any]:
 
 
 def _letters(groups: Sequence[str]) -> list[str]:
-    """Return the letters drawn as bars, in order; none if there are too many."""
+    """Return the sorted letters that are drawn as bars; none if there are more than `_BARS`."""
     every = sorted({letter for one in groups for letter in one})
     return every if len(every) <= _BARS else []
 
 
 def _axis(ends: Sequence[float]) -> tuple[float, float] | None:
-    """Return the range of the axis of interval bars: round numbers that enclose all of them."""
+    """Return the range of the axis of interval bars: round numbers that enclose all `ends`."""
     if not ends:
         return None
     low, high = min(ends), max(ends)
@@ -206,7 +205,7 @@ def _axis(ends: Sequence[float]) -> tuple[float, float] | None:
 
 
 def _bar(value: float, ends: tuple[float, float] | None, axis: tuple[float, float]) -> dict[str, Any]:
-    """Return a cell with the dot of a value and the line of its interval, in hundredths of the axis."""
+    """Return a cell that draws a value as a dot and its interval as a line; positions are in percent of the axis."""
 
     def place(number: float) -> float:
         return round(100 * min(max((number - axis[0]) / ((axis[1] - axis[0]) or 1), 0.0), 1.0), 1)
@@ -223,7 +222,7 @@ def _bar(value: float, ends: tuple[float, float] | None, axis: tuple[float, floa
 
 
 def _lead(board: Board) -> list[str]:
-    """Return sentences on the best model, and whether its lead is more than chance and convention."""
+    """Return sentences on the best model, and on whether its lead is significant and holds under other rules."""
     scored = [row for row in board.rows if not math.isnan(row.get(board.rank_by, math.nan))]
     if not scored:
         return ["No model has a value."]
@@ -254,7 +253,7 @@ def _lead(board: Board) -> list[str]:
 
 
 def _curves(board: Board) -> Plot | None:
-    """Return a chart of the models' mean curves; the best ones are in front until others are chosen."""
+    """Return a chart of the models' mean curves; the best models are highlighted until readers choose others."""
     drawn = [(name, curve) for name, curve in zip(board.models, board.curves, strict=False) if curve][:CURVES]
     if not drawn:
         return None

@@ -13,7 +13,7 @@ from detmap.errors import MissingDependencyError
 
 
 def check_installed(purpose: str) -> None:
-    """Raise early if jinja2, which is needed at the end, is not installed."""
+    """Raise an error, before other work, if jinja2 is not installed."""
     try:
         import jinja2  # noqa: F401
     except ImportError:
@@ -21,11 +21,10 @@ def check_installed(purpose: str) -> None:
 
 
 def render(template: str, purpose: str, *, styles: Sequence[str], scripts: Sequence[str], **context: Any) -> str:
-    """Return a page; everything in the context is escaped.
+    """Render a template as a page; everything in the context is escaped.
 
-    `template` is the name of a file among the package's templates, which can import others; `styles` and `scripts` are
-    files of the same folder, concatenated as ``style`` and ``script``. `purpose` names what needs jinja2, for the error
-    if it is missing.
+    `template`, `styles` and `scripts` name files in the folder of templates. The template gets the concatenated styles
+    and scripts as ``style`` and ``script``. `purpose` is the feature that the error names if jinja2 is missing.
     """
     check_installed(purpose)
     import jinja2
@@ -35,7 +34,7 @@ def render(template: str, purpose: str, *, styles: Sequence[str], scripts: Seque
         return (resources.files("detmap.reports") / "templates" / name).read_text("utf-8")
 
     script = "".join(map(read, scripts))
-    # Only our script may run, whatever markup a name might inject into the page.
+    # By its hash only this script may run, even if a name injects markup into the page.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = jinja2.Environment(
         autoescape=True,
@@ -52,12 +51,12 @@ def render(template: str, purpose: str, *, styles: Sequence[str], scripts: Seque
     )
 
 
-#: Longer words, as names of models are, may be broken behind the characters that part them.
+#: Maximum length of a word that is not broken. Longer words, such as names, may be broken after "_", "/", "." and "-".
 _LONG_WORD = 20
 
 
 def _breakable(text: str) -> Any:
-    """Return markup of text whose long words are broken where readers would break them."""
+    """Return text as HTML in which long words have optional breaks after separators."""
     import markupsafe
 
     words = text.split(" ")

@@ -1,4 +1,4 @@
-"""The report on one panoptic segmentation model or several: PQ and its parts, losses, the worst images."""
+"""The report on one panoptic segmentation model or several: PQ, SQ and RQ, what is lost, and the worst images."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def html(
     Parameters
     ----------
     models : sequence of Model
-        One or more, scored on the same ground truth.
+        One or more models, scored on the same ground truth.
     inputs : sequence of mapping
         ``role``, ``name`` and ``sha256`` of each file.
     made : datetime
@@ -137,7 +137,7 @@ def _first_metrics(models: Sequence[Model], level: float) -> list[dict[str, Any]
 
 
 def _outlines_card(result: PanopticResult) -> Card:
-    """Return the gain from better outlines of matched segments."""
+    """Return a card on the gain from perfect outlines of matched segments."""
     pq, rq, title = result["PQ"], result["RQ"], "What better outlines would give"
     if math.isnan(pq):
         return Card(title, "Nothing can be said: no category has segments.")
@@ -148,7 +148,7 @@ def _outlines_card(result: PanopticResult) -> Card:
 
 
 def _segments_card(result: PanopticResult) -> Card:
-    """Return the numbers of missed segments and of false predictions."""
+    """Return a card with the numbers of missed segments and of false predictions."""
     matched, false, missed, _ = result.counts.sum(axis=0).tolist()
     title = "What is missed, and what is false"
     if not matched + missed:
@@ -160,7 +160,7 @@ def _segments_card(result: PanopticResult) -> Card:
 
 
 def _compared(comparison: Comparison, level: float) -> Section:
-    """Return the paired differences of models, and the categories that changed."""
+    """Return a section on the paired differences of models, and on the categories that changed."""
     found, unit = comparison.differences, comparison.unit
     apart = [Apart(one.first, one.second, one.difference, one.low, one.high, one.adjusted) for one in found]
     blocks = differences(comparison.metric, level, comparison.alpha, unit, apart, difference_rows(comparison, found))
@@ -180,7 +180,7 @@ def _own(model: Model) -> list[Section]:
 
 
 def _categories(result: PanopticResult) -> list[Any]:
-    """Return PQ, SQ, RQ and counts of each category with segments."""
+    """Return a table of PQ, SQ, RQ and counts of each category with segments."""
     rows = [row for row in result.class_summary() if not math.isnan(row["PQ"])]
     rows = [
         {name: value for name, value in row.items() if name not in ("low", "high", "bias", "images")} for row in rows
@@ -192,7 +192,7 @@ def _categories(result: PanopticResult) -> list[Any]:
 
 
 def _images(result: PanopticResult) -> list[Any]:
-    """Return the images with the lowest PQ, all categories taken together."""
+    """Return a table of the images with the lowest PQ over all categories together."""
     tally = result.tally
     images = len(tally.image_ids)
     counts = np.zeros((images, 4), np.int64)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Longer side of a thumbnail in pixels, and quality of its JPEG.
 _SIDE, _QUALITY = 440, 65
 
-#: Suffixes that a name may lack, such as an id of VOC.
+#: Suffixes that may be missing in an image's name, as in the image ids of VOC.
 _SUFFIXES = ("", ".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG", ".webp", ".bmp")
 
 #: Radius of a point of a pose, and half the width of a limb, in pixels of the thumbnail.
@@ -37,7 +37,7 @@ class Pictures:
     Raises
     ------
     OptionError
-        If it is no folder.
+        If `folder` is not a folder.
     MissingDependencyError
         Without Pillow.
     """
@@ -52,7 +52,7 @@ class Pictures:
             raise MissingDependencyError("pillow", "images", "showing images") from None
 
     def find(self, name: str) -> Path | None:
-        """Return the file of an image, None if there is none; names cannot lead out of the folder."""
+        """Return the path of an image's file, or None if there is none. Names cannot lead out of the folder."""
         given = PurePosixPath(name.replace("\\", "/"))
         tries = [PurePosixPath(given.name)]
         if not given.is_absolute() and ".." not in given.parts:
@@ -75,7 +75,7 @@ class Notes:
         self.absent = self.broken = self.bytes = 0
 
     def counted(self, path: Path | None, box: tuple[float, ...] | None = None) -> Thumbnail | None:
-        """Return a thumbnail of a file, or of the surroundings of a box; None if it is missing or unreadable."""
+        """Return a thumbnail of a file, or of the surroundings of a box in it; None if the file is missing or unreadable."""
         if path is None:
             self.absent += 1
             return None
@@ -85,13 +85,13 @@ class Notes:
         return made
 
     def said(self) -> list[str]:
-        """Return sentences on what could not be shown."""
+        """Return sentences on the images that could not be shown."""
         said = [f"{self.absent:,} of these images are not in the folder of images."] if self.absent else []
         return said + ([f"{self.broken:,} of these images cannot be read."] if self.broken else [])
 
 
 class Thumbnail(NamedTuple):
-    """A thumbnail of a part of an image: data URL (empty without pixels), size, and the part as x, y, width, height."""
+    """A thumbnail of part of an image: data URL (empty without pixels), size, and the part's x, y, width and height."""
 
     uri: str
     size: tuple[int, int]
@@ -104,7 +104,7 @@ class Thumbnail(NamedTuple):
 
 
 def thumbnail(path: Path, box: tuple[float, ...] | None = None) -> Thumbnail | None:
-    """Return a thumbnail of an image, or of the surroundings of a box; None if it is unreadable."""
+    """Return a thumbnail of an image, or of the surroundings of a box; None if the file is unreadable."""
     from PIL import Image
 
     try:
@@ -128,7 +128,7 @@ def thumbnail(path: Path, box: tuple[float, ...] | None = None) -> Thumbnail | N
 
 
 def _around(box: tuple[float, ...], width: int, height: int) -> tuple[int, int, int, int]:
-    """Return a part of an image centred on a box, three times as large along its longer side if there is room."""
+    """Return the part of an image around a box, with a margin of the box's longer side, or less at the image's edges."""
     parts = []
     margin = max(box[2] - box[0], box[3] - box[1], 40.0)
     for low, high, most in ((box[0], box[2], width), (box[1], box[3], height)):
@@ -140,8 +140,8 @@ def _around(box: tuple[float, ...], width: int, height: int) -> tuple[int, int, 
 def picture(
     name: str, shown: Thumbnail, marks: list[dict[str, Any]], says: str, cells: Iterable[str] = (), up: bool = False
 ) -> dict[str, Any]:
-    """Return a picture of a `Gallery`; `cells` are the cells of the confusion matrix that it exemplifies, and `up` says
-    whether y points upwards.
+    """Return a picture of a `Gallery`. `cells` are the cells of the confusion matrix of which the image is an example;
+    `up` says whether y points upwards.
     """
     return {
         "name": printable(name),
@@ -165,7 +165,7 @@ class Shapes:
         self._limbs = dict(zip(categories.ids.tolist(), categories.limbs or (), strict=False))
 
     def drawing(self, side: str, row: int) -> Drawing:
-        """Return the drawing of a shape by its kind, or else its box."""
+        """Return the drawing of a shape; a box if the shape's kind draws nothing."""
         kind = self.diagnosis.protocol.iou_type
         draw = find(kind).draw
         if draw is not None:
@@ -177,8 +177,8 @@ class Shapes:
         return Drawing([np.array([[x, y], [right, y], [right, bottom], [x, bottom]])], np.empty((0, 2)))
 
     def limbs(self, side: str, row: int) -> NDArray[np.float64]:
-        """Return the ends of the limbs of a pose, shape (l, 2, 2), by the skeleton of its category: those of two labelled
-        points, or all if no point is labelled. There are none if the skeleton names points that the pose lacks.
+        """Return the ends of the limbs of a pose by the skeleton of its category, shape (l, 2, 2): limbs between labelled
+        points, or all limbs if no point is labelled. There are none if the skeleton names points that the pose lacks.
         """
         kind, table = find(self.diagnosis.protocol.iou_type), getattr(self.diagnosis, side)
         categories = table.categories
@@ -197,7 +197,7 @@ class Shapes:
         return np.concatenate([*made.outlines, made.points])
 
     def mark(self, side: str, row: int, style: str, label: str, grain: float, **facts: Any) -> dict[str, Any]:
-        """Return a shape as an SVG path, with `facts` for filters; `grain` image pixels are one of the picture's."""
+        """Return a shape as an SVG path, with `facts` for filters; `grain` image pixels are one thumbnail pixel."""
         made, parts = self.drawing(side, row), []
         for outline in made.outlines:
             corners = "L".join(f"{x:g} {y:g}" for x, y in np.round(_simpler(outline, grain), 1).tolist())
@@ -207,7 +207,7 @@ class Shapes:
             away = second - first
             length = math.hypot(*away.tolist())
             if length > 0:
-                # The bar turns the same way as the circles, so that they do not cut holes into each other.
+                # A limb's outline turns the same way as the circles, so that overlaps are filled, not cut out.
                 across = np.array([-away[1], away[0]]) * (half / length)
                 ends = (first + across, second + across, second - across, first - across)
                 parts.append("M{}Z".format("L".join(f"{x:.1f} {y:.1f}" for x, y in ends)))
@@ -218,7 +218,7 @@ class Shapes:
 
 
 def _simpler(corners: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:
-    """Return a closed line simplified by Douglas and Peucker's rule with a tolerance."""
+    """Simplify a closed polyline by the Douglas-Peucker algorithm with a tolerance."""
     if len(corners) < 5:
         return corners
     away = ((corners - corners[0]) ** 2).sum(axis=1)

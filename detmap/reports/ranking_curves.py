@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 
-#: Recalls at which mean curves are read, and last rank of curves by rank.
+#: Recalls at which precision is averaged over queries, and maximum rank of curves by rank.
 _RECALLS = np.linspace(0, 1, 51)
 _DEEPEST = 1000
 
@@ -71,12 +71,12 @@ def curves(models: Sequence[Model], level: float) -> Section:
 
 _Drawn = Sequence[tuple[str, str, "Curves | None", "Model"]]
 
-#: Name, style, ranks, and the values of every query at them.
+#: Name, style, ranks, and the values of every query at these ranks.
 _Ranked = tuple[str, str, NDArray[np.int64], Values]
 
 
 def _found_by_rank(drawn: _Drawn, deepest: int, level: float) -> Plot | Text:
-    """Return CMC: the share of queries with a hit by each rank."""
+    """Return a plot of CMC, the share of queries with a hit by each rank."""
     plain = [
         (name, style, one.ranks, one.first) for name, style, one, model in drawn if one is not None and _is_plain(model)
     ]
@@ -104,7 +104,9 @@ def _is_plain(model: Model) -> bool:
 
 @dataclass(frozen=True)
 class Curves:
-    """For each query with relevant items, the counts of hits by each of `ranks`, and precision by recall, shape (q, …)."""
+    """Values of each query with relevant items, shape (q, …): having a hit (`first`), precision and recall at `ranks`,
+    and precision at `_RECALLS`.
+    """
 
     ranks: NDArray[np.int64]
     first: Values
@@ -129,7 +131,7 @@ class Curves:
 
 
 def ranks_drawn(deepest: int) -> NDArray[np.int64]:
-    """Return the ranks at which curves are drawn: all up to 20, then equally many per decade."""
+    """Return the ranks at which curves are drawn: all ranks up to 20, then equally many per decade."""
     return np.unique(np.rint(np.concatenate((np.arange(1, 21), np.geomspace(1, 1000, 73)))).clip(1, deepest)).astype(
         np.int64
     )
@@ -146,7 +148,7 @@ def _rank_ticks(deepest: int) -> list[tuple[str, str]]:
 
 
 def band(values: Values, level: float) -> tuple[Values, Values, Values]:
-    """Return the means of columns over queries, and their intervals by Student's t, NaN if there are few queries."""
+    """Return the means of columns over queries, and their intervals by Student's t; NaN for fewer than `FEWEST` queries."""
     count = len(values)
     mean = values.mean(axis=0) if count else np.full(values.shape[1], np.nan)
     if count < FEWEST:
@@ -157,7 +159,7 @@ def band(values: Values, level: float) -> tuple[Values, Values, Values]:
 
 
 def _ranked_plot(title: str, y: str, says: str, drawn: Sequence[_Ranked], deepest: int, level: float) -> Plot:
-    """Return a plot of curves by rank, each from its ranks and its values per query, with intervals."""
+    """Return a plot of curves by rank with intervals; each curve is given by its ranks and its values per query."""
     lines, bands = [], []
     for name, style, ranks, values in drawn:
         mean, low, high = band(values, level)

@@ -52,13 +52,13 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 
-#: Prefixes of the metrics shown beside the first.
+#: Prefixes of the metrics that the first screen lists right after the leading metric.
 _FIRST = ("nDCG@10", "CMC@1", "MRR", "P@10", "R@", "mAP")
 
 #: Maximum number of metrics on the first screen.
 _METRICS = 16
 
-#: Differences of mean AP that its four decimals do not show.
+#: Minimum difference of mean AP that is sure to be visible in four decimals.
 _LITTLE = 1e-4
 
 #: Number of bars of a distribution, and maximum number of queries listed.
@@ -71,7 +71,7 @@ _SHOWN = 50
 _SIZES = (1, 3, 10, 30, 100)
 
 
-#: Maximum number of ranked items of a run scored under every convention.
+#: Maximum number of ranked items of a run that is scored under every convention.
 ITEMS = 1_000_000
 
 
@@ -84,15 +84,15 @@ class Model:
     name : str
         Name on the page.
     result : RankingResult
-        Its metrics.
+        Metrics of the system.
     bootstrap : Bootstrap, optional
-        Intervals of the values per query, as computed by `intervals`.
+        Intervals of the means over queries, as computed by `intervals`.
     checked : Report or str, optional
-        Report of a check, or why there is none.
+        Report of a check of the files, or the reason why there is none.
     under : mapping of str to float
         Mean AP under every named convention that applies.
     documents : callable, optional
-        Returns the `detmap.reports.documents.Documents` of some queries.
+        Function that returns the `detmap.reports.documents.Documents` of given queries.
     """
 
     name: str
@@ -104,7 +104,7 @@ class Model:
 
     @cached_property
     def metrics(self) -> dict[str, str]:
-        """The metrics that are means over queries, with the names of their per-query values."""
+        """Names of the metrics that are means over queries, mapped to the names of their per-query values."""
         found = {}
         for name, key in zip(self.result, self.result.per_query, strict=False):
             values = self.result.per_query[key]
@@ -122,7 +122,7 @@ class Model:
 
     @property
     def depth(self) -> int | None:
-        """The depth of `metric` if it is AP at one, else None."""
+        """The depth of `metric` if it is AP at a depth, else None."""
         found = parse(self.metrics[self.metric])
         return found.cut if found.metric.name == "AP" and found.depth is not None else None
 
@@ -133,7 +133,7 @@ class Model:
 
 
 def under_conventions(qrels: Any, run: Any, result: RankingResult, rules: dict[str, Any]) -> dict[str, float]:
-    """Return mean AP of a run under every named convention that applies; empty for too many items."""
+    """Return mean AP of a run under every named convention that applies; empty for runs of more than `ITEMS` items."""
     if result.hits is None or int(result.hits.items.sum()) > ITEMS:
         return {}
     tables, found = read_tables(qrels, run), {}
@@ -141,7 +141,7 @@ def under_conventions(qrels: Any, run: Any, result: RankingResult, rules: dict[s
     for name, convention in CONVENTIONS.items():
         try:
             found[name] = evaluate_run(*tables, ["mAP"], convention, **given)["mAP"]
-        except DetmapError:  # the convention needs what a run does not have
+        except DetmapError:  # the convention needs data that a run does not have
             continue
     return found
 
@@ -174,7 +174,7 @@ def html(
     Parameters
     ----------
     models : sequence of Model
-        One or more, scored under the same convention. Each must have a metric that is a mean over queries.
+        One or more systems, scored under the same convention. Each must have a metric that is a mean over queries.
     inputs : sequence of mapping
         ``role``, ``name`` and ``sha256`` of each file.
     made : datetime
@@ -187,7 +187,7 @@ def html(
     Raises
     ------
     OptionError
-        Where no metric is a mean over queries with values from 0 to 1.
+        If no metric is a mean over queries with values from 0 to 1.
     MissingDependencyError
         Without jinja2.
     """
@@ -230,7 +230,7 @@ def _counts(result: RankingResult) -> str:
 
 
 def _lacking(models: Sequence[Model]) -> list[tuple[int, int]]:
-    """Return for each model the number of queries that only other models have values for, and the total number."""
+    """Return for each model the number of queries that it lacks but another model has, and the number of all queries."""
     key = models[0].metrics[models[0].metric]
     if any(key not in model.result.per_query for model in models):
         return [(0, 0)] * len(models)
@@ -284,7 +284,7 @@ def _ends(model: Model, level: float) -> dict[str, tuple[float, float]]:
 
 
 def _worst_card(model: Model) -> Card:
-    """Return the share of the loss due to the worst queries."""
+    """Return a card on the share of the loss due to the worst queries."""
     values, key = model.values, model.metrics[model.metric]
     known = np.sort(values[~np.isnan(values)])
     lost = 1 - known
@@ -305,7 +305,7 @@ def _worst_card(model: Model) -> Card:
 
 
 def _ties_card(model: Model) -> Card:
-    """Return the effect of the order of tied items."""
+    """Return a card on the effect of the order of tied items."""
     title = "What ties could change"
     try:
         low, high = model.result.tie_band_at(model.depth)
@@ -327,7 +327,7 @@ def _ties_card(model: Model) -> Card:
 
 
 def _metrics(models: Sequence[Model], level: float) -> list[Section]:
-    """Return a section with the metrics of every model that the first screen does not have, if there are any."""
+    """Return a section with the metrics of every model; no section if the first screen shows all metrics."""
     ends = [_ends(model, level) for model in models]
     several = len(models) > 1
     names = dict.fromkeys(name for model in models for name in model.result)
@@ -343,7 +343,7 @@ def _metrics(models: Sequence[Model], level: float) -> list[Section]:
             if is_mean and model.bootstrap is not None:
                 row[f"{of}low"], row[f"{of}high"] = own.get(name, (math.nan, math.nan))
         (means if is_mean else others).append(row)
-    all_above = len(means) <= _METRICS  # already on the first screen, with what intervals are
+    all_above = len(means) <= _METRICS  # the first screen shows all means and explains their intervals
     of_bootstraps = (model.bootstrap.sentence(level=level) for model in models if model.bootstrap is not None)
     note = "" if all_above else next(of_bootstraps, "")
     bars = {f"{model.name}: value" if several else "value": 1.0 for model in models}
@@ -356,7 +356,7 @@ def _metrics(models: Sequence[Model], level: float) -> list[Section]:
 
 
 def _apart(one: QueryComparison, columns: Mapping[str, Values]) -> Apart:
-    """Return a comparison for display; if one model lacks queries of the other, with the shared ones."""
+    """Return a comparison for display, with a phrase on the shared queries if one model lacks queries of the other."""
     known = [~np.isnan(columns[name]) for name in (one.first, one.second)]
     both = known[0] & known[1]
     means = float(columns[one.first][both].mean()), float(columns[one.second][both].mean())
@@ -366,7 +366,7 @@ def _apart(one: QueryComparison, columns: Mapping[str, Values]) -> Apart:
 
 
 def _compared(models: Sequence[Model], replicates: int, seed: int, level: float) -> Section:
-    """Return the paired differences of models, and the queries that change most between the first two."""
+    """Return a section on the paired differences of models, and on the queries that change most between the first two."""
     metric = models[0].metric
     key = models[0].metrics[metric]
     for model in models:
@@ -423,7 +423,7 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
 
 
 def _conventions(models: Sequence[Model]) -> Section:
-    """Return mean AP of all models under other conventions, and the conventions that change the order of models."""
+    """Return a section on mean AP of all models under other conventions, with the number that swap the first two models."""
     several = len(models) > 1
     own = models[0].result.convention.name
     names = [f"mAP {model.name}" if several else "mAP" for model in models]
@@ -560,7 +560,7 @@ def _worst(model: Model) -> list[Any]:
 
 
 def _documents(model: Model, rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
-    """Return for the worst queries the first relevant documents, the irrelevant ones ranked above, and missed ones."""
+    """Return a table of the worst queries with their first relevant, first irrelevant, and missed relevant documents."""
     hits = model.result.hits
     if model.documents is None or hits is None or int(hits.items.sum()) > ITEMS:
         return []
@@ -573,7 +573,7 @@ def _documents(model: Model, rows: Sequence[Mapping[str, Any]], key: str) -> lis
 
 
 def _ties(model: Model) -> list[Any]:
-    """Return the band of mean AP over the orders of tied items, and the queries with the widest bands."""
+    """Return the range of mean AP over all orders of tied items, and a table of the queries with the widest ranges."""
     result = model.result
     try:
         bands = result.tie_bands(model.depth)

@@ -1,4 +1,4 @@
-"""Sections on other rules: AP under other conventions, and whether the order of models survives them."""
+"""Sections on other rules: AP under other conventions, and whether the order of models holds under other rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from detmap.explanations.presets import Under
     from detmap.explanations.survival import Survival
 
-#: Maximum number of pairs of models, and of changes that reverse an order, shown.
+#: Maximum numbers of pairs of models shown, and of changes shown that reverse an order.
 _PAIRS, _CHANGES = 6, 20
 
 _UNDER = "What other tools and benchmarks would make of the same files."
@@ -21,7 +21,7 @@ _SURVIVES = "Whether one model stays above the other under other rules, on other
 
 
 def under_others(name: str, own: str, value: float, found: Sequence[Under]) -> Section:
-    """Return AP under other named protocols; `own` is the report's protocol and `value` AP under it."""
+    """Return a section on AP under other named protocols; the report's protocol is named `own` and gives AP `value`."""
     blocks: list[Any] = [Text("No other protocol compares these shapes.")]
     if found:
         reasons = any(one.reason for one in found)
@@ -44,7 +44,7 @@ def under_others(name: str, own: str, value: float, found: Sequence[Under]) -> S
 
 
 def survival(made: Survival | str) -> Section:
-    """Return whether the order of models survives other rules, or why that was left out."""
+    """Return a section on whether the order of models holds under other rules, or on why this was not tested."""
     blocks: list[Any] = []
     if isinstance(made, str):
         blocks.append(Text(printable(made)))

@@ -1,4 +1,4 @@
-"""The sections of a report, each a function of a diagnosis, with several models side by side."""
+"""The sections of a report on detectors, each filled by a function of a diagnosis."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _CURVES = 100
 #: Recalls at which precision is shown.
 _RECALLS = np.linspace(0, 1, 51)
 
-#: Maximum numbers of the worst images measured and listed, and of suspicious labels shown.
+#: Maximum numbers of worst images computed, of worst images listed, and of suspicious labels shown as pictures.
 _MEASURED, _IMAGES, _SUSPECTS = 200, 50, 12
 
-#: Number of example images named for a cell of the confusion matrix.
+#: Maximum number of example images named for a cell of the confusion matrix.
 _NAMED = 3
 
 
@@ -71,7 +71,7 @@ class Given:
     _gallery: Gallery | None = None
 
     def worst(self, diagnosis: Diagnosis) -> Finding:
-        """Return the worst images, up to the maximum number of pictures."""
+        """Return the part on the worst images, by default with up to `_MEASURED` images."""
         return part(diagnosis, "images", {"images": {"most": _MEASURED, **self.options.get("images", {})}})
 
     def gallery(self, diagnosis: Diagnosis) -> Gallery:
@@ -92,7 +92,7 @@ def most_gained(diagnosis: Diagnosis, options: Options) -> float:
 
 
 def of(name: str, diagnosis: Diagnosis, given: Given, checked: Report | None) -> list[Section]:
-    """Return the sections of one model; a part that cannot be computed becomes a sentence."""
+    """Return the sections of one model; a part that cannot be computed is replaced by a sentence."""
     made = []
     for anchor, (title, lead, fill) in _sections().items():
         try:
@@ -110,7 +110,7 @@ def of(name: str, diagnosis: Diagnosis, given: Given, checked: Report | None) ->
 
 
 def compared(comparison: Comparison) -> Section:
-    """Return the paired differences of models."""
+    """Return a section on the paired differences of models."""
     rows = difference_rows(comparison, (*comparison.differences, *comparison.changed))
     pairs = len(comparison.differences)
     metric, level = comparison.metric, comparison.level
@@ -132,7 +132,7 @@ def compared(comparison: Comparison) -> Section:
 
 
 def _plain(own: str, diagnosis: Diagnosis, given: Given) -> list[Any]:
-    """Return the section of an unknown part: its numbers, tables and notes."""
+    """Return the blocks of a part of a plug-in: numbers, tables and notes."""
     found = part(diagnosis, own, given.options)
     numbers = ", ".join(f"{name} {cell(value)}" for name, value in list(found.items())[:12])
     blocks: list[Any] = [Text(printable(numbers))] if numbers else []
@@ -165,7 +165,7 @@ def _errors(diagnosis: Diagnosis, given: Given) -> list[Any]:
 
 
 def of_classes(diagnosis: Diagnosis) -> dict[str, dict[str, str]]:
-    """Return the queries of pictures that class names link to."""
+    """Return the query that selects a class's pictures, by class name."""
     return {"category": {name: f"class={k}" for k, name in enumerate(diagnosis.categories)}}
 
 
@@ -199,7 +199,7 @@ def _curves(diagnosis: Diagnosis, given: Given) -> list[Any]:
 def _by_threshold(
     diagnosis: Diagnosis, given: Given, lines: list[dict[str, str]], chosen: list[int], averaged: NDArray[np.bool_]
 ) -> dict[str, Any]:
-    """Add the curves at other thresholds to lines of classes and their mean; nothing if there is only one threshold."""
+    """Add the curves at all IoU thresholds to `lines`; return the fields of `Plot` for variants, {} with one threshold."""
     result = given.result
     if result is None or len(result.protocol.iou_thresholds) < 2:
         return {}
@@ -331,7 +331,7 @@ def _images(diagnosis: Diagnosis, given: Given) -> list[Any]:
 
 _Fill = Callable[["Diagnosis", Given], list[Any]]
 
-#: Title, hint for readers, and function that fills each section.
+#: The title of each section, its hint for readers, and the function that fills it.
 _SECTIONS: dict[str, tuple[str, str, _Fill]] = {
     "errors": ("Errors", "What kinds of errors there are, and what each of them costs.", _errors),
     "images": ("Worst {scene}s", "What is found, wrong and missed, where it costs most.", _images),
@@ -347,7 +347,7 @@ _SECTIONS: dict[str, tuple[str, str, _Fill]] = {
     "suspects": ("Suspicious labels", "Labels that may well be wrong: look at them first.", _suspects),
 }
 
-#: Parts shown by these sections.
+#: Parts of a diagnosis that `_SECTIONS` shows.
 _USED = frozenset(
     ["tide", "confusion", "calibration", "lrp", "operating_points", "slices", "images", "suspects", "cuts"]
 )

@@ -22,7 +22,7 @@ _PROSE = 24
 #: Columns of p-values, which are never shown as 0.
 _CHANCE = ("p", "p corrected", "p (Holm)")
 
-#: Maximum length of a word before it is cut off; its tooltip has the full text.
+#: Maximum length of a cell's text before it is cut off; the tooltip then has the full text.
 _LONG = 60
 
 
@@ -32,16 +32,16 @@ class Table:
 
     #: Caption of the table.
     title: str
-    #: ``name`` and ``style`` (CSS classes of its cells) of each column.
+    #: ``name`` and ``style`` (CSS classes of the cells) of each column.
     columns: list[dict[str, Any]]
-    #: For each cell ``shown``, ``value`` (sort key), ``title`` (the full text), ``bar`` (length from 0 to 100, None for
-    #: no bar), and ``query`` of the pictures it links to, "" for none.
+    #: Each cell has its text ``shown``, ``value`` (sort key), ``title`` (the tooltip), ``bar`` (length from 0 to 100, or
+    #: None), and ``query`` (selects the linked pictures, or "").
     rows: list[list[dict[str, Any]]]
     #: Number of rows left out.
     more: int = 0
-    #: A sentence below it.
+    #: A sentence below the table.
     note: str = ""
-    #: Whether it is too wide for half of a page, and for half of a wide screen.
+    #: Whether the table is too wide for half of a page, and for half of a wide screen.
     broad: bool = False
     vast: bool = False
     #: Whether rows are sorted worst first.
@@ -59,11 +59,11 @@ def table(
     worst: str = "",
     queries: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Table:
-    """Return the first `most` of some rows, all with the same columns, as a table with a note below it.
+    """Return the first `most` of `rows`, which all have the same columns, as a table with a note below.
 
-    `bars` are the columns with bars, each with the value of a full bar; None is the column's maximum. Rows are sorted
-    by ascending values of the column `worst`, if given. `queries` maps columns to the pictures that their values link
-    to. Undefined numbers are NaN.
+    `bars` maps columns to the value of a full bar; None stands for the column's maximum. Rows are sorted by ascending
+    values of the column `worst`, if given. `queries` gives, by column and value, the queries of linked pictures.
+    Undefined numbers are NaN.
     """
     if worst:
         rows = sorted(rows, key=lambda row: (math.isnan(row[worst]), row[worst]))
@@ -104,7 +104,7 @@ def _style(words: bool, width: int) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return a note as a complete sentence; a name, as in "dAP: …", keeps its case."""
+    """Return a note as a complete sentence; a name at its start, as in "dAP: …", keeps its case."""
     word = text.partition(" ")[0]
     text = printable(text[:1].upper() + text[1:] if word.isalpha() and word.islower() else text)
     return text if not text or text[-1] in ".!?" else f"{text}."

@@ -5,7 +5,7 @@ const svg = (tag, attributes) => {
   return made;
 };
 
-// The table of models: a word filters its rows, columns are chosen, and what is shown is saved as CSV or JSON.
+// The table of models: rows are filtered by a word, columns are selected, and the visible part is saved as CSV or JSON.
 const models = document.getElementById("models"), board = document.querySelector(".tools.board");
 if (board) {
   const [filter, count] = [document.getElementById("filter"), document.getElementById("count")];
@@ -15,7 +15,7 @@ if (board) {
     for (const row of [models.tHead.rows[0], ...rows]) row.cells[column].hidden = !shown;
   }
   heads.forEach((head, i) => {
-    if (rows.some((row) => row.cells[i].matches("th"))) return;  // names of models stay
+    if (rows.some((row) => row.cells[i].matches("th"))) return;  // the names of models cannot be hidden
     const label = document.createElement("label"), box = document.createElement("input");
     box.type = "checkbox";
     box.checked = !("aside" in head.dataset);
@@ -57,13 +57,13 @@ if (board) {
   board.hidden = false;
 }
 
-// Curves: a list adds a model to those in front, a button takes it away again; a pointer names any of them.
+// Curves: a list highlights a model's curve, a button removes the highlight, and the pointer shows a curve's name.
 const figure = document.querySelector("figure.plot");
 if (figure) {
   const [select, said, chips] = [figure.querySelector("select"), figure.querySelector("output"), document.querySelector(".chips")];
   const curves = [...figure.querySelectorAll("path.line.thin")];
   const label = (curve) => curve.querySelector("title").textContent;
-  const chosen = new Map();  // of a curve the number of its colour
+  const chosen = new Map();  // from the index of a curve to the number of its colour
   const style = (colour) => "k" + colour;
   select.add(new Option("(choose)", ""));
   curves.forEach((curve, i) => select.add(new Option(label(curve), i)));
@@ -100,7 +100,7 @@ if (figure) {
   for (let i = 0; i < Math.min(data.chosen, curves.length); i++) toFront(i);
 }
 
-// Two models beside each other, class by class.
+// Comparison of two models by class.
 const table = document.getElementById("categories");
 if (table) {
   const [first, second] = ["first", "second"].map((id) => document.getElementById(id));

@@ -1,4 +1,4 @@
-// The section that is being read is marked in the navigation.
+// The navigation marks the section in view.
 const links = new Map([...document.querySelectorAll("nav a")].map((link) => [link.hash.slice(1), link]));
 const seen = new IntersectionObserver((entries) => {
   for (const entry of entries.filter((one) => one.isIntersecting)) {
@@ -10,7 +10,7 @@ const seen = new IntersectionObserver((entries) => {
 }, { rootMargin: "-10% 0px -80% 0px" });
 for (const id of links.keys()) seen.observe(document.getElementById(id));
 
-// Curves: one list chooses what they are drawn at, the other brings one to the front, and so does a pointer on it.
+// Curves: one list selects the variant that is drawn; the other list, or the pointer, highlights a curve.
 for (const figure of document.querySelectorAll("figure.plot")) {
   const [variant, select] = [figure.querySelector("select.variant"), figure.querySelector("select.one")];
   const curves = [...figure.querySelectorAll("path.line.thin")];
@@ -50,7 +50,7 @@ for (const figure of document.querySelectorAll("figure.plot")) {
   });
 }
 
-// Pictures: what is not asked for is hidden or paler, and the first ones are shown until more are wanted.
+// Pictures: filters hide pictures and dim marks that do not match; a button shows more of the matching pictures.
 for (const form of document.querySelectorAll("form.filters")) {
   const field = (name) => form.elements.namedItem(name);
   const figures = [...form.parentNode.querySelectorAll(".gallery.filtered figure")];
@@ -112,7 +112,7 @@ for (const form of document.querySelectorAll("form.filters")) {
   }
 }
 
-// A picture is enlarged by a button or by a click on it, and then lists what is drawn on it.
+// A button or a click on a picture enlarges the picture and lists its marks.
 for (const figure of document.querySelectorAll(".gallery figure")) {
   const button = document.createElement("button");
   const turn = () => {

@@ -8,7 +8,7 @@ function sortBy(table, column, descending) {
   const compare = (a, b) => {
     const [x, y] = text ? [value(a), value(b)] : [number(value(a)), number(value(b))];
     const missing = (v) => (text ? v === "" : Number.isNaN(v));
-    if (missing(x) || missing(y)) return missing(x) - missing(y);  // what is undefined comes last either way
+    if (missing(x) || missing(y)) return missing(x) - missing(y);  // undefined values come last in both directions
     const order = text ? (x < y ? -1 : x > y ? 1 : 0) : x - y;
     return descending ? -order : order;
   };
@@ -25,7 +25,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     sortBy(table, i, now ? now === "ascending" : !text && cell.textContent !== "rank");
   }));
 }
-// A search hides rows, and a button brings back the order in which they came.
+// A search hides rows, and a button restores the original order of the rows.
 for (const tools of document.querySelectorAll(".tools:has(input[type=search])")) {
   const table = tools.parentNode.querySelector("table");
   const [search, said, rows] = [tools.querySelector("input"), tools.querySelector("output"), [...table.tBodies[0].rows]];

@@ -59,7 +59,7 @@ TOGETHER = 3
 MAPPED, FEWEST_MAPPED = 0.8, 10
 
 #: Minimum number of records of an image for the shares of `SCATTERED`, `ALONE` and `BOTH`; with fewer records a share
-#: is 0, because a single record is bad on many images.
+#: is 0, because a single bad record occurs on many images.
 RECORDS = 2
 
 #: Minimum share of a part's detections on no object that lie on objects after a change of ids or boxes, for this change

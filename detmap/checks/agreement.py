@@ -53,7 +53,7 @@ _NEARBY = {"scaled_boxes", "shifted_boxes"}
 #: Minimum share of gaining detections in the sample, for a hypothesis to be accepted.
 _SHARE = 0.01
 
-#: Minimum share of gaining detections, and maximum p-value, for a hypothesis below `_SHARE` to be kept in
+#: Minimum share of gaining detections, and maximum p-value, for a hypothesis that does not reach `_SHARE` to be kept in
 #: `Agreement.faint`. The module `parts` reports it if no part of the images differs from the rest. For VOC's 14,976
 #: objects and a detector without a defect the p-value of every hypothesis is at least 0.17.
 _FAINT, _FAINT_CHANCE = 0.002, 1e-9
@@ -195,7 +195,9 @@ class Agreement:
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """Rows of the sample: about as many of the highest-scoring detections as there are objects, or a random subset."""
+        """Rows of the sample: about as many of the highest-scoring detections as there are objects, or a random subset
+        of these.
+        """
         scores = self.found.table.scores  # type: ignore[union-attr]
         scores = -scores if self.upside_down else scores
         objects = int(np.count_nonzero(~self.truth.crowd))
@@ -229,12 +231,12 @@ class Agreement:
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """Index into `order` of the first object of each image, shape (images,)."""
+        """Start of each image's objects in `order`, shape (images,)."""
         return np.searchsorted(self.truth.image[self.order], np.arange(self.truth.on.images.ids.size))
 
     @cached_property
     def stops(self) -> NDArray[np.int64]:
-        """Index into `order` after the last object of each image, shape (images,)."""
+        """End of each image's objects in `order`, shape (images,)."""
         return np.searchsorted(self.truth.image[self.order], np.arange(self.truth.on.images.ids.size), "right")
 
     def nearest(self, image: Array, found: Array, truth: Array | None = None) -> Nearest:
@@ -280,9 +282,7 @@ class Agreement:
         return np.flatnonzero(self.plain.overlap < _HARDLY)
 
     def others(self, image: Array, part: int = 2) -> NDArray[np.int64]:
-        """Return for each image another image with objects, ``1 / part`` of the list of such images further on; -1 if
-        there is none.
-        """
+        """Return for each image another one with objects, ``1 / part`` of these images ahead; -1 if none."""
         full = self._full
         if full.size < 2:
             return np.full(image.size, -1)
@@ -344,7 +344,7 @@ class Agreement:
         return gain if enough else None
 
     def _of_whole_images(self, made: Nearest, whole: bool) -> Nearest:
-        """Return `made`; with `whole`, with overlaps of 0 on images where the change does not increase the number of
+        """Return `made`; with `whole`, overlaps become 0 on images where the change does not increase the number of
         detections on objects.
         """
         if not whole:
@@ -542,8 +542,8 @@ class Agreement:
                 yield scaled(own, factor), f"times {factor:.3g} they lie on objects"
 
     def _offsets(self, own: Array, image: Array, sizes: Array) -> Iterator[tuple[Array, str]]:
-        """Yield, with a description, boxes moved by the most frequent offset from objects of similar size, if it is
-        significant: in pixels, and as a share of the image.
+        """Yield, with a description, boxes moved by the most frequent offset from objects of similar size, if the
+        offset is significant. Offsets are compared in pixels, and as shares of the image.
         """
         if self._full.size < _FEWEST or not np.isfinite(sizes).all():
             return
@@ -605,7 +605,7 @@ class Agreement:
 
     @cached_property
     def best(self) -> Nearest:
-        """The best overlap of each sampled detection: unchanged, or under the accepted hypothesis if that is larger."""
+        """The best overlap of each sampled detection: unchanged or, if larger, under the accepted hypothesis."""
         made = [one for one in (self.of_images, self.of_boxes) if one is not None]
         if not made:
             return self.plain

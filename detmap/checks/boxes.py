@@ -353,7 +353,7 @@ def _close(side: Side, most: int = 2_000_000) -> NDArray[np.bool_]:
 
 
 def _areas(side: Side) -> Iterator[Finding]:
-    """Yield findings of objects with a mask but the area of their box, and of areas that fit neither box nor mask."""
+    """Yield findings of areas that fit the box instead of the mask, or neither box nor mask."""
     table = side.table
     assert isinstance(table, GroundTruth)
     if not len(table) or table.notices.get("missing_area", 0) == len(table):

@@ -28,8 +28,8 @@ TIMES = 3.0
 #: Minimum share of a category's objects that are on images without detections of the category.
 LOST = 0.3
 
-#: Minimum ratio of this share among the larger half of the category's objects to that among the smaller half: a defect
-#: does not depend on size.
+#: Minimum ratio of the share compared with `LOST` among the larger half of a category's objects to that among the
+#: smaller half: a defect does not depend on size.
 EVEN = 0.6
 
 #: Minimum share of missed objects among the objects on images with detections of their category.
@@ -39,13 +39,13 @@ MISSED = 0.7
 #: for all together.
 UNLABELLED, ALONE = 0.06, 0.06
 
-#: Minimum ratio of this share in the best quarter to that in the lower half of the confident detections: for one
-#: category, and for all together.
+#: Minimum ratio of the share of detections on no object in the best quarter to that in the lower half of the confident
+#: detections: for one category, and for all together.
 FLAT, FLAT_ALONE = 0.2, 0.2
 
-#: For one category, minimum ratio of this share in the best eighth of the confident detections to that in the second
-#: eighth. Missing labels do not depend on scores, whereas a category that is hard to detect has more false detections
-#: at lower scores.
+#: For one category, minimum ratio of the share of detections on no object in the best eighth of the confident
+#: detections to that in the second eighth. Missing labels do not depend on scores, whereas a category that is hard to
+#: detect has more false detections at lower scores.
 STEADY = 0.5
 
 #: Minimum number of objects of one category that are detected as another, as a share of the objects of the first or the

@@ -1,7 +1,7 @@
 """Functions that undo errors in how boxes are written.
 
-Most take boxes (x, y, width, height), shape (n, 4), and the width and height of each box's image, shape (n, 2),
-infinite if unknown.
+Most functions take boxes (x, y, width, height), shape (n, 4), and the width and height of each box's image, shape (n,
+2), infinite if unknown.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Change = Callable[[Array, Array], Array]
 
 
 def as_corners(boxes: Array, sizes: Array) -> Array:
-    """Return boxes x, y, width, height from numbers that are two corners: left, top, right, bottom."""
+    """Return boxes x, y, width, height from two corners: left, top, right, bottom."""
     return np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1)
 
 
 def as_corners_of_rows(boxes: Array, sizes: Array) -> Array:
-    """Return boxes x, y, width, height from numbers that are two corners, y before x: top, left, bottom, right."""
+    """Return boxes x, y, width, height from two corners, y before x: top, left, bottom, right."""
     return as_corners(boxes[:, [1, 0, 3, 2]], sizes)
 
 

@@ -52,7 +52,7 @@ class Facts:
 
     @cached_property
     def agreement(self) -> Agreement | None:
-        """The overlaps of detections with objects; None if there are no objects or no detections."""
+        """The overlaps of detections with objects; None without objects or detections."""
         if self.found is None or self.schema or not len(self.found) or not len(self.truth):
             return None
         return Agreement(self.truth, self.found)
@@ -66,5 +66,5 @@ class Facts:
         return evidence_of(self.truth, self.found, self.agreement.upside_down)
 
     def caused(self, role: str, *codes: str) -> bool:
-        """Return whether any of these causes was found for this role ("ground_truth" or "detections")."""
+        """Return whether any of these causes was found for `role`."""
         return any((role, code) in self.causes for code in codes)

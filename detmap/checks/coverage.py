@@ -18,9 +18,9 @@ from detmap.checks.rates import tail
 #: more.
 ALONE = 0.1
 
-#: Number of images with objects that are compared with the images without objects. Assumed ratio of the shares of
-#: images with detections on no object: in images without objects to images with objects. Maximum probability that no
-#: image without objects has detections.
+#: Number of images with objects that are compared with the images without objects. Assumed ratio, between images
+#: without and with objects, of the share of images with detections on no object. Maximum probability that no image
+#: without objects has detections.
 COMPARED, LESS, UNLIKELY = 300, 0.5, 1e-6
 
 #: For a limit of the number of detections per image that some images exceed: minimum limit, and minimum ratio of the
@@ -70,7 +70,7 @@ def _nothing(facts: Facts) -> Iterator[Finding]:
 
 
 def _empty(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64]) -> Iterator[Finding]:
-    """Yield a finding of images without detections; its code depends on whether chance explains their number."""
+    """Yield a finding of images without detections; the code depends on whether chance explains them."""
     there = np.ones(objects.size, np.bool_) if facts.schema else objects > 0
     empty = there & (detections == 0)
     count = int(np.count_nonzero(empty))
@@ -94,7 +94,8 @@ def _skipped(facts: Facts, side: Side, objects: NDArray[np.int64], detections: N
     rows = facts.agreement.thinned(np.flatnonzero(np.isin(side.image, full)))
     alone = facts.agreement.nearest(side.image[rows], side.boxes[rows]).overlap < ALONE
     some = np.unique(side.image[rows[alone]]).size / max(full.size, 1)
-    # Images without objects may be emptier: detections on no object are assumed to be at least half as frequent.
+    # Images without objects may be emptier: detections on no object are assumed to be at least half as frequent as on
+    # other images.
     if (1 - LESS * some) ** count < UNLIKELY:
         ids = facts.truth.on.images.ids[bare][:10].tolist()
         more = f"of {full.size:,} others that were looked at {some:.0%} have one"
@@ -156,7 +157,7 @@ def _longest(flags: NDArray[np.bool_]) -> int:
 
 
 def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator[Finding]:
-    """Yield findings of detections beyond the protocol's limit, and of a limit at which the counts of images pile up."""
+    """Yield findings of detections beyond the protocol's limit, and of a limit at which the numbers per image pile up."""
     table = facts.detections
     cells = side.image * table.categories.ids.size + table.categories.codes
     cells = cells[side.image >= 0]

@@ -54,7 +54,7 @@ class Figure:
         return {**vars(self), "edges": list(self.edges), "bars": list(self.bars)}
 
     def row(self) -> dict[str, str]:
-        """Return the row of the table of statistics, formatted for display."""
+        """Return the figure as a table row."""
         numbers = {"least": self.low, "quarter": self.quarter, "median": self.median}
         numbers |= {"three quarters": self.three_quarters, "most": self.high}
         shown = {name: number(value) for name, value in numbers.items()}

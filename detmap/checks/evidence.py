@@ -33,7 +33,7 @@ NOTHING = 0.2
 #: compared.
 _AT_ONCE, PAIRS = 250_000, 3_000_000
 
-#: Maximum number of objects compared with those of later images.
+#: Maximum number of objects that are compared with objects of later images.
 SAMPLE = 20_000
 
 #: Maximum number of groups of images, such as folders: folders with one image each are not informative.
@@ -150,12 +150,12 @@ class Evidence:
 
     @cached_property
     def cell(self) -> NDArray[np.int64]:
-        """The cell (image and category as one integer) of each row of `detections`."""
+        """Like `object_cell`, for each row of `detections`."""
         return self._cell(self.found.image[self.detections], self.label[self.detections])
 
     @cached_property
     def held(self) -> NDArray[np.int64]:
-        """The number of detections of each object's category on its image."""
+        """Number of detections of each object's category on its image."""
         cells, at = np.unique(self.object_cell, return_inverse=True)
         place = np.searchsorted(cells, self.cell)
         place[place == cells.size] = 0
@@ -172,8 +172,8 @@ class Evidence:
 
     @cached_property
     def _own(self) -> tuple[Array, Array, Array, Array]:
-        """Rows of the detections whose image has objects of their category; for each, the object with the largest IoU,
-        and this IoU; and a mask of the objects found.
+        """Rows of the detections on images with objects of their category; for each, the best-overlapping object and
+        its IoU. The last array is a mask of the objects found.
         """
         starts = np.searchsorted(self.object_cell, self.cell)
         inside = starts < self.object_cell.size
@@ -188,8 +188,8 @@ class Evidence:
         return self.detections[rows], which, best, found
 
     def _thinned(self, image: Array, held: Array, looked_at: NDArray[np.bool_], seed: int) -> NDArray[np.bool_]:
-        """Mask of the rows to compare: all, or if there are more than `PAIRS` pairs, those on a random subset of
-        images, which is written to `looked_at`.
+        """Mask of the rows to compare. If there are more than `PAIRS` pairs, only rows on a random subset of images are
+        compared, and this subset is written to `looked_at`.
         """
         pairs = np.bincount(image, held, self.images) if image.size else np.zeros(self.images)
         if pairs.sum() <= PAIRS:
@@ -288,7 +288,7 @@ class Evidence:
 
     @property
     def nearest(self) -> NDArray[np.int64]:
-        """The object with the largest IoU with each confident detection, as an index into `objects` (-1: none)."""
+        """For each confident detection the object with the largest IoU, as an index into `objects` (-1: none)."""
         return np.asarray(self._any[1])
 
     @cached_property
@@ -338,8 +338,8 @@ class Evidence:
 
     @cached_property
     def suppressed(self) -> float:
-        """IoU from which non-maximum suppression removes one of two detections: `SUPPRESSED`, or one of `THRESHOLDS` if
-        the largest IoU between detections rarely exceeds it on an image.
+        """IoU from which non-maximum suppression removes one of two detections: `SUPPRESSED`, or the one of
+        `THRESHOLDS` that the largest IoU between detections of an image rarely exceeds.
         """
         largest = np.zeros(self.images)
         np.maximum.at(largest, self.found.image[self.sure], self.between_detections)
@@ -375,8 +375,8 @@ class Evidence:
         """Expected number of consecutive images on which an object stays in place: 1 for photographs, the length of tracks
         for videos.
 
-        Such images are not independent evidence. The estimate uses the share of objects that overlap an object of their
-        category on the next image, minus the same share for the tenth image after it.
+        Consecutive images with the same object are not independent evidence. The estimate uses the share of objects
+        that overlap an object of their category on the next image, minus the same share for the tenth image after it.
         """
         stays = [self._stays(step) for step in (1, 10)]
         share = max(stays[0] - stays[1], 0.0) if stays[0] > 2 * stays[1] else 0.0
@@ -404,7 +404,7 @@ class Evidence:
 
     @cached_property
     def division(self) -> Division:
-        """The parts of the images to compare: ranges in several orders, residue classes, and groups by name and size."""
+        """The compared parts of the images: ranges and groups."""
         on = self.truth.on.images
         orders = [Order("ids", np.arange(self.images))]
         for says, place in self._other_orders():

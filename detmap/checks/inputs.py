@@ -33,7 +33,7 @@ Table = GroundTruth | Detections
 
 @dataclass(eq=False)
 class Side:
-    """One side of a check: the ground truth, or the detections."""
+    """The ground truth or detections of a check."""
 
     role: Role
     #: The records that could be read.
@@ -42,7 +42,7 @@ class Side:
     rows: NDArray[np.int64] | None = None
     #: Records that reading refused.
     refused: Sequence[Refused] = ()
-    #: For each kind of shape, the number of records without it, if other records have it.
+    #: For each kind of shape that other records have, the number of records without a shape of this kind.
     shapeless: Mapping[str, int] = field(default_factory=dict)
     #: Further facts about the file.
     inspected: Inspection | None = None
@@ -288,7 +288,7 @@ def _salvaged(
     made = source.salvage(kinds, truth)
     if made is not None and not len(made[0]) and others:  # records without boxes of their own
         made = source.salvage(list(others), truth)
-    if made is None or not made[2]:  # no record was refused, so the error is about the file
+    if made is None or not made[2]:  # no single record was refused: the error concerns the file
         raise error
     if not len(made[0]) and kinds[0] != BOXES and all(one.code == "missing_shapes" for one in made[2]):
         asked = f"of the kind {kinds[0]}"

@@ -115,12 +115,12 @@ def _by_name(truth: Side, train: Side, layouts: tuple[Layout, Layout] | None) ->
 def _resized(
     pairs: list[tuple[int, int, str]], own: Array, others: Array, layouts: tuple[Layout, Layout] | None
 ) -> Iterator[tuple[int, str]]:
-    """Yield the images of `pairs`, of equal names but different sizes, if objects or, without objects, aspect ratios
+    """Yield those images of `pairs` (equal names, different sizes) whose objects or, without objects, aspect ratios
     agree.
     """
     aspect = np.array([(own[a, 0] / own[a, 1], others[b, 0] / others[b, 1]) for a, b, _ in pairs])
     kept = np.abs(aspect[:, 0] / aspect[:, 1] - 1) <= CLOSE
-    says = np.zeros(len(pairs), np.int64)  # 1: the objects agree, -1: they do not
+    says = np.zeros(len(pairs), np.int64)  # 1: the objects agree, -1: they do not, 0: unknown
     if layouts is not None:
         says = np.array([_agree(layouts[0], a, layouts[1], b) for a, b, _ in pairs])
     agree, against = np.count_nonzero(says > 0), np.count_nonzero(says < 0)
@@ -135,7 +135,7 @@ def _resized(
 
 
 def _agree(one: Layout, a: int, other: Layout, b: int) -> int:
-    """Return 1 if two images have the same objects, -1 if not, 0 if either has none."""
+    """Return 1 if two images have the same objects, -1 if not, 0 if either has no objects."""
     mine, theirs = (side.corners[side.starts[at] : side.stops[at]] for side, at in ((one, a), (other, b)))
     if not len(mine) or not len(theirs):
         return 0
@@ -144,7 +144,7 @@ def _agree(one: Layout, a: int, other: Layout, b: int) -> int:
 
 
 def _layouts(truth: Side, train: Side) -> tuple[Layout, Layout] | None:
-    """Return the layouts of `truth` and `train`; None if one has no objects on images of known size."""
+    """Return the layouts of `truth` and `train`; None if one lacks objects or image sizes."""
     if not (len(truth) and len(train)):
         return None
     labels = {

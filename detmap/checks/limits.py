@@ -48,8 +48,8 @@ ON_A_LINE, ON_A_GRID, SQUARES = 0.01, 0.01, 0.005
 #: 16 pixels, one in 16 lies on the grid of 32 pixels by chance.
 FINER = 0.5
 
-#: A line must be more frequent than the third most frequent of its neighbouring coordinates. The two most frequent ones
-#: may be lines as well: tiles whose borders overlap give three lines side by side.
+#: A coordinate is a line only if it is far more frequent than its third most frequent neighbour. Two neighbours may be
+#: lines as well: tiles whose borders overlap give three lines side by side.
 BESIDE = 3
 
 #: Minimum difference between the IoU of two objects and the largest IoU of two detections, and IoU from which two

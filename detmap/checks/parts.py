@@ -30,11 +30,12 @@ Array = NDArray[Any]
 INSIDE, TIMES = 0.4, 2.5
 
 #: The same two minima for responses in which a unit is bad if half of its records are bad. Such units are more frequent
-#: without a defect: night images with a third of the objects missed, in ``tests/planting/natural.py``, stay below.
+#: without a defect: night images with a third of the objects missed, in ``tests/planting/natural.py``, stay below these
+#: minima.
 HALF_INSIDE, HALF_TIMES = 0.6, 3.0
 
-#: Minimum ratio for the response `_unlabelled_of_sizes`. In ``tests/planting/natural.py``, a detector that finds half
-#: of the objects at night has 4 times as many bad images at night without a defect.
+#: Minimum ratio for the response `_unlabelled_of_sizes`. In ``tests/planting/natural.py``, where a detector finds half
+#: of the objects at night, bad images are 4 times as frequent at night without a defect.
 SIZES_TIMES = 5.0
 
 #: By code: minimum share of bad records for an image to be defective, and minimum share for an image to be halfway.
@@ -44,7 +45,7 @@ SIZES_TIMES = 5.0
 SCATTERED = {"misplaced": (0.85, 0.5), "unsuppressed": (0.25, 0.1), "relabelled": (0.5, 0.25)}
 
 #: Minimum share of confident detections on no object, for an image whose objects are missed to be defective. Of 11
-#: images in these scenes with nearly all objects missed, one reaches this share.
+#: images with nearly all objects missed in the scenes of `SCATTERED`, one reaches this share.
 ALONE = 0.25
 
 #: Limits of the lower of two shares of an image, missed objects and confident detections on no object: minimum for an
@@ -54,8 +55,8 @@ BOTH, BOTH_HALFWAY, BOTH_QUARTER = 0.6, 0.35, 0.1
 #: Minimum number of categories with nearly the same part, for the part to be reported once, for all categories.
 TOGETHER = 3
 
-#: Minimum share of the objects detected as another category whose category ids are off by the same offset, and minimum
-#: number of objects detected as another category.
+#: For objects detected as another category: minimum share with the same offset between both category ids, and minimum
+#: number of objects.
 MAPPED, FEWEST_MAPPED = 0.8, 10
 
 #: Minimum number of records of an image for the shares of `SCATTERED`, `ALONE` and `BOTH`; with fewer records a share
@@ -258,8 +259,8 @@ def _alike(one: Array, other: Array) -> bool:
 def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDArray[np.bool_] | None:
     """Return a mask of the defective images (see `SCATTERED`); None unless they far outnumber the halfway images.
 
-    If images differ only in difficulty, they are the rarer the larger their share of bad records is. A second mode at
-    large shares is therefore a defect.
+    If images differ only in difficulty, larger shares of bad records are rarer. A second mode at large shares is
+    therefore a defect.
     """
     if code not in SCATTERED:
         return None
@@ -367,7 +368,7 @@ def _said(
 
 
 def share(count: int, total: int) -> str:
-    """Return the share ``count / total`` as a percentage."""
+    """Return a share as a percentage."""
     part = count / total if total else 0.0
     return f"{part:.0%}" if count in (0, total) or 0.01 <= part <= 0.99 else f"{part:.2%}"
 

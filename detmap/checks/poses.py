@@ -26,11 +26,11 @@ Array = NDArray[Any]
 #: square root of the object's box area. COCO's keypoint similarity is 0.5 at 0.06 (eyes) to 0.25 (hips).
 NEAR = 0.1
 
-#: Median of these distances above which a pose is misplaced: at 0.25 the similarity of each of COCO's keypoints is
-#: below 0.51.
+#: Median distance of a pose's points, in the unit of `NEAR`, above which the pose is misplaced: at 0.25 the similarity
+#: of each of COCO's keypoints is below 0.51.
 FAR = 0.25
 
-#: A point of a detection with another index is taken as meant if its distance to the object's point is less than this
+#: A detection's point with another index is the right one if its distance from the object's point is less than this
 #: share of the distance of the point with the same index.
 CLOSER = 0.5
 
@@ -150,8 +150,8 @@ def compared(evidence: Evidence) -> Compared | None:
 
 
 def permutation(made: Compared, plain: Array) -> NDArray[np.int64] | None:
-    """Return for each point of an object the index of the detection's point that often lies on it; None if each index
-    is the same.
+    """Return for each point of an object the index of the detection's point that often lies on it; None if the order is
+    the same.
 
     A point counts if it lies on the object's point, and the detection's point of the same index is more than twice as
     far away.

@@ -86,7 +86,7 @@ def evidence(bad: Array, chance: Array) -> NDArray[np.float64]:
 
 
 class Range(NamedTuple):
-    """A range of units in an order, and the log likelihood ratio of a defect in this range."""
+    """A range of units and its log likelihood ratio."""
 
     start: int
     stop: int

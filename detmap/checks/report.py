@@ -180,5 +180,5 @@ def _plot(figure: Figure, width: int = 160, height: int = 28) -> str:
 
 
 def ordered(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return findings sorted by severity, the most severe first; equal ones keep their order."""
+    """Return findings sorted by severity (stable), the most severe first."""
     return tuple(sorted(findings, key=lambda one: SEVERITIES.index(one.severity)))

@@ -29,8 +29,8 @@ _BESIDE, _THINNER, _EXPECTED = 50, 0.3, 14.0
 #: Maximum share of detections whose score equals that of another detection of their category.
 _TIED = 0.1
 
-#: Minimum number of distinct scores of few digits, and minimum share of the detections with such scores. Among random
-#: scores of 2 to 4 decimal digits 3 to 15 values between 0 and 1 are exact in half precision; of float32 scores one in
+#: Minimum number of distinct scores of few digits, and minimum share of the detections with such scores. Of the values
+#: between 0 and 1 with 2 to 4 decimal digits, 3 to 15 are exact in half precision; of random float32 scores, one in
 #: 8,192 is.
 COARSE, COARSE_SHARE = 20, 0.01
 
@@ -201,7 +201,7 @@ def gap(scores: NDArray[np.float64]) -> tuple[float, float, float] | None:
 
     The expected number follows from the lower of the densities on both sides of the gap.
     """
-    values = np.unique(scores)  # scores with few digits have equal gaps
+    values = np.unique(scores)  # distinct values of rounded scores have equal gaps
     if values.size < 2 * _BESIDE + 2:
         return None
     at = np.arange(_BESIDE, values.size - _BESIDE - 1)
@@ -234,7 +234,7 @@ def _ends_at_once(scores: NDArray[np.float64]) -> bool:
 
 
 def _cut(facts: Facts, scores: NDArray[np.float64]) -> Iterator[Finding]:
-    """Yield a finding of a cut-off: many scores just above the minimum, where detections still find objects."""
+    """Yield a finding if scores end abruptly at a minimum at which detections still find objects."""
     # A detector's scores thin out towards 0 or pile up there, but do not end abruptly. `expected` is the number of
     # scores below the minimum if the density just above the minimum continued; in that case there are none with a
     # probability of exp(-expected).

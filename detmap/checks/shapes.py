@@ -93,7 +93,7 @@ def shifted(boxes: Array, bounds: Array, known: NDArray[np.bool_]) -> tuple[NDAr
     """Return which masks are shifted relative to their boxes, most of them in one direction, and the shift in words.
 
     A shifted mask exceeds its box on one side and ends early on the opposite side. A mask that a model draws within its
-    box exceeds it on neither.
+    box exceeds the box on neither side.
     """
     near, far = bounds[:, :2] - boxes[:, :2], (bounds - boxes)[:, :2] + (bounds - boxes)[:, 2:]
     middle = (near + far) / 2

@@ -114,8 +114,8 @@ def dip(total: Array, hits: Array) -> tuple[int, int, float] | None:
 
 
 def _regions(evidence: Evidence) -> Iterator[Finding]:
-    """Yield a finding of boxes around several objects of their category, if they are missed more often than sizes
-    explain.
+    """Yield a finding of boxes around several objects of their category, if these boxes are missed more often than
+    sizes explain.
     """
     cell, box = evidence.object_cell, evidence.object_box
     starts, stops = (np.searchsorted(cell, cell, way) for way in ("left", "right"))

@@ -34,8 +34,8 @@ FEWEST, FEWEST_OF_CATEGORY = 8, 20
 LOW = 0.25
 
 #: To estimate the score at which a part was cut: quantile of the lowest scores of its images, because images at the
-#: ends of a part may belong to the rest; and maximum distance of the cut from this quantile, relative to the distance
-#: of the median from it.
+#: ends of a part may belong to the rest; and maximum distance of the cut from this quantile, as a share of the distance
+#: between this quantile and the median.
 AT_THE_ENDS, AT_THE_CUT = 0.2, 0.25
 
 #: Minimum share of the scores outside of a part that are below the cut. For scores above the cut, maximum difference of
@@ -51,7 +51,8 @@ FINDING, FINDING_NONE = "{many} that find objects,", "{many} that find no object
 #: Minimum ratio of the numbers of detections per object in a part and in the rest, the larger to the smaller.
 FACTOR = 2.0
 
-#: The scores of one category and of the others must not overlap between this quantile and one minus this quantile.
+#: A category is reported if its scores and the other scores do not overlap between this quantile and one minus this
+#: quantile.
 APART = 0.05
 
 #: Minimum share of the scores of other categories above the maximum of a category, and share of the category's scores
@@ -67,22 +68,24 @@ BETWEEN = 0.5
 FEWEST_IMAGES = 40
 
 #: Minimum median over images of the difference between the mean ranks of true and false positives, for scores to be
-#: informative: it is 0.25 or more for detectors and 0 by chance.
+#: informative: the median is 0.25 or more for detectors and 0 by chance.
 AHEAD = 0.06
 
 #: Minimum ratio of false to true positives for this comparison.
 MINORITY = 0.5
 
-#: Minimum median deviation of boxes to report, as a share of the object's side; trained detectors stay below.
+#: Minimum median deviation of boxes for a finding, as a share of the object's side; trained detectors stay below this
+#: share.
 BIAS = 0.08
 
-#: Minimum median deviation of width and height to report, in pixels, if it is equal for small and large objects.
+#: Minimum median deviation of width and height for a finding, in pixels, if small and large objects have the same
+#: deviation.
 PIXELS = 0.75
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """A statistic with one value per image."""
+    """One value for each image."""
 
     code: str
     unit: str
@@ -112,7 +115,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _by_image(image: Array, values: Array, count: int) -> tuple[Array, Array, Array]:
-    """Return the images that have values, the mean of the values of each image, and their number."""
+    """Return the images that have values, the mean of the values of each image, and the number of these values."""
     held = np.bincount(image, minlength=count)
     at = np.flatnonzero(held)
     return at, np.bincount(image, values, count)[at] / held[at], held[at]
@@ -213,7 +216,7 @@ def _place(own: Array, rest: Array, high: bool) -> float:
 
 def _of_others(evidence: Evidence, rows: Array) -> Finding | None:
     """Return the finding of a part in which detections that find no object have other scores: a change of mainly low
-    scores hardly affects detections that find objects.
+    scores hardly affects detections that find objects. None if there is no such part.
     """
     finds = np.zeros(len(evidence.found), np.bool_)
     finds[rows] = True

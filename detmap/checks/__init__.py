@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CODES", "SEVERITIES", "Code", "Figure", "Finding", "check", "check_run"]
 
-#: The checks of each theme; themes whose findings explain findings of others come first.
+#: Modules of checks, in the order in which they run: a finding can suppress later findings that it explains.
 _THEMES = (
     image_ids,
     leakage,
@@ -74,17 +74,17 @@ def check(
     iou_type: str | None = None,
     **options: Unpack[SidesOptions],
 ) -> Report:
-    """Check ground truth, and detections for it, for defects that make metrics wrong.
+    """Check ground truth, and optionally detections, for defects that make metrics wrong.
 
     Parameters
     ----------
     ground_truth : GroundTruth, path, or mapping
-        A table, a file or folder of any format, or COCO's dictionary as ``json.load`` gives it. Of a file or a dictionary
-        also what reading refuses is reported.
+        A table, a file or folder in any supported format, or COCO's dictionary as returned by ``json.load``. Invalid
+        records of a file or a dictionary are reported as findings, too.
     detections : Detections, path, or sequence of mappings, optional
-        Likewise: a table, a file or folder, or COCO's list of results.
+        A table, a file or folder, or COCO's list of results.
     train : GroundTruth, path, or mapping, optional
-        Another ground truth, which should share no image with the first.
+        Ground truth of the training set, which should share no image with `ground_truth`.
     schema : bool
         Check only the ground truth's images and categories, not its objects.
     iou_type : str, optional
@@ -94,14 +94,14 @@ def check(
     Returns
     -------
     Report
-        With `findings` and `figures`.
+        The findings, and the distributions (`figures`) of the data.
 
     Raises
     ------
     InputError
         If the ground truth cannot be read at all, or a file of detections does not exist.
     OptionError
-        For options that cannot be carried out.
+        If options are unknown or contradict each other.
     """
     check_names(options, SidesOptions.__annotations__, "detmap.check")
     of_truth, of_found = (
@@ -139,7 +139,7 @@ def check(
 
 
 def _input(given: Any, role: Role, reading: Reading) -> Any:
-    """Return a path, or COCO's dictionary or list, as an input; anything else unchanged."""
+    """Wrap a path, or COCO's dictionary or list, in an `Input`; return any other value unchanged."""
     given = as_file(given, role)
     return Input(given, role, reading) if isinstance(given, str | os.PathLike | Held) else given
 

@@ -1,9 +1,9 @@
-"""Whether detections overlap objects as they are read, or would under another reading of ids or boxes.
+"""Tests whether detections overlap objects, or would overlap them if ids or boxes were read in another way.
 
-A hypothesis is a way in which ids or boxes may have been written wrongly, with the change that undoes it. Its *gain* is
-the number of sampled detections that overlap an object well with the change, and hardly any object without it. The gain
-by chance is measured in the same way, with detections moved to other images. A hypothesis is accepted if its gain is far
-larger than the gain by chance.
+A hypothesis is a possible error in ids or boxes, together with the change that undoes it. Its *gain* is the number of
+sampled detections that overlap an object well after the change, but no object before it. The gain by chance is measured
+in the same way, with detections moved to other images. A hypothesis is accepted if its gain is far larger than the gain
+by chance.
 """
 
 from __future__ import annotations
@@ -24,71 +24,76 @@ from detmap.data.ids import locate
 from detmap.shapes import Boxes
 from detmap.shapes.kinds import BOXES
 
-#: Maximum number of detections in the sample, and maximum number of their pairs with objects.
+#: Maximum number of detections in the sample, and maximum number of pairs of a sampled detection and an object.
 _SAMPLE, _PAIRS = 20_000, 1_000_000
 
-#: Approximate number of detections tested first if there are more; hypotheses without a gain there are rejected early.
+#: Approximate number of detections in a smaller sample that is tested first; a hypothesis without a gain in this sample
+#: is rejected early.
 _SCREENED = 2_500
 
 #: Common input sizes of models: the shorter side, and the maximum of the longer side, in pixels.
 _INPUTS = ((800, 1333), (600, 1000))
 
-#: Minimum IoU with an object under a hypothesis, and IoU below which all objects must be without it, for a detection to
-#: gain.
+#: A detection gains by a change if its IoU with an object is at least `_WELL` with the change, and its IoU with every
+#: object is below `_HARDLY` without the change.
 _WELL, _HARDLY = 0.6, 0.3
 
-#: Maximum probability that a gain as large arises by chance, for a hypothesis to be accepted.
+#: Maximum p-value of the gain of an accepted hypothesis.
 _CHANCE = 1e-5
 
-#: Maximum amount by which the median IoU of the gaining detections may be below that of detections that overlap well
-#: without the change (boxes moved to a wrong place barely reach `_WELL`), and codes exempt from this limit because their
-#: boxes are coarsely rounded.
+#: Maximum amount by which the median IoU of the gaining detections may be below that of detections that overlap an
+#: object well without the change: boxes moved to a wrong place barely reach `_WELL`. The codes in `_ROUNDED` are exempt
+#: because their boxes are coarsely rounded.
 _WORSE, _ROUNDED = 0.1, {"normalised_boxes"}
 
-#: Codes of hypotheses that may move boxes by little, for which the gain by the opposite change is a gain by chance.
+#: Codes of hypotheses that may move boxes only a little. For these, the gain of the opposite move counts as a gain by
+#: chance.
 _NEARBY = {"scaled_boxes", "shifted_boxes"}
 
-#: Minimum share of the sample that gains, for a hypothesis to be accepted.
+#: Minimum share of gaining detections in the sample, for a hypothesis to be accepted.
 _SHARE = 0.01
 
-#: Minimum share of the sample that gains, and maximum probability that it does so by chance, for a hypothesis to be kept for
-#: `parts`, which takes it if no part of the images stands out: of VOC's 14,976 objects and a detector without a defect the
-#: probability is 0.17 or more under each hypothesis.
+#: Minimum share of gaining detections, and maximum p-value, for a hypothesis that does not reach `_SHARE` to be kept in
+#: `Agreement.faint`. The module `parts` reports it if no part of the images differs from the rest. For VOC's 14,976
+#: objects and a detector without a defect the p-value of every hypothesis is at least 0.17.
 _FAINT, _FAINT_CHANCE = 0.002, 1e-9
 
 #: Number of images with objects below which the gain by chance is also measured with mirrored boxes.
 _FEW_IMAGES = 20
 
-#: Minimum share of the sample that gains if ids are those of neighbouring images; `parts` reports smaller parts.
+#: Minimum share of gaining detections for the hypothesis that ids are those of neighbouring images; `parts` reports
+#: smaller shares.
 _ROTATED = 0.25
 
-#: Maximum offset tested between an image's id and the id written, in places of the list of images: results that are out
-#: of step are so by a batch of at most 8 images, and each offset is one more chance to fit.
+#: Maximum tested offset between the written image id and the right one, in positions of the list of images. Results are
+#: usually out of step by at most one batch, assumed to be 8 images, and each further offset may fit by chance.
 _PLACES = 8
 
-#: Minimum number of images with objects for a hypothesis that turns or moves whole images: objects of one image may be
-#: symmetric.
+#: Minimum number of images with objects for a hypothesis that rotates, flips or shifts whole images: the objects of a
+#: single image may be symmetric.
 _FEWEST = 3
 
-#: For a shift of all boxes: minimum median offset from their objects in pixels, and minimum number of boxes on objects.
+#: To report a shift of all boxes: minimum median offset of boxes from their objects, in pixels, and minimum number of
+#: boxes that overlap an object.
 _SHIFT, _FEWEST_SHIFTED = 0.75, 50
 
-#: Maximum difference of the logarithms of width and height between a detection and the object that it may have been moved
-#: from, steps of the offset in pixels and in shares of the image, and maximum number of pairs that are compared.
+#: To find the offset between detections and objects of similar size: maximum difference of log width and log height,
+#: steps of the offset (in pixels, and as a share of the image), and maximum number of compared pairs.
 _ALIKE, _STEPS, _PAIRS_MOVED = 0.15, (8.0, 0.02), 150_000
 
-#: Maximum offset that is compared: offsets in steps must be whole numbers of 31 bits.
+#: Maximum offset that is compared: the offset divided by the step must fit into 31 bits.
 _FARTHEST = 1e6
 
-#: Minimum share of the compared records that overlap records of the other side only under another reading, and maximum
-#: number of records compared.
+#: For `Agreement.borne_out`: minimum share of the compared boxes (of detections or objects) that overlap a box of the
+#: other kind only after the change, and maximum number of boxes compared.
 _BORNE, _LOOKED_AT = 0.1, 5_000
 
-#: AUC below which scores are considered inverted, and minimum number of detections on objects, and of others, to decide.
+#: AUC (`Agreement.ranked`) below which scores are considered inverted; minimum number of detections on objects, and of
+#: detections on no object, to compute it.
 _UPSIDE_DOWN, _FEWEST_RANKED = 0.35, 30
 
-#: Minimum ratio of detections on no object to detections on an object for this AUC: if they are few, high scores among
-#: them may belong to unlabelled objects.
+#: Minimum ratio of detections on no object to detections on an object, for this AUC: if detections on no object are
+#: few, the high-scoring ones may lie on unlabelled objects.
 _ON_NONE = 0.5
 
 
@@ -104,18 +109,18 @@ class Gain(NamedTuple):
 
     #: The code of the finding.
     code: str
-    #: The side whose ids or boxes are wrong.
+    #: Role of the file with wrong ids or boxes: "ground_truth" or "detections".
     role: str
     #: Rows of the detections that gain.
     gained: NDArray[np.int64]
-    #: Best overlaps of the detections `Agreement.astray` under the hypothesis.
+    #: Best overlaps of the detections at `Agreement.astray`, under the hypothesis.
     nearest: Nearest
-    #: A detail for the finding's sentence.
+    #: Text that is appended to the finding's sentence.
     more: str = ""
 
 
 def overlaps(one: Array, other: Array) -> Array:
-    """Return the IoU of boxes x, y, width, height, row by row; 0 where one of them has no area."""
+    """Return the IoU of each pair of boxes (x, y, width, height) in the same row; 0 if either box has no area."""
     near = np.maximum(one[:, :2], other[:, :2])
     far = np.minimum(one[:, :2] + one[:, 2:], other[:, :2] + other[:, 2:])
     sides = np.maximum(far - near, 0.0)
@@ -131,7 +136,7 @@ def says_shift(shift: Array) -> str:
 
 
 def _mode(offsets: Array, grid: float) -> tuple[int, Array]:
-    """Return the number of offsets near the most frequent one, and their median."""
+    """Return the number of offsets near the most frequent one, and the median of these offsets."""
     offsets = offsets[(np.abs(offsets) < _FARTHEST).all(axis=1)]
     if not len(offsets):
         return 0, np.zeros(2)
@@ -150,14 +155,14 @@ def _best(made: Iterable[Gain | None]) -> Gain | None:
 
 @dataclass(eq=False)
 class Agreement:
-    """Comparison of detections with objects, as they are and under hypotheses about ids and boxes."""
+    """Comparison of detections with objects, unchanged and under hypotheses about ids and boxes."""
 
-    #: The sides that are compared.
+    #: The ground truth and the detections that are compared.
     truth: Side
     found: Side
     #: Mask of the images whose detections are compared, shape (images,); None: all images.
     part: NDArray[np.bool_] | None = None
-    #: Gains of hypotheses about boxes of detections, of too small a share of the sample to be accepted.
+    #: Gains of hypotheses about detections that are significant, but below the share `_SHARE` of the sample.
     faint: list[Gain] = field(default_factory=list)
 
     @cached_property
@@ -165,8 +170,8 @@ class Agreement:
         """The probability that a detection on an object outscores a detection on no object (the AUC), and its standard
         error.
 
-        A tie counts as one half. Both numbers are NaN if there are too few detections on objects or on no object, or if
-        the ratio of the latter to the former is below `_ON_NONE`.
+        A tie counts as one half. Both numbers are NaN if there are too few detections on objects or on no object, or
+        fewer than `_ON_NONE` detections on no object for each one on an object.
         """
         scores = self.found.table.scores  # type: ignore[union-attr]
         many = len(scores) > _LOOKED_AT
@@ -190,7 +195,9 @@ class Agreement:
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """Rows of the sample: the highest-scoring detections, as many as there are objects, thinned evenly."""
+        """Rows of the sample: about as many of the highest-scoring detections as there are objects, or a random subset
+        of these.
+        """
         scores = self.found.table.scores  # type: ignore[union-attr]
         scores = -scores if self.upside_down else scores
         objects = int(np.count_nonzero(~self.truth.crowd))
@@ -207,7 +214,7 @@ class Agreement:
         return self.thinned(rows, _SAMPLE)
 
     def thinned(self, rows: Array, most: int = _SAMPLE) -> NDArray[np.int64]:
-        """Return a subset of these rows if they, or their pairs with objects, exceed the limits."""
+        """Return `rows`, or a random subset if there are more than `most` rows or more than `_PAIRS` pairs with objects."""
         counts = self.stops - self.starts
         image = self.found.image[rows]
         pairs = int(np.where(image >= 0, counts[image], 0).sum()) if counts.size else 0
@@ -224,16 +231,18 @@ class Agreement:
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """Start of the objects of each image in `order`."""
+        """Start of each image's objects in `order`, shape (images,)."""
         return np.searchsorted(self.truth.image[self.order], np.arange(self.truth.on.images.ids.size))
 
     @cached_property
     def stops(self) -> NDArray[np.int64]:
-        """End of the objects of each image in `order`."""
+        """End of each image's objects in `order`, shape (images,)."""
         return np.searchsorted(self.truth.image[self.order], np.arange(self.truth.on.images.ids.size), "right")
 
     def nearest(self, image: Array, found: Array, truth: Array | None = None) -> Nearest:
-        """Return the best overlap of each box `found` with the objects on its image, an index (-1: none)."""
+        """Return the best overlap of each box in `found` with the objects on its image; `image` holds image indices
+        (-1: none).
+        """
         boxes = self.truth.boxes if truth is None else truth
         count = len(image)
         if not self.order.size or not count:
@@ -264,7 +273,7 @@ class Agreement:
 
     @cached_property
     def plain(self) -> Nearest:
-        """The best overlaps of the sample without a hypothesis."""
+        """The best overlaps of the unchanged sample."""
         return self.nearest(self.image, self.boxes)
 
     @cached_property
@@ -273,7 +282,7 @@ class Agreement:
         return np.flatnonzero(self.plain.overlap < _HARDLY)
 
     def others(self, image: Array, part: int = 2) -> NDArray[np.int64]:
-        """Return for each image another image that has objects, -1 if there is none."""
+        """Return for each image another one with objects, ``1 / part`` of these images ahead; -1 if none."""
         full = self._full
         if full.size < 2:
             return np.full(image.size, -1)
@@ -286,8 +295,8 @@ class Agreement:
         return np.flatnonzero(self.stops > self.starts)
 
     def _controls(self, image: Array, found: Array, sizes: Array) -> Iterator[tuple[Array, Array]]:
-        """Yield images and boxes that agree by chance alone: boxes moved to other images, and mirrored if there are few
-        images.
+        """Yield images and boxes that overlap objects only by chance: boxes moved to other images and, if there are few
+        images, boxes mirrored on their own image.
         """
         for part in (2, 3, 5) if self._full.size > 1 else ():
             yield self.others(image, part), found
@@ -298,13 +307,14 @@ class Agreement:
     def gain(
         self, code: str, role: str, image: Array, found: Array, truth: Array | None = None, whole: bool = False
     ) -> Gain | None:
-        """Return the gain of the detections `astray` with other images or boxes; None if chance explains it.
+        """Return the gain if the detections `astray` have the images `image` and the boxes `found`; None if chance
+        explains it.
 
-        With `whole` the change concerns whole images, so only images on which it increases the number of hits count.
+        With `whole`, only images count on which the change increases the number of detections on objects.
         """
         step = len(found) // _SCREENED
-        # Screen a small sample first: if the gain of the whole sample is sufficient, the screening rejects it by chance
-        # with a probability of one in a million.
+        # Screen a small sample first. A hypothesis with a sufficient gain on the whole sample fails here with a
+        # probability of one in a million.
         if step > 1:
             some = self.nearest(image[::step], found[::step], truth).overlap >= _WELL
             if np.count_nonzero(some) < 0.5 * _FAINT * self.rows.size / step:
@@ -317,7 +327,7 @@ class Agreement:
         gained = np.unique(made.object[better]).size  # several detections on one object are not independent
         sizes = self.found.sizes[self.rows[self.astray]]
         controls = list(self._controls(self.image[self.astray], found, sizes))
-        if code in _NEARBY and truth is None:  # boxes that scatter lie on objects if they are moved either way
+        if code in _NEARBY and truth is None:  # merely imprecise boxes gain as much by the opposite move
             controls.append((image, 2 * self.boxes[self.astray] - found))
         for on, boxes in controls:
             control = self._of_whole_images(self.nearest(on, boxes, truth), whole)
@@ -327,15 +337,15 @@ class Agreement:
         usual = self.plain.overlap[self.plain.overlap >= _WELL]
         undone = float(np.median(made.overlap[better]))
         if code not in _ROUNDED and usual.size >= _FEWEST_RANKED and undone < float(np.median(usual)) - _WORSE:
-            return None  # correctly restored boxes overlap objects as well as the others do
+            return None  # correctly restored boxes overlap objects as well as other detections do
         gain = Gain(code, role, self.rows[self.astray[better]], made)
         if not enough and role == "detections":
             self.faint.append(gain)
         return gain if enough else None
 
     def _of_whole_images(self, made: Nearest, whole: bool) -> Nearest:
-        """Return the overlaps of the detections `astray`; with `whole`, 0 on images where the change does not increase the
-        number of detections on objects.
+        """Return `made`; with `whole`, overlaps become 0 on images where the change does not increase the number of
+        detections on objects.
         """
         if not whole:
             return made
@@ -346,8 +356,8 @@ class Agreement:
         return made._replace(overlap=np.where((own >= 0) & good[own], made.overlap, 0.0))
 
     def borne_out(self, side: Side, rows: NDArray[np.int64], change: Change) -> bool:
-        """Return whether records overlap records of the other side under another reading only: at least the share `_BORNE`
-        of those compared, and far more than overlap records of other images.
+        """Return whether `change` makes the boxes at `rows` of `side` overlap boxes of the other side (objects or
+        detections): at least the share `_BORNE` of them, and far more than overlap boxes of other images.
         """
         if side is self.found:
             scores = self.found.table.scores[rows]  # type: ignore[union-attr]
@@ -407,7 +417,7 @@ class Agreement:
         return _best(made)
 
     def _neighbours(self, boxes: Array) -> Iterator[Gain | None]:
-        """Yield the gains of the hypotheses that each id belongs to the image a few places before or after."""
+        """Yield the gains of the hypotheses that each id is meant for the image a few places before or after it."""
         image, count = self.image[self.astray], self.truth.on.images.ids.size
         for step in (sign * by for by in range(1, _PLACES + 1) for sign in (1, -1)):
             place = np.where((image >= 0) & (image + step >= 0) & (image + step < count), image + step, -1)
@@ -422,7 +432,9 @@ class Agreement:
                 yield self._named(made, says)
 
     def _in_the_list(self, known: Array) -> Array | None:
-        """Return the image at each place in the file's list, padded with -1; None if the list is in the order of the ids."""
+        """Return the image index at each position of the file's list of images, followed by -1; None if the list is
+        sorted by id.
+        """
         inspected = self.truth.inspected
         listed = [] if inspected is None else list(dict.fromkeys(inspected.images))
         if len(listed) != known.size or listed == known.tolist() or not all(isinstance(one, int) for one in listed):
@@ -437,7 +449,7 @@ class Agreement:
 
     @cached_property
     def of_boxes(self) -> Gain | None:
-        """The largest gain of a hypothesis about the boxes of either side; None if none is accepted."""
+        """The largest gain of a hypothesis about the boxes of detections or objects; None if none is accepted."""
         if self.of_images is not None:
             return None  # a second defect is found once the first is fixed
         return _best(self._of_boxes())
@@ -473,7 +485,7 @@ class Agreement:
     def shift(self) -> Array | None:
         """The median offset in x and y, in pixels, of the sampled boxes from their objects; None if it is not significant.
 
-        The medians of opposite edges' offsets must agree, and be far from 0 relative to their spread.
+        The median offsets of opposite edges must agree, and must be far from 0 relative to their standard errors.
         """
         on = self.plain.overlap >= 0.5
         if np.count_nonzero(on) < _FEWEST_SHIFTED:
@@ -488,7 +500,7 @@ class Agreement:
         return np.where(shifted, (near + far) / 2, 0.0) if shifted.any() else None
 
     def _scales(self, own: Array, image: Array, sizes: Array) -> Iterator[tuple[Array, str]]:
-        """Yield boxes scaled in width and height, to a model's input size or by one factor, with a description."""
+        """Yield, with a description, boxes scaled from a model's input size to the image size, or by constant factors."""
         far = own[:, :2] + own[:, 2:]
         good = (own[:, 2:] > 0).all(axis=1) & (image >= 0)
         if np.count_nonzero(good) < max(10, _SHARE * self.rows.size) or not self.order.size:
@@ -530,8 +542,8 @@ class Agreement:
                 yield scaled(own, factor), f"times {factor:.3g} they lie on objects"
 
     def _offsets(self, own: Array, image: Array, sizes: Array) -> Iterator[tuple[Array, str]]:
-        """Yield boxes moved by the most frequent offset from an object of about their size, in pixels and in shares of the
-        image, with a description.
+        """Yield, with a description, boxes moved by the most frequent offset from objects of similar size, if the
+        offset is significant. Offsets are compared in pixels, and as shares of the image.
         """
         if self._full.size < _FEWEST or not np.isfinite(sizes).all():
             return
@@ -549,7 +561,9 @@ class Agreement:
                 yield scaled(own, 1.0, -moved), f"moved by {words.format(*offset.tolist())} (x, y) they lie on objects"
 
     def _alike(self, own: Array, image: Array, sizes: Array) -> tuple[Array, Array]:
-        """Return the offsets of boxes from objects of about their size on an image, in pixels and in shares of `sizes`."""
+        """Return the offsets between boxes and the objects of similar size on their images, in pixels and as shares of
+        `sizes`.
+        """
         held = (self.stops - self.starts)[image]
         owner = np.repeat(np.arange(len(own)), held)
         objects = self.order[self.starts[image[owner]] + np.arange(owner.size) - (np.cumsum(held) - held)[owner]]
@@ -561,12 +575,12 @@ class Agreement:
 
     @property
     def hits(self) -> int:
-        """Number of detections of the sample that overlap an object by at least a half."""
+        """Number of sampled detections with an IoU of at least 0.5 with an object."""
         return int(np.count_nonzero(self.plain.overlap >= 0.5))
 
     @cached_property
     def none(self) -> bool:
-        """Whether the sample overlaps objects no more than it would on other images."""
+        """Whether sampled detections overlap objects no more often than they would on other images."""
         inside = int(np.count_nonzero(self.image >= 0))
         if self.of_images is not None or self.of_boxes is not None or inside < 30 or not self.order.size:
             return False
@@ -574,12 +588,12 @@ class Agreement:
 
     @cached_property
     def by_chance(self) -> bool:
-        """Whether the unchanged sample overlaps objects no more than by chance."""
+        """Whether sampled detections, unchanged, overlap objects no more often than by chance."""
         return self._as_by_chance(self.image, self.boxes, self.hits)
 
     def lies_on(self, image: Array, boxes: Array) -> bool:
-        """Return whether boxes overlap objects of these images: most of them, or more than by chance; True for too few
-        boxes.
+        """Return whether most boxes, or more boxes than by chance, overlap objects of these images; True if there are
+        too few boxes to decide.
         """
         hits = int(np.count_nonzero(self.nearest(image, boxes).overlap >= 0.5))
         return len(image) < _FEWEST_RANKED or 2 * hits >= len(image) or not self._as_by_chance(image, boxes, hits)
@@ -591,7 +605,7 @@ class Agreement:
 
     @cached_property
     def best(self) -> Nearest:
-        """The best overlaps of the sample: unchanged, or under the best hypothesis if that has more hits."""
+        """The best overlap of each sampled detection: unchanged or, if larger, under the accepted hypothesis."""
         made = [one for one in (self.of_images, self.of_boxes) if one is not None]
         if not made:
             return self.plain
@@ -603,19 +617,19 @@ class Agreement:
         return Nearest(overlap, objects)
 
     def objects_of(self, gain: Gain) -> NDArray[np.int64]:
-        """Return the objects that detections overlap under a hypothesis only, ascending."""
+        """Return the rows, ascending, of the objects that detections overlap well only under the hypothesis."""
         at = gain.nearest.object[gain.nearest.overlap >= _WELL]
         return np.unique(at[at >= 0])
 
     def share_on_objects(self, rows: NDArray[np.int64]) -> float:
-        """Return the share of the detections at `rows` that lie on an object."""
+        """Return the share of the detections at `rows` that lie on an object (IoU of at least 0.5)."""
         near = self.nearest(self.found.image[rows], self.found.boxes[rows])
         return float(np.mean(near.overlap >= 0.5)) if rows.size else 0.0
 
     def rate(self, rows: NDArray[np.int64]) -> tuple[float, float]:
         """Return the share of the detections at `rows` that lie on an object, and the share of objects without a detection.
 
-        The second share is 0 for more than 10 detections per object: a list of that length was not cut off.
+        The second share is 0 if there are more than 10 detections per object: such a long list was not cut off.
         """
         rate = self.share_on_objects(rows)
         if len(self.found) > 10 * self.order.size:
@@ -632,8 +646,8 @@ class Agreement:
 
     @cached_property
     def distinct(self) -> Counts:
-        """`confusion` with several detections of a category on one object counted once, because they are not independent
-        evidence.
+        """Like `confusion`, but several detections of one category on one object count once, because they are not
+        independent.
         """
         own, objects = self._on
         count = len(self.truth)
@@ -651,7 +665,9 @@ class Agreement:
 
 
 class Counts:
-    """A sparse table of counts at `rows` and `columns`, shape (n,): vocabularies have tens of thousands of words."""
+    """A sparse matrix of the counts of pairs of `rows` and `columns`, shape (n,): there may be tens of thousands of
+    categories.
+    """
 
     def __init__(self, rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]) -> None:
         self.shape, self.total = shape, rows.size
@@ -661,7 +677,7 @@ class Counts:
 
     @cached_property
     def best(self) -> NDArray[np.int64]:
-        """The column of the largest count of each row, the first of equal ones; 0 for an empty row."""
+        """The column with the largest count in each row, the first one if tied; 0 for an empty row."""
         rows, columns = np.divmod(self._keys, max(self.shape[1], 1))
         order = np.lexsort((columns, -self._counts, rows))
         first = order[np.unique(rows[order], return_index=True)[1]]
@@ -670,7 +686,7 @@ class Counts:
         return out
 
     def at(self, rows: ArrayLike, columns: ArrayLike) -> NDArray[np.int64]:
-        """Return the counts at `rows` and `columns`; 0 for a negative column."""
+        """Return the counts at `rows` and `columns`; 0 where a column is negative."""
         columns = np.asarray(columns)
         keys = np.asarray(rows) * max(self.shape[1], 1) + columns
         place = locate(keys.ravel(), self._keys).reshape(keys.shape)

@@ -1,8 +1,7 @@
-"""Checks of boxes: whether they are written as they are read, lie on their images, and are not repeated.
+"""Checks of boxes: their format, their position within the image, and duplicates.
 
-A cause is detected in up to three ways: by the shapes of the same records (a mask has a bounding box), by the other side
-(detections that overlap no object would overlap one), and by the edges of images. Findings explained by a cause are
-suppressed.
+A wrong box format is detected in up to three ways: boxes do not bound the masks of the same records, detections overlap
+objects only after a conversion, or boxes exceed their images. Such a cause suppresses the findings that it explains.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ _CAUSES = (*CHANGES, "sizes_as_corners", "scaled_boxes", "turned_boxes", "shifte
 #: Minimum number of boxes or images for a finding.
 _FEWEST = 3
 
-#: Minimum number of objects with nearly the same box, but not the same: in 1 of 10 scenes of ``tests/planting`` two objects
-#: of an image overlap so much by chance, so that three pairs of them are there in 1 of 6,000.
+#: Minimum number of objects whose box is nearly, but not exactly, that of another object. By chance one such pair
+#: occurs in 1 of 10 scenes of ``tests/planting``, and three pairs in 1 of 6,000 scenes.
 _FEWEST_CLOSE = 3
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for boxes in another format than they are read in, outside of their images, or repeated."""
+    """Check for boxes that are in another format than assumed, exceed their images, or are repeated."""
     yield from _causes(facts)
     if facts.agreement is not None and facts.agreement.none and not facts.causes:
         assert facts.found is not None
@@ -98,8 +97,8 @@ def _cause(facts: Facts, side: Side, code: str, rows: Array, more: str = "", wor
 
 
 def _normalised(facts: Facts, side: Side) -> Array | None:
-    """Mask of the boxes that lie within 0 to 1 although the image or most other boxes are larger, shape (n,); None if
-    there are too few.
+    """Mask of the boxes with coordinates from 0 to 1, although their image or most boxes of the other file are larger,
+    shape (n,); None if there are too few.
     """
     x, y, w, h = side.columns
     within: NDArray[np.bool_] = side.sized & (w <= 1.0) & (h <= 1.0)
@@ -110,7 +109,7 @@ def _normalised(facts: Facts, side: Side) -> Array | None:
     if side.table.within_unit and not large.any():
         other = facts.found if side is facts.truth else facts.truth
         if other is None or not len(other) or np.median(other.boxes[:, 2:]) <= 1:
-            return None  # both sides are normalised, so they agree
+            return None  # objects and detections are both normalised
         return within
     within &= (x >= 0) & (x <= 1.0) & (y >= 0) & (y <= 1.0)
     # A single box smaller than a pixel in the corner of an image is probably an accident; several are not.
@@ -120,7 +119,7 @@ def _normalised(facts: Facts, side: Side) -> Array | None:
 
 
 def _by_shapes(side: Side) -> tuple[str, Array] | None:
-    """Return the code and the mask of boxes that are their masks' bounding boxes only under another reading."""
+    """Return a code and a mask of the boxes that bound their segmentation masks only after the change of this code."""
     if side.drawn is None:
         return None
     _, masks = side.drawn
@@ -141,9 +140,9 @@ def _by_shapes(side: Side) -> tuple[str, Array] | None:
 
 
 def _by_edges(facts: Facts, side: Side) -> Iterator[Finding]:
-    """Yield findings of boxes that far exceed their images, but would not under another reading."""
-    # Boxes of a smaller image or in another format can also fit by chance, so the other side, if there is one, must
-    # confirm the reading.
+    """Yield findings of boxes that far exceed their images, but fit into them in another box format."""
+    # Boxes can fit another format by chance, so the overlaps of detections with objects, if there are both, must
+    # confirm the format.
     boxes, sizes = side.boxes, side.sizes
     column = side.table.shapes[BOXES]
     in_corners = isinstance(column, Boxes) and not column.sizes
@@ -169,13 +168,15 @@ def _by_edges(facts: Facts, side: Side) -> Iterator[Finding]:
     if change is None or code == "axes_swapped":
         yield from _turned(facts, side, far, fits)
         return
-    # If the boxes within images also fit the other reading, it applies to all boxes; otherwise only to those outside.
+    # If nearly all boxes fit the other format, including those within their images, it applies to all boxes; otherwise
+    # only to boxes outside of their images.
     rows = fits if np.count_nonzero(fits) > 0.98 * fits.size and at.size >= 0.02 * fits.size else far & fits
     if facts.agreement is None or facts.agreement.borne_out(side, np.flatnonzero(rows), change):
         yield _cause(facts, side, code, rows)
 
 
-#: Other readings of boxes outside of their images; None: the boxes are right, but the image's sides are swapped.
+#: By code, the change that may bring boxes back into their images; None if width and height of the image are swapped
+#: instead.
 _EDGES: dict[str, Change | None] = {
     "corners_as_sizes": as_corners,
     "image_sizes_swapped": None,
@@ -185,7 +186,7 @@ _EDGES: dict[str, Change | None] = {
 
 
 def _fits(change: Change | None, boxes: Array, sizes: Array) -> NDArray[np.bool_]:
-    """Mask of the boxes that have an area and lie on their image under another reading, shape (n,)."""
+    """Mask of the boxes that have an area and lie within their image after the change, shape (n,)."""
     if change is None:
         sizes = sizes[:, ::-1]
     else:
@@ -194,8 +195,8 @@ def _fits(change: Change | None, boxes: Array, sizes: Array) -> NDArray[np.bool_
 
 
 def _rather(far: Array, fits: Array, sizes: Array, code: str) -> bool:
-    """Return whether boxes outside of their images fit the other reading more often than chance explains."""
-    # The probability by chance is the share of the boxes within their images that also fit the other reading.
+    """Return whether boxes outside of their images fit the format of `code` more often than chance explains."""
+    # The probability of a fit by chance is the share of the boxes within their images that also fit the format.
     within = ~far & np.isfinite(sizes[:, 0] + sizes[:, 1])
     others = np.count_nonzero(within)
     by_chance = np.count_nonzero(within & fits) / others if others else 0.0
@@ -206,11 +207,13 @@ def _rather(far: Array, fits: Array, sizes: Array, code: str) -> bool:
 
 
 def _turned(facts: Facts, side: Side, far: Array, fits: Array) -> Iterator[Finding]:
-    """Yield findings of boxes that fit if x and y are swapped: either the boxes or the image sizes are wrong."""
+    """Yield a finding of boxes that fit their images if x and y are swapped: either the boxes or the image sizes are
+    wrong.
+    """
     images = np.unique(side.image[far])
     other = facts.found if side is facts.truth else facts.truth
     of_image = True
-    if other is not None and len(other):  # if both sides exceed the image, its size is wrong
+    if other is not None and len(other):  # if objects and detections both exceed the image, the image size is wrong
         there = np.isin(other.image, images)
         beyond = other.reach > 3
         of_image = bool(there.any() and np.count_nonzero(beyond & there) >= 0.5 * np.count_nonzero(far))
@@ -225,7 +228,7 @@ def _turned(facts: Facts, side: Side, far: Array, fits: Array) -> Iterator[Findi
         if facts.agreement is None or facts.agreement.borne_out(side, np.flatnonzero(rows), swapped_axes):
             yield _cause(facts, side, "axes_swapped", rows)
         return
-    # Everything on such an image fits once its sides are swapped.
+    # Report only images on which all boxes fit once width and height of the image are swapped.
     without = np.bincount(side.image[~fits & (side.image >= 0)], minlength=side.on.images.ids.size)[images] == 0
     if 2 * np.count_nonzero(without) > images.size and (images.size >= 2 or images.size == side.on.images.ids.size):
         for one in facts.sides:
@@ -235,7 +238,7 @@ def _turned(facts: Facts, side: Side, far: Array, fits: Array) -> Iterator[Findi
 
 
 def _areas_of_corners(table: GroundTruth, boxes: Array) -> Array | None:
-    """Mask of the objects whose area is that of their four numbers taken as two corners; None if there are too few."""
+    """Mask of the objects whose area equals that of their box read as two corners; None if there are too few."""
     corner = np.maximum(boxes[:, 2] - boxes[:, 0], 0) * np.maximum(boxes[:, 3] - boxes[:, 1], 0)
     plain = boxes[:, 2] * boxes[:, 3]
     close = (corner > 0) & (np.abs(table.areas - corner) <= 0.001 * corner) & (np.abs(plain - corner) > 0.01 * corner)
@@ -264,7 +267,7 @@ def _forms(facts: Facts, side: Side) -> Iterator[Finding]:
         far = np.minimum(boxes[:, :2] + boxes[:, 2:], side.sizes[at])
         inside = np.maximum(far - near, 0).prod(axis=1)
         beyond[at] = inside < (1 - _UNCLIPPED) * boxes[:, 2:].prod(axis=1)
-    # boxes around points may exceed the image
+    # predicted boxes around keypoints may exceed the image
     if beyond.any() and not (side.role == "detections" and side.posed is not None):
         least = f"{_ROUNDING:g} pixels" if side.role == "ground_truth" else f"{_UNCLIPPED:.0%} of its area"
         more = f"by more than {least}, and by {said(side.reach[beyond].max())} pixels at most"
@@ -272,9 +275,7 @@ def _forms(facts: Facts, side: Side) -> Iterator[Finding]:
 
 
 def _sizes(facts: Facts) -> Iterator[Finding]:
-    """Yield findings of images without height and width, if only some or no images have them; videos and samples of a
-    recording have none.
-    """
+    """Yield a finding of images without height and width; videos and samples of a recording have none and are skipped."""
     if any(find(kind).scene != "image" for kind in facts.truth.table.kinds):
         return
     known = facts.truth.on.images.sizes
@@ -286,7 +287,7 @@ def _sizes(facts: Facts) -> Iterator[Finding]:
 
 
 def marks(*columns: Array) -> NDArray[np.uint64]:
-    """Return a number per row, equal for rows that are equal in all columns."""
+    """Return a hash per row, equal for rows that are equal in all columns."""
     mixed = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         bits = (column + 0.0).view(np.uint64) if column.dtype.kind == "f" else column.astype(np.uint64)
@@ -307,7 +308,7 @@ def duplicates(*columns: Array) -> NDArray[np.bool_]:
 
 
 def _duplicates(side: Side) -> Iterator[Finding]:
-    """Yield findings of records of one image and category with the same box; for objects also with nearly the same box."""
+    """Yield a finding of records with the same image, category and box; for objects, nearly the same box suffices."""
     if len(side) < 2:
         return
     category = side.table.categories.codes
@@ -331,8 +332,8 @@ def _close(side: Side, most: int = 2_000_000) -> NDArray[np.bool_]:
     """Mask of the objects whose IoU with an earlier object of their image and category is at least 0.95, shape (n,)."""
     codes = side.table.images.codes.astype(np.int64) * side.table.categories.ids.size + side.table.categories.codes
     rows = np.flatnonzero(~side.crowd & (side.boxes[:, 2:] > 0).all(axis=1))
-    # Compare neighbours by left edge within an image and category: boxes with so large an overlap are close in this
-    # order.
+    # Compare neighbours in the order of left edges within an image and category: boxes with such a large overlap are
+    # close together in this order.
     order = rows[np.lexsort((side.boxes[rows, 0], codes[rows]))]
     out = np.zeros(len(side), np.bool_)
     for step in range(1, 9):
@@ -352,7 +353,7 @@ def _close(side: Side, most: int = 2_000_000) -> NDArray[np.bool_]:
 
 
 def _areas(side: Side) -> Iterator[Finding]:
-    """Yield findings of areas that are neither the box's nor the mask's."""
+    """Yield findings of areas that fit the box instead of the mask, or neither box nor mask."""
     table = side.table
     assert isinstance(table, GroundTruth)
     if not len(table) or table.notices.get("missing_area", 0) == len(table):
@@ -372,14 +373,14 @@ def _areas(side: Side) -> Iterator[Finding]:
         wrong = (area > 1.02 * box + 1.5 * around + 1) | (area < 0.002 * box - 1)
         exact = np.abs(area - box) <= 0.005 * box + 0.5
         if np.count_nonzero(exact) >= 0.6 * len(table):
-            wrong = ~is_box  # these areas are compared with boxes only, as no masks are read
+            wrong = ~is_box  # most areas equal the box area exactly, so all areas should
     wrong &= (side.boxes[:, 2:] > 0).all(axis=1)
     if wrong.any():
         yield found("area_misfits", int(wrong.sum()), "object", **side.records(wrong))
 
 
 def _crowds(facts: Facts) -> Iterator[Finding]:
-    """Yield findings of crowds that resemble single objects: by outline, by size, or by a detection that matches them."""
+    """Yield a finding of crowds that resemble single objects: they are polygons, are small, or match a detection."""
     side = facts.truth
     table = side.table
     assert isinstance(table, GroundTruth)
@@ -399,7 +400,7 @@ def _crowds(facts: Facts) -> Iterator[Finding]:
     if (~crowd).any():
         usual = _medians(table.categories.codes[~crowd], areas[~crowd], usual.size)
         small = crowd & (areas < usual[table.categories.codes])
-        # With flags at random half of the flagged objects would be this small; few crowds are.
+        # If crowd flags were random, half of the crowds would be smaller than the median object; few real crowds are.
         if np.count_nonzero(small) >= max(_FEWEST, 0.25 * np.count_nonzero(crowd)):
             strange |= small
             why.append("smaller than a usual object of their category")
@@ -417,7 +418,7 @@ def _crowds(facts: Facts) -> Iterator[Finding]:
 
 
 def _medians(codes: Array, values: Array, count: int) -> NDArray[np.float64]:
-    """Return the median of the values of each code; for codes with fewer than five values the median of all."""
+    """Return the median of the values of each code; for codes with fewer than five values, the median of all values."""
     out = np.full(count, np.median(values))
     order = np.lexsort((values, codes))
     edges = np.searchsorted(codes[order], np.arange(count + 1))

@@ -1,8 +1,8 @@
-"""Checks of categories that differ from all others: detections or labels missing on images anywhere, mixed with another
-category, or not suppressed.
+"""Checks for single categories that differ from all others: their detections or labels are missing, are mixed with
+those of another category, or are not suppressed.
 
-A category that is hard to detect is no defect. Records that are missing or wrong at random are so independently of
-object size and score, which is tested in each case.
+A category that is hard to detect is no defect: its small objects and low-scoring detections are affected most. A defect
+does not depend on object size or score, which is tested in each case.
 """
 
 from __future__ import annotations
@@ -21,41 +21,43 @@ from detmap.checks.rates import CHANCE, tail
 
 Array = NDArray[Any]
 
-#: Minimum ratio of a category's share to the share of the other categories. In 99 of 100 clean scenes of
-#: ``tests/planting/scenes.py`` the largest ratio is smaller.
+#: Minimum ratio of the share of defective records in a category to that in the other categories. In 99 of 100 clean
+#: scenes of ``tests/planting/scenes.py`` the largest ratio is smaller.
 TIMES = 3.0
 
 #: Minimum share of a category's objects that are on images without detections of the category.
 LOST = 0.3
 
-#: Minimum ratio of the share of lost objects in the larger half of the objects to that in the smaller half: defects do
-#: not depend on size.
+#: Minimum ratio of the share compared with `LOST` among the larger half of a category's objects to that among the
+#: smaller half: a defect does not depend on size.
 EVEN = 0.6
 
 #: Minimum share of missed objects among the objects on images with detections of their category.
 MISSED = 0.7
 
-#: Minimum share of the best quarter of the confident detections that overlap no object: of one category, and of all.
+#: Minimum share of detections on no object among the best quarter of the confident detections: for one category, and
+#: for all together.
 UNLABELLED, ALONE = 0.06, 0.06
 
-#: Minimum ratio of this share in the best quarter to the share in the lower half of the confident detections: of one
-#: category, and of all.
+#: Minimum ratio of the share of detections on no object in the best quarter to that in the lower half of the confident
+#: detections: for one category, and for all together.
 FLAT, FLAT_ALONE = 0.2, 0.2
 
-#: Minimum ratio of this share in the best eighth of the confident detections of one category to the share in the second
-#: eighth: missing labels do not depend on scores, but a category that is hard to detect has more false detections the lower
-#: they are.
+#: For one category, minimum ratio of the share of detections on no object in the best eighth of the confident
+#: detections to that in the second eighth. Missing labels do not depend on scores, whereas a category that is hard to
+#: detect has more false detections at lower scores.
 STEADY = 0.5
 
-#: Minimum number of mixed-up objects of two categories, as a share of the objects of the one or the detections of the
-#: other, whichever are fewer.
+#: Minimum number of objects of one category that are detected as another, as a share of the objects of the first or the
+#: detections of the second category, whichever are fewer.
 MIXED = 0.1
 
-#: Minimum share of the objects detected with high scores whose detection has another category, and the share that is usual:
-#: detectors of ``tests/planting/data.py`` confuse 5 of 100 objects whatever the score is.
+#: Among objects with a high-scoring detection, minimum share whose detection has another category, and this share
+#: without a defect: simulated detectors of ``tests/planting/data.py`` confuse 5 of 100 objects at any score.
 WRONG, USUAL = 0.06, 0.05
 
-#: Minimum share of the confident detections that overlap a better one too much: of one category, and of all.
+#: Minimum share of confident detections that overlap a better one too much (`Evidence.twins`): for one category, and
+#: for all together.
 TWINS, ALL_TWINS = 0.08, 0.2
 
 #: Minimum number of records for a finding about a category.
@@ -63,7 +65,7 @@ FEWEST = 10
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for categories that are lost, unlabelled, mixed with another, or not suppressed."""
+    """Check for categories that are not detected, not labelled, mixed with another category, or not suppressed."""
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return
@@ -78,7 +80,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _unknown(facts: Facts, image: Array, label: Array) -> NDArray[np.bool_]:
-    """Mask of the records outside of the parts already reported, shape (n,)."""
+    """Mask of the records that belong to no part of the data reported before, shape (n,)."""
     out = np.ones(image.size, np.bool_)
     for images, of in facts.parts:
         out &= ~(images[image] & ((label == of) if of is not None else True))
@@ -86,7 +88,7 @@ def _unknown(facts: Facts, image: Array, label: Array) -> NDArray[np.bool_]:
 
 
 def _others(count: Array, total: Array) -> NDArray[np.float64]:
-    """Return for each category the rate of all other categories, with one pseudo-record of each outcome."""
+    """Return for each category the rate ``count / total`` of all others, smoothed by one pseudo-record of each outcome."""
     rest, among = count.sum() - count, total.sum() - total
     return np.asarray((rest + 1) / (among + 2))
 
@@ -128,7 +130,7 @@ def _lost(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _missed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield findings of categories whose detections find hardly any object on the same images."""
+    """Yield findings of categories with most objects missed on images that have detections of the category."""
     count = evidence.classes
     label = evidence.object_label
     at = np.flatnonzero(evidence.seen & (evidence.held > 0) & _unknown(facts, evidence.object_image, label))
@@ -145,12 +147,12 @@ def _missed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield findings of categories, or of all, whose best detections overlap no object unusually often."""
+    """Yield findings of categories whose best detections often overlap no object; one finding if this holds for all."""
     count = evidence.classes
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     known = _unknown(facts, image, label) & evidence.sure_looked_at[image]
     top, low = known & (evidence.sure_rank < 0.25), known & (evidence.sure_rank >= 0.5)
-    # With tied scores the best quarter is arbitrary: a category where it is tied with the lower half is skipped.
+    # Skip categories whose best quarter and lower half have tied scores: which detections they contain is arbitrary.
     scores = evidence.scores[evidence.sure]
     least, most = np.full(count, np.inf), np.full(count, -np.inf)
     np.minimum.at(least, label[top], scores[top])
@@ -177,7 +179,8 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     on_nothing = known & evidence.alone
     for one in np.flatnonzero(gone >= FEWEST).tolist():
         part = gone[one] / total[one]
-        # A category that is hard to detect has few high scores, so as many detections on nothing are among its best.
+        # If a category is hard to detect, even its best quarter has low scores. Therefore its detections on no object
+        # are compared with those of the other categories above the same score, per object.
         usual = np.count_nonzero(on_nothing & (label != one) & (scores >= least[one])) + 1
         if gone[one] * (objects.sum() - objects[one]) < TIMES * usual * objects[one]:
             continue
@@ -197,7 +200,7 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield findings of pairs of categories where objects of one are detected as the other with high scores."""
+    """Yield findings of categories whose objects are detected as another category with high scores."""
     count = evidence.classes
     if count < 2:
         return
@@ -233,7 +236,7 @@ def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             continue
         beneath = np.count_nonzero(low & (keys == pair)) / max(lower[taken], 1)
         if many / detections[taken] < 0.5 * beneath:
-            continue  # only unsure detections are mixed: the categories look alike
+            continue  # mostly low-scoring detections are mixed: the categories look alike
         more = (
             f"of {objects[one]:,} objects of category {_name(evidence, one)} on which a detection of the better half of its "
             f"category lies, {many:,} are taken for {_name(evidence, taken)}"
@@ -243,7 +246,7 @@ def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _unsuppressed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield findings of categories, or of all, whose confident detections overlap better ones."""
+    """Yield findings of categories whose confident detections overlap better ones; one finding if this holds for all."""
     count = evidence.classes
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     known = _unknown(facts, image, label)
@@ -265,7 +268,7 @@ def _unsuppressed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _said(code: str, evidence: Evidence, image: Array, unit: str, more: str) -> Finding:
-    """Return the finding about records on these images."""
+    """Return the finding about records on the images `image`."""
     shown = evidence.truth.on.images.ids[np.unique(image)][:10].tolist()
     words = "{many}" if evidence.looked_at.all() and evidence.sure_looked_at.all() else AT_LEAST
     return found(code, image.size, unit, records=shown, named="image", more=more, words=words)

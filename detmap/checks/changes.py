@@ -1,7 +1,7 @@
-"""Ways in which boxes are written wrongly, each with the function of boxes and image sizes that undoes it.
+"""Functions that undo errors in how boxes are written.
 
-Boxes are x, y, width, height, shape (n, 4); sizes are width and height of each box's image, shape (n, 2), infinite where
-they are not known.
+Most functions take boxes (x, y, width, height), shape (n, 4), and the width and height of each box's image, shape (n,
+2), infinite if unknown.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Change = Callable[[Array, Array], Array]
 
 
 def as_corners(boxes: Array, sizes: Array) -> Array:
-    """Return boxes x, y, width, height from numbers that are two corners."""
+    """Return boxes x, y, width, height from two corners: left, top, right, bottom."""
     return np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1)
 
 
 def as_corners_of_rows(boxes: Array, sizes: Array) -> Array:
-    """Return boxes from two corners, each with its row before its column: top, left, bottom, right."""
+    """Return boxes x, y, width, height from two corners, y before x: top, left, bottom, right."""
     return as_corners(boxes[:, [1, 0, 3, 2]], sizes)
 
 
@@ -32,7 +32,7 @@ def as_sizes(boxes: Array, sizes: Array) -> Array:
 
 
 def as_centres(boxes: Array, sizes: Array) -> Array:
-    """Return boxes x, y, width, height from numbers that are centre and size."""
+    """Return boxes x, y, width, height from numbers that are centre x, centre y, width, height."""
     return np.concatenate([boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, 2:]], axis=1)
 
 
@@ -63,7 +63,7 @@ def mirrored(boxes: Array, sizes: Array) -> Array:
 
 
 def upside_down(boxes: Array, sizes: Array) -> Array:
-    """Return boxes of images that were mirrored top to bottom, as where y is counted from below."""
+    """Return boxes of images that were mirrored top to bottom, as if y were counted from the bottom."""
     return np.concatenate([boxes[:, :1], sizes[:, 1:] - boxes[:, 1:2] - boxes[:, 3:], boxes[:, 2:]], axis=1)
 
 
@@ -73,23 +73,23 @@ def half_turned(boxes: Array, sizes: Array) -> Array:
 
 
 def turned_right(boxes: Array, sizes: Array) -> Array:
-    """Return boxes of images that were turned clockwise by 90 degrees; sizes are those before."""
+    """Return boxes of images that were turned clockwise by 90 degrees; `sizes` are those before the turn."""
     return upside_down(swapped_axes(boxes, sizes), sizes)
 
 
 def turned_left(boxes: Array, sizes: Array) -> Array:
-    """Return boxes of images that were turned counter-clockwise by 90 degrees; sizes are those before."""
+    """Return boxes of images that were turned counter-clockwise by 90 degrees; `sizes` are those before the turn."""
     return mirrored(swapped_axes(boxes, sizes), sizes)
 
 
 def scaled(boxes: Array, factor: Array | float, padding: Array | float = 0.0) -> Array:
-    """Return boxes scaled by a factor for x and y, shape (2,) or (n, 2), with an origin `padding` pixels outside of the
-    image.
+    """Return boxes after `padding` is subtracted from x and y, and all coordinates are multiplied by `factor` (a
+    number, or for x and y, shape (2,) or (n, 2)).
     """
     return np.concatenate([(boxes[:, :2] - padding) * factor, boxes[:, 2:] * factor], axis=1)
 
 
-#: For each code about wrong boxes, the functions that undo the defect, for either side.
+#: For each code of a wrong box format, the functions that may undo it, for objects and for detections.
 CHANGES: dict[str, tuple[Change, ...]] = {
     "corners_as_sizes": (as_corners, as_corners_of_rows),
     "centres_as_corners": (as_centres,),
@@ -98,7 +98,7 @@ CHANGES: dict[str, tuple[Change, ...]] = {
     "normalised_boxes": (in_pixels,),
 }
 
-#: The functions that undo a transformed image, with words for the transformation.
+#: The functions that undo a flip or rotation of images, with a description of the flip or rotation.
 TURNS: dict[Change, str] = {
     mirrored: "mirrored left to right",
     upside_down: "mirrored top to bottom",

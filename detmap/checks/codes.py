@@ -1,4 +1,4 @@
-"""The codes of a check: a row per code, with what it means for the numbers and the remedy."""
+"""The codes of findings, each with its severity, sentence, effect on metrics, and remedy."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 @dataclass(frozen=True, kw_only=True)
 class Code:
-    """What a finding says.
+    """A kind of finding.
 
     Attributes
     ----------
     code : str
-        Its name.
+        Name of the code.
     severity : {"error", "warning", "note"}
-        Whether the numbers are surely wrong, may well be, or are right but good to know more about.
+        Whether metrics are certainly wrong, may be wrong, or are right but need interpretation.
     says : str
-        What was found; ``{many}`` is the number of what it is about, as "3 detections".
+        Sentence of the finding; ``{many}`` is replaced by a count with its unit, as "3 detections".
     effect, remedy : str
-        What it does to the numbers, and what to do about it.
+        Effect of the defect on metrics, and how to fix the defect.
     """
 
     code: str
@@ -42,7 +42,7 @@ _EFFECTS = {
     "@nowhere": "Such boxes overlap no object as they should: detections become false, objects missed.",
 }
 
-#: For each code one line with severity and name, and one line each for its sentence, its effect and its remedy.
+#: Four lines per code: severity and name, sentence, effect, remedy.
 _TABLE = """
 error unreadable_detections
     The detections cannot be read
@@ -571,5 +571,5 @@ def _codes() -> Iterator[Code]:
         yield Code(code=code, severity=severity, says=says.strip(), effect=effect, remedy=remedy.strip())  # type: ignore[arg-type]
 
 
-#: Every code by name, in the order of reports within a severity.
+#: All codes by name.
 CODES: dict[str, Code] = {row.code: row for row in _codes()}

@@ -1,4 +1,4 @@
-"""Input of the checks of every theme, and the causes found so far, which suppress findings that they explain."""
+"""The input shared by all checks, and the causes found so far, which suppress the findings that they explain."""
 
 from __future__ import annotations
 
@@ -37,16 +37,17 @@ class Facts:
     found: Side | None = None
     #: Whether objects are left out of the check.
     schema: bool = False
-    #: Another ground truth, which should share no image with the first.
+    #: The ground truth of the training set, which should share no image with `truth`.
     train: Side | None = None
-    #: Pairs of role and code of findings that explain others.
+    #: Role and code of each finding that explains other findings.
     causes: set[tuple[str, str]] = field(default_factory=set)
-    #: Mask of images and category (None: all) of each part found to differ from the rest; parts explain other findings.
+    #: Parts of the data found to differ from the rest: a mask of images, and a category (None: all). Parts explain
+    #: other findings.
     parts: list[tuple[NDArray[np.bool_], int | None]] = field(default_factory=list)
 
     @property
     def sides(self) -> Iterator[Side]:
-        """The given sides, ground truth first."""
+        """The ground truth and, if given, the detections."""
         yield self.truth
         if self.found is not None:
             yield self.found
@@ -60,19 +61,19 @@ class Facts:
 
     @cached_property
     def agreement(self) -> Agreement | None:
-        """The overlaps of both sides, if there are objects and detections."""
+        """The overlaps of detections with objects; None without objects or detections."""
         if self.found is None or self.schema or not len(self.found) or not len(self.truth):
             return None
         return Agreement(self.truth, self.found)
 
     @cached_property
     def evidence(self) -> Evidence | None:
-        """Matches and misses, if there are objects and detections with the same images and categories."""
+        """Matches between objects and detections; None if these cannot be compared."""
         if self.agreement is None or {code for _, code in self.causes} - _BESIDE:
             return None
         assert self.found is not None
         return evidence_of(self.truth, self.found, self.agreement.upside_down)
 
     def caused(self, role: str, *codes: str) -> bool:
-        """Return whether any of these causes was found on a side."""
+        """Return whether any of these causes was found for `role`."""
         return any((role, code) in self.causes for code in codes)

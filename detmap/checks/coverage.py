@@ -1,4 +1,4 @@
-"""Checks of the number of detections per image, and of images without any."""
+"""Checks of the number of detections per image, and of images without detections."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from detmap.checks.findings import Finding, found, many, names
 from detmap.checks.inputs import Side
 from detmap.checks.rates import tail
 
-#: IoU with every object below which a detection lies on nothing: neighbours rarely overlap more.
+#: A detection lies on no object if its IoU with every object is below this value: neighbouring objects rarely overlap
+#: more.
 ALONE = 0.1
 
-#: Number of images with objects that are compared with those without; assumed ratio of the share of images with
-#: detections on nothing among those without an object to that among others; maximum probability of none.
+#: Number of images with objects that are compared with the images without objects. Assumed ratio, between images
+#: without and with objects, of the share of images with detections on no object. Maximum probability that no image
+#: without objects has detections.
 COMPARED, LESS, UNLIKELY = 300, 0.5, 1e-6
 
-#: Minimum number of detections of an image for a limit that other images exceed, and minimum ratio of the images with this
-#: number to those with one or two more or fewer: numbers of detections of images without a limit vary smoothly.
+#: For a limit of the number of detections per image that some images exceed: minimum limit, and minimum ratio of the
+#: number of images at the limit to that of images with one or two detections more or fewer. Without a limit these
+#: numbers of images vary smoothly.
 LEAST_LIMIT, PILE = 5, 2.0
 
 #: Maximum number of detections per image and category under the protocol coco.
@@ -30,7 +33,7 @@ _LOOKED_AT = 100
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for images without detections, and for limits of the number per image."""
+    """Check for images without detections or objects, and for limits of the number of detections per image."""
     truth = facts.truth
     codes = [code.partition(":")[2] for code in truth.table.notices if code.startswith("foreign_fields:")]
     if codes:
@@ -54,7 +57,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _nothing(facts: Facts) -> Iterator[Finding]:
-    """Yield findings of sides without records, although no record was refused, and of ground truth without images."""
+    """Yield a finding if there are no images, no objects, or no detections, although no record was refused."""
     images = facts.truth.on.images.ids.size
     if not images:
         yield found("no_images", 0, "image")
@@ -67,7 +70,7 @@ def _nothing(facts: Facts) -> Iterator[Finding]:
 
 
 def _empty(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64]) -> Iterator[Finding]:
-    """Yield a finding of images without detections, as expected by chance or more."""
+    """Yield a finding of images without detections; the code depends on whether chance explains them."""
     there = np.ones(objects.size, np.bool_) if facts.schema else objects > 0
     empty = there & (detections == 0)
     count = int(np.count_nonzero(empty))
@@ -81,7 +84,7 @@ def _empty(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int6
 
 
 def _skipped(facts: Facts, side: Side, objects: NDArray[np.int64], detections: NDArray[np.int64]) -> Iterator[Finding]:
-    """Yield a finding if images without an object have no detections, where others have some that lie on nothing."""
+    """Yield a finding if no image without objects has detections, although other images have detections on no object."""
     bare = objects == 0
     count = int(np.count_nonzero(bare))
     if facts.agreement is None or facts.causes or not count or (detections[bare] > 0).any():
@@ -91,7 +94,8 @@ def _skipped(facts: Facts, side: Side, objects: NDArray[np.int64], detections: N
     rows = facts.agreement.thinned(np.flatnonzero(np.isin(side.image, full)))
     alone = facts.agreement.nearest(side.image[rows], side.boxes[rows]).overlap < ALONE
     some = np.unique(side.image[rows[alone]]).size / max(full.size, 1)
-    # Images without objects may be emptier: at least half as many of them are expected to have such detections.
+    # Images without objects may be emptier: detections on no object are assumed to be at least half as frequent as on
+    # other images.
     if (1 - LESS * some) ** count < UNLIKELY:
         ids = facts.truth.on.images.ids[bare][:10].tolist()
         more = f"of {full.size:,} others that were looked at {some:.0%} have one"
@@ -99,7 +103,7 @@ def _skipped(facts: Facts, side: Side, objects: NDArray[np.int64], detections: N
 
 
 def _lost(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64], there: NDArray[np.bool_]) -> str:
-    """Return the evidence, in words, that images without detections are a lost part; "" if chance explains them."""
+    """Return, in words, the evidence that detections of some images were lost; "" if chance explains the empty images."""
     empty = there & (detections == 0)
     count, others = int(np.count_nonzero(empty)), there & ~empty
     expected = float(np.count_nonzero(there) * chance_of_none(detections[others]))
@@ -113,7 +117,8 @@ def _lost(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64
     if together >= 5 and runs < 1e-4:
         return f"{together:,} of them follow one another in the order of ids; {runs:.1g} such runs would be expected"
     if not facts.schema:
-        # Images that have no detections by chance hold few objects; those of a lost part hold as many as other images.
+        # Images without detections by chance have few objects; images whose detections were lost have as many as
+        # others.
         inside, outside = float(np.median(objects[empty])), float(np.median(objects[others]))
         if inside >= outside > 2 and count >= max(5, 2 * expected):
             return f"{chance}, and they hold as many objects as these, in the median {inside:g} and {outside:g}"
@@ -141,7 +146,7 @@ def chance_of_none(counts: NDArray[np.int64]) -> float:
         if abs(made - none) < 1e-9:
             break
         none = min(made, 0.9)
-    # The fitted tail is unreliable for large counts: the number of images with one detection bounds that with none.
+    # The fit is unreliable for large counts, so the share of images with one detection bounds the probability.
     return min(none, 2.0 * ones + 1.0 / counts.size) if mean > 3 else none
 
 
@@ -152,7 +157,7 @@ def _longest(flags: NDArray[np.bool_]) -> int:
 
 
 def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator[Finding]:
-    """Yield a finding if more images have the maximum number of detections than chance explains."""
+    """Yield findings of detections beyond the protocol's limit, and of a limit at which the numbers per image pile up."""
     table = facts.detections
     cells = side.image * table.categories.ids.size + table.categories.codes
     cells = cells[side.image >= 0]

@@ -23,20 +23,20 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 
 @dataclass(frozen=True)
 class Figure:
-    """A distribution.
+    """The distribution of a quantity.
 
     Attributes
     ----------
     name : str
         Name of the quantity.
     count : int
-        How many values there are.
+        Number of values.
     low, quarter, median, three_quarters, high : float
-        The least, the quartiles, and the largest.
+        Minimum, quartiles, and maximum.
     edges : tuple of float
-        Where the bars of its plot begin and end.
+        Edges of the bars of the plot.
     bars : tuple of int
-        How many values each holds.
+        Number of values in each bar.
     """
 
     name: str
@@ -50,11 +50,11 @@ class Figure:
     bars: tuple[int, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values."""
+        """Return all attributes as plain values."""
         return {**vars(self), "edges": list(self.edges), "bars": list(self.bars)}
 
     def row(self) -> dict[str, str]:
-        """Return the row of a table."""
+        """Return the figure as a table row."""
         numbers = {"least": self.low, "quarter": self.quarter, "median": self.median}
         numbers |= {"three quarters": self.three_quarters, "most": self.high}
         shown = {name: number(value) for name, value in numbers.items()}
@@ -96,8 +96,8 @@ def _of_side(facts: Facts, side: Side) -> Iterator[Figure | None]:
 
 
 def figure_of(name: str, values: NDArray[Any], *, log: bool = False) -> Figure | None:
-    """Return the distribution of the finite values, None without any; with `log` the bars' edges are spaced
-    logarithmically.
+    """Return the distribution of the finite values, None if there are none; with `log`, the edges of the bars are
+    spaced logarithmically.
     """
     values = np.sort(values)  # NaN comes last
     values = values[np.searchsorted(values, -np.inf, "right") : np.searchsorted(values, np.inf)]

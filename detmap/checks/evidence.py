@@ -1,7 +1,7 @@
-"""Matches and misses of all records, which `parts`, `groups` and `limits` compare.
+"""Matches between objects and detections, on which several modules of checks are based.
 
-Crowds do not count as objects here. Detections are *confident* if they rank among the first n of their category, where n
-is its number of objects. This criterion does not depend on the scale of scores.
+Crowds do not count as objects. A detection is *confident* if its score is among the n highest of its category, where n
+is the number of objects of the category. This criterion does not depend on the scale of scores.
 """
 
 from __future__ import annotations
@@ -25,26 +25,27 @@ Array = NDArray[Any]
 #: Minimum IoU at which a detection finds an object: the lowest threshold of COCO and VOC.
 FOUND = 0.5
 
-#: IoU with every object below which a detection lies on no object: between neighbours 0.1 is reached by chance.
+#: A detection lies on no object if its IoU with every object is below this value. Neighbouring objects reach 0.1 by
+#: chance.
 NOTHING = 0.2
 
 #: Maximum number of pairs of boxes compared at once, and in total; if there are more, a random subset of the images is
 #: compared.
 _AT_ONCE, PAIRS = 250_000, 3_000_000
 
-#: Maximum number of objects compared with those of later images.
+#: Maximum number of objects that are compared with objects of later images.
 SAMPLE = 20_000
 
-#: Maximum number of parts of a grouping: folders with one image each are not informative.
+#: Maximum number of groups of images, such as folders: folders with one image each are not informative.
 _GROUPS = 40
 
 
 def best_of_pairs(
     one: Array, starts: Array, stops: Array, others: Array, touched: Array | None = None
 ) -> tuple[Array, Array]:
-    """Return for each box the largest IoU with the others in its range, and their index (-1: none).
+    """Return for each box the largest IoU with ``others[start:stop]``, and the index of that other box (-1: none).
 
-    `touched` is a mask of the others, in which those with an IoU of at least `FOUND` with any box are set.
+    `touched` is a mask of `others`; the entries of boxes with an IoU of at least `FOUND` with any box in `one` are set.
     """
     held = np.maximum(stops - starts, 0)
     best, which = np.zeros(len(one)), np.full(len(one), -1)
@@ -70,8 +71,8 @@ def best_of_pairs(
 
 
 def _with_earlier(cell: Array, boxes: Array, label: Array | None = None) -> NDArray[np.float64]:
-    """Return the largest IoU of each box with an earlier box of its cell, 0 if that box has the same label; `cell` must
-    ascend.
+    """Return the largest IoU of each box with an earlier box of the same `cell` (ascending integers); with `label`, 0
+    if both boxes have the same label.
     """
     starts = np.searchsorted(cell, cell)
     stops = np.arange(cell.size)
@@ -85,11 +86,11 @@ def _with_earlier(cell: Array, boxes: Array, label: Array | None = None) -> NDAr
 
 @dataclass(eq=False)
 class Evidence:
-    """Matches between the objects and the detections of the two sides."""
+    """Matches between objects and detections."""
 
     truth: Side
     found: Side
-    #: Scores, negated if they are inverted.
+    #: Scores of all detections, negated if low scores mean confidence.
     scores: NDArray[np.float64]
 
     # ------------------------------------------------------------------------------------------------------------------
@@ -139,22 +140,22 @@ class Evidence:
 
     @cached_property
     def object_cell(self) -> NDArray[np.int64]:
-        """The cell (image and category) of each object, ascending."""
+        """The cell (image and category as one integer) of each object, ascending."""
         return self._cell(self.object_image, self.object_label)
 
     @cached_property
     def detections(self) -> NDArray[np.int64]:
-        """Rows of the detections that can be compared: on known images, of known categories."""
+        """Rows of the detections that can be compared: on known images, of known categories, with an area."""
         return np.flatnonzero((self.found.image >= 0) & (self.label >= 0) & self.found.sized)
 
     @cached_property
     def cell(self) -> NDArray[np.int64]:
-        """The cell of each row of `detections`."""
+        """Like `object_cell`, for each row of `detections`."""
         return self._cell(self.found.image[self.detections], self.label[self.detections])
 
     @cached_property
     def held(self) -> NDArray[np.int64]:
-        """The number of detections in each object's cell."""
+        """Number of detections of each object's category on its image."""
         cells, at = np.unique(self.object_cell, return_inverse=True)
         place = np.searchsorted(cells, self.cell)
         place[place == cells.size] = 0
@@ -171,8 +172,8 @@ class Evidence:
 
     @cached_property
     def _own(self) -> tuple[Array, Array, Array, Array]:
-        """For detections in cells with objects: their rows, the best object of the cell and its IoU; and a mask of the
-        objects found.
+        """Rows of the detections on images with objects of their category; for each, the best-overlapping object and
+        its IoU. The last array is a mask of the objects found.
         """
         starts = np.searchsorted(self.object_cell, self.cell)
         inside = starts < self.object_cell.size
@@ -187,8 +188,8 @@ class Evidence:
         return self.detections[rows], which, best, found
 
     def _thinned(self, image: Array, held: Array, looked_at: NDArray[np.bool_], seed: int) -> NDArray[np.bool_]:
-        """Mask of the rows to compare: all, or those of random images, which are marked in `looked_at`, if there are more
-        than `PAIRS` pairs.
+        """Mask of the rows to compare. If there are more than `PAIRS` pairs, only rows on a random subset of images are
+        compared, and this subset is written to `looked_at`.
         """
         pairs = np.bincount(image, held, self.images) if image.size else np.zeros(self.images)
         if pairs.sum() <= PAIRS:
@@ -205,8 +206,8 @@ class Evidence:
 
     @cached_property
     def matched(self) -> tuple[Array, Array]:
-        """For each object the largest IoU with a detection of its category, and the best score of a detection that finds
-        it.
+        """For each object the largest IoU with a detection of its category, and the best score of the detections of its
+        category that find it.
         """
         rows, which, best, _ = self._own
         overlap, score = np.zeros(self.objects.size), np.full(self.objects.size, -np.inf)
@@ -223,7 +224,9 @@ class Evidence:
 
     @cached_property
     def finders(self) -> tuple[Array, Array]:
-        """Row of the best-scoring detection that finds each object of its category, and indices of the objects found."""
+        """For each object found, the row of the best-scoring detection of its category that finds it, and the object's
+        index.
+        """
         rows, which, best, _ = self._own
         some = np.flatnonzero((which >= 0) & (best >= FOUND))
         order = some[np.lexsort((-self.scores[rows[some]], which[some]))]
@@ -285,7 +288,7 @@ class Evidence:
 
     @property
     def nearest(self) -> NDArray[np.int64]:
-        """The object with the IoU `near` of each confident detection, as an index into `objects` (-1: none)."""
+        """For each confident detection the object with the largest IoU, as an index into `objects` (-1: none)."""
         return np.asarray(self._any[1])
 
     @cached_property
@@ -313,7 +316,9 @@ class Evidence:
 
     @cached_property
     def taken_for(self) -> tuple[Array, Array]:
-        """For each object the category of the best confident detection on it, and the detection's index (-1: none)."""
+        """For each object the category of the best confident detection on it, and this detection's index into `sure`
+        (-1: none).
+        """
         on = np.flatnonzero((self.near >= FOUND) & (self.nearest >= 0))
         order = on[np.lexsort((self.sure_rank[on], self.nearest[on]))]
         first = order[np.unique(self.nearest[order], return_index=True)[1]] if order.size else order
@@ -333,8 +338,8 @@ class Evidence:
 
     @cached_property
     def suppressed(self) -> float:
-        """Minimum IoU of two detections that the suppression of overlaps would not have kept: `SUPPRESSED`, or less if the
-        largest IoU of most images ends at a lower threshold.
+        """IoU from which non-maximum suppression removes one of two detections: `SUPPRESSED`, or the one of
+        `THRESHOLDS` that the largest IoU between detections of an image rarely exceeds.
         """
         largest = np.zeros(self.images)
         np.maximum.at(largest, self.found.image[self.sure], self.between_detections)
@@ -354,8 +359,8 @@ class Evidence:
 
     @cached_property
     def between_any(self) -> tuple[Array, Array]:
-        """The largest IoU of each confident detection with an earlier confident detection of its image, of any category;
-        and of each object with an earlier object of its image, 0 if that has the same category.
+        """Two arrays: the largest IoU of each confident detection with an earlier one on its image, of any category;
+        and of each object with an earlier object on its image, 0 if both have the same category.
         """
         none = np.zeros(0)
         if self.classes < 2:
@@ -370,8 +375,8 @@ class Evidence:
         """Expected number of consecutive images on which an object stays in place: 1 for photographs, the length of tracks
         for videos.
 
-        Such images are not independent evidence. The estimate uses the share of objects that overlap one of their category
-        on the next image, minus the share for the tenth image after.
+        Consecutive images with the same object are not independent evidence. The estimate uses the share of objects
+        that overlap an object of their category on the next image, minus the same share for the tenth image after it.
         """
         stays = [self._stays(step) for step in (1, 10)]
         share = max(stays[0] - stays[1], 0.0) if stays[0] > 2 * stays[1] else 0.0
@@ -392,14 +397,14 @@ class Evidence:
 
     @cached_property
     def between_objects(self) -> NDArray[np.float64]:
-        """The largest IoU of each object with an earlier one of its image and category."""
+        """The largest IoU of each object with an earlier object of its image and category."""
         return _with_earlier(self.object_cell, self.object_box)
 
     # ---------------------------------------------------------------------------------------------------------------- parts
 
     @cached_property
     def division(self) -> Division:
-        """The parts of the images that are compared."""
+        """The compared parts of the images: ranges and groups."""
         on = self.truth.on.images
         orders = [Order("ids", np.arange(self.images))]
         for says, place in self._other_orders():
@@ -416,7 +421,7 @@ class Evidence:
         return Division(on.ids, orders, groupings)
 
     def _other_orders(self) -> list[tuple[str, NDArray[np.int64]]]:
-        """Return orders of images other than by id: in the list of images, by name, and by first record in either file."""
+        """Return orders of images other than by id: by list of images, by file name, and by first record in each file."""
         on = self.truth.on.images
         out = []
         inspected = self.truth.inspected
@@ -434,23 +439,26 @@ class Evidence:
             np.minimum.at(first, images, np.arange(images.size))
             runs = np.count_nonzero(np.diff(images) != 0) + 1
             if runs <= 1.02 * np.unique(images).size:  # otherwise records are sorted by score, not by image
-                there = first < images.size  # images without records stand behind the one before
+                there = first < images.size  # images without records follow the image with the previous id
                 filled = np.maximum.accumulate(np.where(there, np.arange(self.images), -1))
                 key = np.where(filled >= 0, first[np.maximum(filled, 0)], -1)
                 out.append((says, np.argsort(np.lexsort((np.arange(self.images), key)), kind="stable")))
         return out
 
 
-#: Thresholds of suppression that are looked for, width of the band of IoU above one, half the width of that below, minimum
-#: number of images below, and maximum ratio of the images above to those below: without a suppression it is a third or more.
+#: Tested thresholds of non-maximum suppression; width of the IoU band above a threshold, and half the width of the band
+#: below; minimum number of images in the band below; maximum ratio of the images in the band above to those in the band
+#: below. Without suppression this ratio is a third or more.
 THRESHOLDS, WIDTH, FEWEST_BELOW, DIP = (0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05, 8, 0.2
 
-#: Minimum IoU of two detections that non-maximum suppression would not have kept: common thresholds are 0.45 to 0.7.
+#: IoU from which non-maximum suppression is assumed to remove one of two detections: common thresholds are 0.45 to 0.7.
 SUPPRESSED = 0.75
 
 
 def _grouped(says: str, values: list[str]) -> list[Grouping]:
-    """Return the grouping of images by their values in a list; an empty list for too few or too many distinct values."""
+    """Return a list with the grouping of images by `values`; an empty list if there are too few or too many distinct
+    values.
+    """
     names = sorted(set(values))
     if not 2 <= len(names) <= _GROUPS:
         return []
@@ -459,7 +467,7 @@ def _grouped(says: str, values: list[str]) -> list[Grouping]:
 
 
 def evidence_of(truth: Side, found: Side, upside_down: bool) -> Evidence:
-    """Return the evidence of two sides; scores are negated if they are inverted."""
+    """Return the matches between objects and detections; with `upside_down`, scores are negated."""
     assert isinstance(found.table, Detections)
     scores = found.table.scores
     return Evidence(truth, found, -scores if upside_down else scores)

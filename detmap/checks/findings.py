@@ -15,26 +15,26 @@ NAMED = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Something to know before believing a number.
+    """A defect, or a property of the data that affects metrics.
 
     Attributes
     ----------
     code : str
-        Its name, one of `detmap.checks.CODES`.
+        Code of the finding, a key of `detmap.checks.CODES`.
     severity : {"error", "warning", "note"}
-        As there.
+        Severity of the code.
     count : int
         The number of records, images, … concerned.
     unit : str
-        What is counted, as "detection".
+        Name of a counted record, as "detection".
     says : str
         The finding in one sentence.
     effect, remedy : str
-        What it does to the numbers, and what to do about it.
+        Effect on metrics, and how to fix the defect.
     named : str
-        What `records` are: "record", "image", "category", "query", "class".
+        Kind of the entries of `records`: "record", "image", "category", "query", "class".
     records : tuple
-        The first of them, at most ten: numbers of records counted from 0, or what `named` says.
+        At most ten of the records concerned: record numbers counted from 0 or, for other kinds, ids or names.
     """
 
     code: str
@@ -48,7 +48,7 @@ class Finding:
     records: tuple[Any, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values."""
+        """Return all attributes as plain values."""
         records = [one if isinstance(one, int) else shorten(one)[1:-1] for one in self.records]
         return {**vars(self), "records": records}
 
@@ -67,9 +67,7 @@ def found(
     more: str = "",
     words: str = "{many}",
 ) -> Finding:
-    """Return the finding of a code about `count` units; `words` fill the placeholders of its sentence, `more` is
-    appended.
-    """
+    """Return the finding of a code; `words` fill the placeholder of the code's sentence, and `more` is appended."""
     row = CODES[code]
     kept = tuple(one for one, _ in zip(records, range(NAMED), strict=False))
     return Finding(
@@ -95,7 +93,7 @@ def many(count: int, unit: str) -> str:
 
 
 def names(values: Iterable[Any], most: int = 5) -> str:
-    """Return the first of some names for a sentence, and how many more there are."""
+    """Return the first `most` names as text, with the number of the remaining names."""
     given = list(values)
     shown = ", ".join(str(one) if isinstance(one, int) else shorten(str(one), 40)[1:-1] for one in given[:most])
     return shown + (f" and {len(given) - most:,} more" if len(given) > most else "")

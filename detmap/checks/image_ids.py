@@ -1,4 +1,4 @@
-"""Ids of images: whether both sides mean the same images, and each image once."""
+"""Checks of image ids: whether ground truth and detections use the same ids, and repeated images."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from detmap.data.ids import locate
 from detmap.data.tables import Detections, GroundTruth
 from detmap.formats.file_names import resolve_images, stem
 
-#: Codes of findings about ids of images.
+#: Codes of findings about image ids that do not match.
 CAUSES = ("image_ids_shifted", "image_ids_positions", "image_ids_rotated", "image_ids_type", "image_ids_names")
 
-#: Minimum number of ids for an explanation that covers all of them.
+#: Minimum number of ids that an explanation must cover: a few ids fit by chance.
 _FEWEST = 3
 
 #: Minimum number of equal boxes for two images to be considered the same.
@@ -69,7 +69,9 @@ def _unmatched(facts: Facts, side: Side) -> Iterator[Finding]:
 
 
 def _strange(table: Detections | GroundTruth, truth: GroundTruth, named: bool) -> NDArray[np.bool_]:
-    """Mask of the image ids that the ground truth lacks, shape (ids,); with `named` they are looked up by file name."""
+    """Mask of the image ids that the ground truth lacks, shape (ids,); with `named`, ids are also looked up as file
+    names.
+    """
     ids = table.images.ids
     unknown = locate(ids, truth.images.ids) < 0
     if named and ids.dtype.kind == "U" and unknown.any():
@@ -81,7 +83,9 @@ def _strange(table: Detections | GroundTruth, truth: GroundTruth, named: bool) -
 def _other_ids(
     strange: list[Any], count: int, truth: Side, borne_out: Callable[[dict[Any, Any]], bool]
 ) -> tuple[str, str, set[Any]] | None:
-    """Return code and detail of the finding, and the ids that it explains; None if most unknown ids stay unexplained."""
+    """Return code and detail of a finding, and the unknown ids that it explains; None if most unknown ids stay
+    unexplained.
+    """
     # One or two of many ids may fit by chance. No two ids may map to the same image. Numbers in names can come from
     # another data set, so boxes must confirm them.
     known = truth.on.images.ids.tolist()
@@ -114,7 +118,9 @@ def _other_ids(
 
 
 def by_ids_alone(ids: NDArray[Any], known: NDArray[Any], what: str) -> tuple[str, str] | None:
-    """Return code and detail of the reading under which all ids would be known: off by one, or positions; else None."""
+    """Return code and detail of a finding if all ids are off by one, or are positions in the list of known ids; else
+    None.
+    """
     if ids.dtype.kind != "i" or known.dtype.kind != "i" or min(ids.size, known.size) < _FEWEST:
         return None
     for shift in (1, -1):
@@ -142,12 +148,12 @@ def _stem(value: Any) -> str:
     return stem(str(value))
 
 
-#: A name that ends in a number: the prefix, and the number without leading zeros.
+#: Pattern of a name that ends in a number; the groups are the prefix, and the number without leading zeros.
 _NUMBERED = re.compile(r"(.*?)0*([0-9]{1,29})", re.ASCII | re.DOTALL)
 
 
 def _number(value: Any) -> str | None:
-    """Return the number at the end of a name as text without leading zeros; None if the prefix holds no word."""
+    """Return the number at the end of a name as text without leading zeros; None if a prefix has no letters."""
     match = _NUMBERED.fullmatch(stem(str(value)))
     if match is None or match[1][-1:].isdigit() or (match[1] and not re.search(r"[^\W\d_]", match[1])):
         return None  # in "0_1" neither number identifies the image
@@ -169,7 +175,7 @@ def _borne_out(facts: Facts, side: Side, table: Detections | GroundTruth, images
 
 
 def _numbered_alike(ids: Sequence[Any]) -> bool:
-    """Return whether names that end in numbers share a prefix: in "cat1_1" and "cat2_1" both numbers count."""
+    """Return whether most names consist of the same prefix and a number, unlike "cat1_1" and "cat2_1"."""
     matches = [_NUMBERED.fullmatch(stem(str(one))) for one in ids]
     ahead = Counter(match[1] for match in matches if match is not None)
     return max(ahead.values(), default=0) * 2 > len(ids)
@@ -181,9 +187,9 @@ def _numbered_alike(ids: Sequence[Any]) -> bool:
 def signatures(
     side: Side, fewest: int = _SHARED, more: NDArray[np.uint64] | None = None, rows: NDArray[np.bool_] | None = None
 ) -> NDArray[np.uint64]:
-    """Return a number for each image, equal for images with equal records; 0 for images with fewer than `fewest`.
+    """Return a hash for each image, equal for images with equal records; 0 for images with fewer than `fewest` records.
 
-    `more` is a further column to compare; `rows` is a mask of the records that count.
+    `more` is an additional column to compare; `rows` is a mask of the records that count.
     """
     count = side.on.images.ids.size
     category = side.table.categories.codes.astype(np.uint64)
@@ -220,8 +226,8 @@ def clean_name(name: str) -> str:
 def _same_records(facts: Facts) -> NDArray[np.bool_]:
     """Mask of the images with exactly the objects of an earlier image, shape (images,).
 
-    Fewer than `_SHARED` equal objects suffice if all detections are equal too, or if there are two and no more images have
-    them: objects at rest in a video are equal on many images in a row.
+    Two equal objects suffice if exactly two images have them, and these are not consecutive: objects at rest in a video
+    are equal on many consecutive images. One equal object suffices if all detections are equal, too.
     """
     count = facts.truth.on.images.ids.size
     out = np.zeros(count, np.bool_)
@@ -238,7 +244,7 @@ def _same_records(facts: Facts) -> NDArray[np.bool_]:
         order = np.argsort(marks, kind="stable")
         order = order[marks[order] > 0]
         same = marks[order[1:]] == marks[order[:-1]]
-        if fewest == _SHARED - 1:  # pairs alone, of images that do not follow one another
+        if fewest == _SHARED - 1:  # only pairs of images that are not consecutive
             beside = np.concatenate([[False], same, [False]])
             same = same & ~beside[:-2] & ~beside[2:] & (np.diff(order) > 1)
         out[order[1:][same]] = True

@@ -1,4 +1,4 @@
-"""Sides of a check: the readable records of each file as a table, and further facts about the file."""
+"""The two sides of a check, ground truth and detections: the readable records as a table, and facts about the file."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ Table = GroundTruth | Detections
 
 @dataclass(eq=False)
 class Side:
-    """One side of a check."""
+    """The ground truth or detections of a check."""
 
     role: Role
     #: The records that could be read.
     table: Table
-    #: The record number of each row in the file, shape (n,); None if unknown because records were skipped.
+    #: The number of each row's record in the file, shape (n,); None if unknown.
     rows: NDArray[np.int64] | None = None
-    #: Records refused by reading.
+    #: Records that reading refused.
     refused: Sequence[Refused] = ()
-    #: For each kind of shape, the number of records without it, if other records have it.
+    #: For each kind of shape that other records have, the number of records without a shape of this kind.
     shapeless: Mapping[str, int] = field(default_factory=dict)
     #: Further facts about the file.
     inspected: Inspection | None = None
@@ -68,7 +68,7 @@ class Side:
 
     @property
     def on(self) -> GroundTruth:
-        """The table that lists the images."""
+        """The ground truth, which lists the images."""
         return self.table if isinstance(self.table, GroundTruth) else self._truth
 
     @property
@@ -122,19 +122,19 @@ class Side:
 
     @cached_property
     def drawn(self) -> tuple[Kind, Any] | None:
-        """Kind and column of the shapes made of pixels; None if there are none."""
+        """Kind and column of the shapes made of pixels (masks); None if there are none."""
         named = ((KINDS[name], column) for name, column in self.table.shapes.items())
         return next((one for one in named if one[0].image_sizes is not None), None)
 
     @cached_property
     def posed(self) -> tuple[Kind, Any] | None:
-        """Kind and column of the shapes made of points; None if there are none."""
+        """Kind and column of the shapes made of points (poses); None if there are none."""
         named = ((KINDS[name], column) for name, column in self.table.shapes.items())
         return next((one for one in named if one[0].points is not None), None)
 
     def records(self, which: NDArray[Any], most: int = 10) -> dict[str, Any]:
-        """Return the keywords by which a finding names the first of some rows (flags or indices): record numbers, else
-        images.
+        """Return the arguments of `found` that name the first rows of `which` (flags or indices): record numbers or, if
+        these are unknown, image ids.
         """
         at = np.flatnonzero(which) if which.dtype == np.bool_ else which
         if at.size == len(self) > most:
@@ -156,7 +156,7 @@ def as_sizes(boxes: Boxes) -> NDArray[np.float64]:
 
 
 def reach_of(boxes: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the pixels by which boxes exceed images; negative if they do not, or the size is unknown."""
+    """Return the pixels by which boxes exceed images; negative if boxes do not exceed them or the image size is unknown."""
     x, y, w, h = np.ascontiguousarray(boxes.T)
     width, height = np.ascontiguousarray(sizes.T)
     far = np.maximum(x + w - width, y + h - height)
@@ -165,13 +165,13 @@ def reach_of(boxes: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[
 
 
 def side_of(table: Table, truth: GroundTruth | None = None) -> Side:
-    """Return the side of a table in memory."""
+    """Return the `Side` of a table in memory."""
     role: Role = "ground_truth" if isinstance(table, GroundTruth) else "detections"
     return Side(role, table, np.arange(len(table)), truth=truth)
 
 
 def as_file(given: Any, role: Role) -> Any:
-    """Return COCO's dictionary or list as the bytes of its file, which are checked like a file; anything else unchanged."""
+    """Encode COCO's dictionary or list as JSON, to be checked like a file; return any other value unchanged."""
     if not isinstance(given, Mapping | list | tuple):
         return given
     name = role.replace("_", " ")
@@ -182,7 +182,7 @@ def as_file(given: Any, role: Role) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Convert arrays, scalars of numpy, and tensors to plain numbers and lists."""
+    """Convert arrays, numpy scalars, and tensors to plain numbers and lists."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} is no value of JSON")
@@ -203,7 +203,7 @@ def read_truth(source: Input, iou_type: str | None) -> Side:
 
 
 def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
-    """Read detections, skipping records that are refused; those on unknown images are kept."""
+    """Read detections, skipping records that are refused; detections on unknown images are kept or counted."""
     form = source.format
     kinds, shapeless = _kinds(source, iou_type)
     refused: Sequence[Refused] = ()
@@ -230,12 +230,12 @@ def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
     raw = None
     strange = (locate(table.categories.ids, truth.categories.ids) < 0).any()
     if form.needs_images and (unknown or strange):
-        with suppress(InputError):  # some cannot be read without ground truth
+        with suppress(InputError):  # some files cannot be read without ground truth
             raw = _read(source, [BOXES])
     if unknown:
         rows = None
     if isinstance(raw, Detections) and unknown == len(raw) and raw.images.ids.dtype.kind == "i":
-        table, unknown = raw, 0  # nothing was mapped: the original ids may tell why
+        table, unknown = raw, 0  # no image id was found: keep the original ids, which may tell why
     return Side(
         "detections",
         table,
@@ -249,7 +249,9 @@ def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
 
 
 def _kinds(source: Input, iou_type: str | None) -> tuple[list[str], dict[str, int]]:
-    """Return the kinds of shape that all records have, and for every other kind the number of records without it."""
+    """Return the kinds of shape that all records have, and for each kind that only most records have, the number of
+    records without it.
+    """
     counts = source.kinds() or {}
     total = counts.pop("", 0)
     counts = {kind: count for kind, count in counts.items() if count and KINDS[kind].column_name == kind}
@@ -281,12 +283,12 @@ def _read(source: Input, kinds: Sequence[str], truth: GroundTruth | None = None)
 def _salvaged(
     source: Input, kinds: Sequence[str], others: Iterable[str], truth: GroundTruth | None, error: InputError
 ) -> tuple[Table, NDArray[np.int64] | None, Sequence[Refused]]:
-    """Return the readable records of a refused file, if its format allows skipping records."""
-    # Where nothing can be, `others` are the kinds of shape that most records have.
+    """Return the readable records of a refused file, if its format allows skipping records; else raise `error`."""
+    # If no record can be read with `kinds`, read `others`, the kinds of shape that most records have.
     made = source.salvage(kinds, truth)
     if made is not None and not len(made[0]) and others:  # records without boxes of their own
         made = source.salvage(list(others), truth)
-    if made is None or not made[2]:  # the file has no other defect, so the error stands
+    if made is None or not made[2]:  # no single record was refused: the error concerns the file
         raise error
     if not len(made[0]) and kinds[0] != BOXES and all(one.code == "missing_shapes" for one in made[2]):
         asked = f"of the kind {kinds[0]}"

@@ -1,4 +1,6 @@
-"""Checks of categories: whether both sides mean the same ones, and whether each has objects and detections."""
+"""Checks of category ids and names: whether ground truth and detections agree on them, and whether each category has
+objects and detections.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +30,16 @@ _IDS = (
 #: Codes of causes that concern all categories.
 _WHOLE = ("category_ids_shifted", "category_ids_positions")
 
-#: Minimum number of a class's detections on objects for a comparison of classes.
+#: Minimum number of detections on objects for a category to be compared.
 _FEWEST = 5
 
-#: Maximum probability, under random labels, of the observed confusion for classes to be reported as moved.
+#: Maximum p-value, under random labels, for categories to be reported as moved: most of their detections lie on objects
+#: of another category.
 _CHANCE = 1e-4
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for categories that do not match, and for those without objects or detections."""
+    """Check for categories that do not match, and for categories without objects or detections."""
     truth = facts.truth.table
     assert isinstance(truth, GroundTruth)
     yield from _repeated(facts, truth)
@@ -64,7 +67,8 @@ def _of_categories(code: str, truth: GroundTruth, which: NDArray[np.bool_], word
 
 def _plain(name: str) -> str:
     """Return a normalised name: lower case, without separators of words."""
-    # A prefix of a number, or a suffix of a letter as in C++, may be the only difference between two classes.
+    # Spaces between digits, signs before digits and signs at the end, as in C++, are kept: they may be the only
+    # difference between two classes.
     return re.sub(r"(?<!\d)[\s_]+|[\s_]+(?!\d)|(?<=\w)[-./](?=[^\W\d_])", "", name.casefold())
 
 
@@ -105,7 +109,7 @@ def _mapped(facts: Facts, side: Side, truth: GroundTruth) -> Iterator[Finding]:
             return
         names_of = _raw(side) or facts.detections
         rows = np.isin(names_of.categories.ids, strange)[names_of.categories.codes]
-        # Rows are records, unless detections on unknown images were dropped.
+        # Rows of `names_of` are rows of `side`, unless detections on unknown images were dropped.
         where = side.records(rows) if rows.size == len(side) else {}
         yield found(code, int(rows.sum()), "detection", more=more, **where)
         others = [one for one in _strange_names(side, truth, unknown) if one not in strange]
@@ -151,7 +155,7 @@ def _strange_names(side: Side, truth: GroundTruth, unknown: NDArray[np.bool_]) -
 def _written_otherwise(
     side: Side, truth: GroundTruth, unknown: NDArray[np.bool_]
 ) -> tuple[str, str, list[Any] | None] | None:
-    """Return code, detail and the categories concerned if ids or names written otherwise explain unknown categories."""
+    """Return code, detail and unknown categories of a finding if other types or spellings of ids explain them, else None."""
     known, called = truth.categories.ids.tolist(), truth.categories.names
     ids = _strange_names(side, truth, unknown) if unknown.any() and known else []
     if not ids:
@@ -177,8 +181,8 @@ def _written_otherwise(
 
 
 def _moved(facts: Facts, own: NDArray[np.int64]) -> dict[int, int]:
-    """Return for each category whose detections lie on objects of another category, not its own, the other one."""
-    # The objects of that category must not have detections of their own category as well.
+    """Map each category whose detections lie mostly on objects of one other category to that other category."""
+    # The objects of the other category must not have detections of their own category as well.
     if facts.agreement is None:
         return {}
     matrix = facts.agreement.confusion
@@ -188,8 +192,8 @@ def _moved(facts: Facts, own: NDArray[np.int64]) -> dict[int, int]:
     at = np.arange(matrix.shape[0])
     most, right = matrix.at(at, best), matrix.at(at, own)
     moved = (best != own) & (rows >= _FEWEST) & (2 * most >= rows) & (most > 2 * right) & (2 * most >= columns[best])
-    # A single class may seem moved by chance or because classes look alike. Therefore the class whose objects are hit
-    # must have few detections on them.
+    # A single class may seem moved by chance or because two classes look alike. Therefore the class whose objects are
+    # hit must have few detections on its own objects.
     place = {int(code): row for row, code in enumerate(own) if code >= 0}
     for row in np.flatnonzero(moved).tolist():
         other = place.get(int(best[row]))
@@ -199,7 +203,7 @@ def _moved(facts: Facts, own: NDArray[np.int64]) -> dict[int, int]:
 
 
 def _settled(agreement: Agreement | None, own: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mask of the categories most of whose detections on objects lie on their own, shape (categories,)."""
+    """Mask of the categories whose detections lie mostly on objects of the same category, shape (categories,)."""
     assert agreement is not None
     matrix = agreement.confusion
     right = matrix.at(np.arange(own.size), own)
@@ -207,7 +211,7 @@ def _settled(agreement: Agreement | None, own: NDArray[np.int64]) -> NDArray[np.
 
 
 def _beyond_chance(matrix: Counts, moved: NDArray[np.bool_], best: NDArray[np.int64]) -> list[int]:
-    """Return the moved rows if random labels do not explain them, else an empty list."""
+    """Return the rows in `moved` if random labels do not explain their counts, else an empty list."""
     # Chernoff's bound on the probability of a row's count in one column, multiplied by the number of columns and by the
     # number of ways to choose the rows.
     held, share = matrix.of_rows, matrix.of_columns / max(matrix.total, 1)
@@ -225,7 +229,9 @@ def _beyond_chance(matrix: Counts, moved: NDArray[np.bool_], best: NDArray[np.in
 
 
 def _way(facts: Facts, truth: GroundTruth, moved: dict[int, int], own: NDArray[np.int64]) -> tuple[str, str]:
-    """Return code and detail for moved categories: a constant offset, positions in a list, other names, a permutation."""
+    """Return code and detail of the finding of moved categories: ids off by one, positions in a list, renamed, or
+    permuted.
+    """
     assert facts.agreement is not None
     matrix, table = facts.agreement.confusion, facts.detections.categories
     weights = matrix.at(list(moved), list(moved.values())).tolist()
@@ -238,7 +244,7 @@ def _way(facts: Facts, truth: GroundTruth, moved: dict[int, int], own: NDArray[n
             if sum(weight for a, b, weight, _ in pairs if b - a == shift) >= 0.8 * total:
                 return "category_ids_shifted", f"each {'+' if shift > 0 else '-'} 1 is the one that is meant"
     if all(isinstance(a, int) for a, _, _, _ in pairs) and len(pairs) > 1:
-        for first in (0, 1):  # the first classes of a list may be right under either offset
+        for first in (0, 1):  # the first classes of a list may fit both offsets
             places = np.where((table.ids >= first) & (table.ids < matrix.shape[1] + first), table.ids - first, -1)
             whole = 2 * int(matrix.at(np.arange(own.size), places).sum()) > matrix.total
             if whole and sum(weight for a, _, weight, place in pairs if place + first == a) >= 0.8 * total:
@@ -254,10 +260,10 @@ def _called(value: Any, called: dict[Any, str]) -> str:
 
 
 def _disagreeing(facts: Facts, own: NDArray[np.int64]) -> Iterator[Finding]:
-    """Yield a finding if most detections on objects have another category."""
+    """Yield a finding if most detections on objects have another category than the object."""
     assert facts.agreement is not None
     matrix = facts.agreement.confusion
-    total = int(matrix.of_rows[own >= 0].sum())  # categories that the ground truth lacks are another finding
+    total = int(matrix.of_rows[own >= 0].sum())  # categories that the ground truth lacks have a finding of their own
     if total < 30 or matrix.shape[1] < 2 or facts.agreement.by_chance:
         return
     right = int(matrix.at(np.arange(own.size), own).sum())

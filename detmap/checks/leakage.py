@@ -1,4 +1,6 @@
-"""Checks of images that two ground truths share: by file name, or by objects, also resized or mirrored."""
+"""Checks for images that two ground truths share: images with equal file names or equal objects, even if resized or
+mirrored.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,16 @@ from detmap.checks.inputs import Side
 
 Array = NDArray[Any]
 
-#: Maximum difference of corners, as a share of the image, between an object on an image and on its resized copy: corners
-#: are rounded to pixels, and the smaller copy is at least 100 pixels wide and high.
+#: Maximum difference, as a share of the image size, between an object's corners on an image and on a resized copy of
+#: the image: corners are rounded to pixels, and the smaller copy is assumed to be at least 100 pixels wide and high.
 CLOSE = 0.01
 
 #: Minimum number of equal objects for two images to be considered the same: n random boxes agree with a probability of
-#: about (2 * CLOSE) ** (4 * n), so 3 random boxes do not agree among 10 ** 12 pairs of images.
+#: about (2 * CLOSE) ** (4 * n), so that in 10 ** 12 pairs of images no 3 random boxes agree.
 SHARED = 3
 
-#: For pairs of images with equal names and aspects but other sizes, without objects to compare, to be considered the
-#: same: minimum number of pairs, and minimum number of distinct aspects.
+#: For images with equal names and aspect ratios but different sizes to be considered the same without objects to
+#: compare: minimum number of pairs of images, and minimum number of distinct aspect ratios.
 SAME_ASPECTS, ASPECTS = 10, 3
 
 #: Maximum number of pairs of images whose boxes are compared.
@@ -32,7 +34,7 @@ _PAIRS = 500_000
 
 
 class Layout(NamedTuple):
-    """The objects of each image in shares of the image; objects ascend by image."""
+    """The objects of a ground truth, sorted by image, with corners as shares of the image size."""
 
     image: NDArray[np.int64]
     label: NDArray[np.int64]
@@ -42,7 +44,7 @@ class Layout(NamedTuple):
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for images that another ground truth also has."""
+    """Check for images that are also in the training set."""
     if facts.train is None:
         return
     truth, train = facts.truth, facts.train
@@ -86,7 +88,7 @@ def _file_names(side: Side) -> dict[int, str]:
 
 
 def _by_name(truth: Side, train: Side, layouts: tuple[Layout, Layout] | None) -> Iterator[tuple[int, str]]:
-    """Yield index and file name of the images that share a name with an image of `train`, unless shown to differ."""
+    """Yield index and file name of the images that share a name with an image of `train`, unless sizes or objects differ."""
     here, there = _file_names(truth), _file_names(train)
     folders = all(any("/" in name for name in side.values()) for side in (here, there))
     known = {name if folders else base_name(name): place for place, name in there.items()}
@@ -113,10 +115,12 @@ def _by_name(truth: Side, train: Side, layouts: tuple[Layout, Layout] | None) ->
 def _resized(
     pairs: list[tuple[int, int, str]], own: Array, others: Array, layouts: tuple[Layout, Layout] | None
 ) -> Iterator[tuple[int, str]]:
-    """Yield the images that have another size under the same name but equal objects or, without objects, equal aspects."""
+    """Yield those images of `pairs` (equal names, different sizes) whose objects or, without objects, aspect ratios
+    agree.
+    """
     aspect = np.array([(own[a, 0] / own[a, 1], others[b, 0] / others[b, 1]) for a, b, _ in pairs])
     kept = np.abs(aspect[:, 0] / aspect[:, 1] - 1) <= CLOSE
-    says = np.zeros(len(pairs), np.int64)  # 1: the objects agree, -1: they do not
+    says = np.zeros(len(pairs), np.int64)  # 1: the objects agree, -1: they do not, 0: unknown
     if layouts is not None:
         says = np.array([_agree(layouts[0], a, layouts[1], b) for a, b, _ in pairs])
     agree, against = np.count_nonzero(says > 0), np.count_nonzero(says < 0)
@@ -131,7 +135,7 @@ def _resized(
 
 
 def _agree(one: Layout, a: int, other: Layout, b: int) -> int:
-    """Return 1 if two images have the same objects, -1 if not, 0 if either has none."""
+    """Return 1 if two images have the same objects, -1 if not, 0 if either has no objects."""
     mine, theirs = (side.corners[side.starts[at] : side.stops[at]] for side, at in ((one, a), (other, b)))
     if not len(mine) or not len(theirs):
         return 0
@@ -140,7 +144,7 @@ def _agree(one: Layout, a: int, other: Layout, b: int) -> int:
 
 
 def _layouts(truth: Side, train: Side) -> tuple[Layout, Layout] | None:
-    """Return the layouts of both sides; None if image sizes are unknown."""
+    """Return the layouts of `truth` and `train`; None if one lacks objects or image sizes."""
     if not (len(truth) and len(train)):
         return None
     labels = {
@@ -163,7 +167,7 @@ def _layouts(truth: Side, train: Side) -> tuple[Layout, Layout] | None:
 
 
 def _by_objects(one: Layout, other: Layout, turned: bool) -> Iterator[int]:
-    """Yield the images whose objects equal those of an image of the other side, mirrored if `turned`."""
+    """Yield the images of `one` with the same objects as an image of `other`, which is mirrored if `turned`."""
     theirs = other.corners[:, [2, 1, 0, 3]] * [-1, 1, -1, 1] + [1, 0, 1, 0] if turned else other.corners
     sides = []
     for side, corners in ((one, one.corners), (other, theirs)):

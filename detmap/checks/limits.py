@@ -1,4 +1,5 @@
-"""Checks for limits that detections were cut to, in size, place, number and score, and for grids of coordinates.
+"""Checks for limits of size, position, number or score beyond which detections are missing, and for grids of
+coordinates.
 
 A limit is a value with many detections on one side, none on the other, and objects on both.
 """
@@ -20,15 +21,17 @@ from detmap.checks.rates import tail
 
 Array = NDArray[Any]
 
-#: Minimum expected number of detections beyond a limit for their absence to be reported: by chance it has probability
-#: exp(-14), one in a million.
+#: Minimum expected number of detections beyond a limit for their absence to be reported: by chance there are none with
+#: a probability of exp(-14), one in a million.
 EXPECTED = 14.0
 
-#: Assumed ratio of the rate of detections beyond a limit to the rate next to it: small objects are found less often.
+#: Assumed ratio of detections per object beyond a limit to detections per object next to the limit: small objects, for
+#: example, are found less often.
 BEYOND = 0.3
 
-#: Width of the band next to a limit, as a factor; minimum number of detections in the band; minimum ratio of this number
-#: to that of the next band. Without a limit the ratio is smaller, because detections become rarer towards the extreme.
+#: Width of the band next to a limit, as a factor; minimum number of detections in the band; minimum ratio of this
+#: number to that in the next band. Without a limit the ratio is smaller, because detections become rarer towards the
+#: extreme.
 BAND, FEWEST_NEXT, SHARP = 1.15, 12, 0.5
 
 #: Minimum number of objects beyond a limit.
@@ -37,33 +40,34 @@ FEWEST = 10
 #: Maximum number of detections per image and category under the protocol coco.
 LOOKED_AT = 100
 
-#: Minimum ratio of boxes at one coordinate to images, and minimum shares of detections on a grid and of square ones.
+#: Minimum ratio of boxes with an edge at the same coordinate to images; minimum share of detections on a grid; minimum
+#: share of square detections.
 ON_A_LINE, ON_A_GRID, SQUARES = 0.01, 0.01, 0.005
 
-#: Minimum ratio of the share of boxes on a grid to that on each finer grid that contains it: of boxes on a grid of 16 pixels
-#: one in 16 lies on that of 32 by chance.
+#: Minimum ratio of the share of boxes on a grid to the share on each finer grid that contains it. Of boxes on a grid of
+#: 16 pixels, one in 16 lies on the grid of 32 pixels by chance.
 FINER = 0.5
 
-#: Rank of the frequency, among those of neighbouring coordinates, that a line must exceed, too: tiles whose borders overlap
-#: give three lines side by side.
+#: A coordinate is a line only if it is far more frequent than its third most frequent neighbour. Two neighbours may be
+#: lines as well: tiles whose borders overlap give three lines side by side.
 BESIDE = 3
 
-#: Minimum difference between the IoU of two objects and the largest IoU of two detections, and IoU from which two objects
-#: are considered one object labelled twice: of 2,426 objects of COCO and LVIS one overlaps another of its category by
-#: that much.
+#: Minimum difference between the IoU of two objects and the largest IoU of two detections, and IoU from which two
+#: objects are considered one object labelled twice. Of 2,426 objects of COCO and LVIS, one overlaps another of its
+#: category by that much.
 MARGIN, ONE_OBJECT = 0.02, 0.85
 
 #: Maximum distance from the image's edge, in pixels, of coordinates that may come from clipping.
 EDGE = 2.0
 
-#: Maximum number of records per side whose coordinates are searched for lines and grids.
+#: Maximum number of objects, and of detections, whose coordinates are searched for lines and grids.
 SAMPLE = 20_000
 
-#: Maximum number of detections on nothing, as a share of those expected by the scores, if only matched ones were kept (at a
-#: low threshold some barely overlap their objects), and minimum share of missed objects.
+#: To report that only detections matched to objects were kept: maximum number of detections on no object, as a share of
+#: the number expected from the scores (matches at a low threshold barely overlap), and minimum share of missed objects.
 MATCHED = 0.02
 
-#: Minimum difference of width and height, in pixels, for a box not to be square: twice the rounding to two digits.
+#: Difference of width and height, in pixels, below which a box is square: twice the precision of two decimals.
 ROUNDED = 0.02
 
 #: Minimum share of detections with exactly the box of the object that they find.
@@ -71,7 +75,7 @@ COPIED = 0.05
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for limits of size, place and number, lines and grids of coordinates, and copied boxes."""
+    """Check for limits of size, position and number, for lines and grids of coordinates, and for copied boxes."""
     yield from _objects_beyond(facts)
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
@@ -201,7 +205,8 @@ def _of_cells(evidence: Evidence) -> Iterator[Finding]:
     over, under = objects > most, objects <= most
     if np.count_nonzero(over) < FEWEST or not under.any():
         return
-    # Without a limit, all n objects of a cell have a detection each with a probability of at least rate ** n.
+    # Without a limit, the n objects of an image and category have at least n detections with a probability of at least
+    # rate ** n.
     rate = float(np.minimum(of[under], objects[under]).sum() / objects[under].sum())
     expected = float((rate ** (most + 1.0)) * np.count_nonzero(over))
     if expected >= EXPECTED and np.count_nonzero(of[over] == most) >= 0.5 * np.count_nonzero(over):
@@ -212,7 +217,7 @@ def _of_cells(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _score_cuts(evidence: Evidence) -> Iterator[Finding]:
-    """Yield a finding of categories without scores below a number, if other categories have many."""
+    """Yield a finding of categories whose scores end at a minimum, if other categories have many lower scores."""
     if evidence.classes < 2:
         return
     scores, label = evidence.scores[evidence.detections], evidence.label[evidence.detections]
@@ -234,7 +239,8 @@ def _score_cuts(evidence: Evidence) -> Iterator[Finding]:
         next_to = np.count_nonzero(own < least[one] * BAND)
         if next_to < FEWEST_NEXT / 2 or next_to < SHARP * (np.count_nonzero(own < least[one] * BAND**2) - next_to):
             continue  # the scores thin out towards their minimum
-        # `part` is the share of the other categories' scores below the limit; it gives the number expected here.
+        # `part` is the share of the other categories' scores below the limit; the number expected in this category is
+        # derived from it.
         if part >= 0.1 and BEYOND * held[one] * part / max(1 - part, 0.05) >= EXPECTED:
             cut.append(one)
     if cut and len(cut) <= 0.5 * np.count_nonzero(held):
@@ -259,7 +265,7 @@ def _of_labels(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _matched(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield a finding if nearly every detection lies on an object, although by their scores many should not."""
+    """Yield a finding if nearly every detection lies on an object, although scores imply many false positives."""
     assert facts.agreement is not None
     rows = facts.agreement.thinned(evidence.detections)
     scores = evidence.scores[rows]
@@ -268,13 +274,13 @@ def _matched(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         return
     missed = int(np.count_nonzero(~evidence.hit & evidence.seen))
     if missed < max(FEWEST, MATCHED * evidence.objects.size):
-        return  # a model that finds all objects may find nothing else
+        return  # a model that finds nearly all objects may have no false positives
     image, boxes = evidence.found.image[rows], evidence.found.boxes[rows]
     alone = int(np.count_nonzero(facts.agreement.nearest(image, boxes).overlap < NOTHING / 2))
     if alone > MATCHED * expected:
         return
     elsewhere = facts.agreement.nearest(facts.agreement.others(image), boxes).overlap
-    if np.mean(elsewhere < NOTHING / 2) >= 0.5:  # boxes of this size do not lie on objects by chance
+    if np.mean(elsewhere < NOTHING / 2) >= 0.5:  # on another image most boxes lie on no object
         more = f"of {rows.size:,} that were looked at {alone:,} do not"
         yield found("detections_of_labels", evidence.detections.size, "detection", more=more)
 
@@ -292,7 +298,7 @@ def _neighbours(evidence: Evidence) -> Iterator[Finding]:
         if code == "strict_suppression":
             over &= objects < ONE_OBJECT
             if np.count_nonzero(objects >= ONE_OBJECT) > np.count_nonzero(over):
-                continue  # more objects are labelled twice
+                continue  # most of these objects are labelled twice
         apart = np.count_nonzero(over) / evidence.frames
         if apart >= FEWEST and apart * rate**2 >= EXPECTED and most < SUPPRESSED and images.size >= FEWEST:
             rows = np.sort(evidence.objects[over])
@@ -312,7 +318,7 @@ def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         rows = np.sort(np.random.default_rng(0).permutation(rows)[:SAMPLE])
     step = _grid(side, rows)
     if step == 1 and side.drawn is not None:
-        return  # boxes of masks lie on pixels
+        return  # boxes around masks have whole coordinates
     true = evidence.objects if evidence.objects.size <= SAMPLE else evidence.objects[:SAMPLE]
     if step is not None:
         every = np.arange(len(side))
@@ -339,14 +345,14 @@ def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _equal(side: Side, rows: Array) -> NDArray[np.bool_]:
-    """Mask of the boxes of equal width and height, to a rounding, that lie within their image, shape (n,)."""
+    """Mask of the square boxes (see `ROUNDED`) that do not touch the edges of their image, shape (n,)."""
     boxes, sizes = side.boxes[rows], side.sizes[rows]
     inner = (boxes[:, :2] > EDGE).all(axis=1) & (boxes[:, :2] + boxes[:, 2:] < sizes - EDGE).all(axis=1)
     return np.asarray(inner & (np.abs(boxes[:, 2] - boxes[:, 3]) < ROUNDED))
 
 
 def squares(side: Side, rows: Array) -> bool:
-    """Return whether far more boxes have equal sides than have sides of any other difference of a few pixels."""
+    """Return whether far more boxes are square than have any other difference of width and height of a few pixels."""
     equal = _equal(side, rows)
     _, times = np.unique(np.round(side.boxes[rows[equal], 2] / ROUNDED), return_counts=True)
     if 2 * times.max(initial=0) > np.count_nonzero(equal):
@@ -356,7 +362,7 @@ def squares(side: Side, rows: Array) -> bool:
         return False
     apart = np.round((side.boxes[rows, 2] - side.boxes[rows, 3]) / ROUNDED)
     _, held = np.unique(apart[(apart != 0) & (np.abs(apart) < 8.5 / ROUNDED)], return_counts=True)
-    around = np.sort(held)[-16:].sum() / 16  # of whole pixels there are as many on either side
+    around = np.sort(held)[-16:].sum() / 16  # in whole pixels there are 16 nonzero differences of up to 8
     return tail(count, 3 * around + 1) < 1e-6
 
 
@@ -378,7 +384,7 @@ def _at(side: Side, rows: Array, what: str) -> Array:
 
 
 def _lines(side: Side, rows: Array) -> list[tuple[str, float]]:
-    """Return the coordinates that far more boxes share than neighbouring coordinates."""
+    """Return the coordinates at which far more boxes have an edge than at neighbouring coordinates."""
     out = []
     images = np.unique(side.image[rows]).size
     known = bool(np.isfinite(side.sizes[rows]).all()) if rows.size else False
@@ -409,7 +415,9 @@ def _lines(side: Side, rows: Array) -> list[tuple[str, float]]:
 
 
 def _on_grid(side: Side, rows: Array, step: float) -> NDArray[np.bool_]:
-    """Mask of the boxes with all corners on a grid of `step` pixels and at least two edges away from the image's."""
+    """Mask of the boxes with all corners on a grid of `step` pixels and at least two edges away from the edges of the
+    image.
+    """
     boxes, sizes = side.boxes[rows], side.sizes[rows]
     corners = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
     inner = (corners > EDGE) & (corners < np.concatenate([sizes, sizes], axis=1) - EDGE)
@@ -423,7 +431,7 @@ def _grid(side: Side, rows: Array) -> int | None:
         return None
     whole = float(_on_grid(side, rows, 1).mean())
     if whole < ON_A_GRID or whole * rows.size < FEWEST:
-        return None  # boxes on a wider grid are on this one, too
+        return None  # boxes on a wider grid lie on whole pixels, too
     shares = {step: float(_on_grid(side, rows, step).mean()) for step in (64, 32, 20, 16, 10, 8, 5, 4, 3, 2)}
     for step, share in shares.items():
         if share < max(ON_A_GRID, 5 * whole * step**-4.0) or share * rows.size < FEWEST:

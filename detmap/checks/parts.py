@@ -1,7 +1,9 @@
-"""Checks for parts of the data that differ from the rest by more than category, size and score explain.
+"""Checks for parts of the data (some images, or a category on some images) that differ from the rest by more than
+category, size and score explain.
 
-A *response* is a flag per image, or per image and category. It is compared over all parts of the images (`Division`),
-over the parts for each category, and over whole categories; parts are described by what their images share.
+A *response* marks *units*, pairs of image and category or whole images, as good or bad. The share of bad units is
+compared between parts of the images (`Division`), for all categories together and for each category. A part is
+described by a common property of its images.
 """
 
 from __future__ import annotations
@@ -23,57 +25,59 @@ from detmap.checks.rates import CHANCE, FEWEST, FLOOR, Part, explained, rates, t
 
 Array = NDArray[Any]
 
-#: Minimum share of bad units in a part, and minimum ratio of this share to the share outside: a model's performance
-#: varies by less, and a defect in half of a part's records is still found.
+#: Minimum share of bad units in a part, and minimum ratio of this share to the share outside of the part. A model's
+#: performance varies by less, and a defect in half of a part's records is still found.
 INSIDE, TIMES = 0.4, 2.5
 
-#: The same two minima for responses by which a unit is bad if half of its records are, which is more frequent without a
-#: defect: in ``tests/planting/natural.py`` night images with a third of the objects missed stay below.
+#: The same two minima for responses in which a unit is bad if half of its records are bad. Such units are more frequent
+#: without a defect: night images with a third of the objects missed, in ``tests/planting/natural.py``, stay below these
+#: minima.
 HALF_INSIDE, HALF_TIMES = 0.6, 3.0
 
-#: Minimum ratio for unlabelled objects of each size: at night a detector that finds half of the objects has 4 times as many
-#: bad images in ``tests/planting/natural.py``.
+#: Minimum ratio for the response `_unlabelled_of_sizes`. In ``tests/planting/natural.py``, where a detector finds half
+#: of the objects at night, bad images are 4 times as frequent at night without a defect.
 SIZES_TIMES = 5.0
 
-#: By code: minimum share of bad records for an image to be defective, and minimum share for it to be halfway. Images are
-#: reported wherever they are if defective ones outnumber halfway ones, which differences in difficulty do not explain: of
-#: 18,000 images of 28 clean scenes of ``tests/planting`` (seeds 0 to 3 of each kind) 9, 0 and 3 are defective by these
-#: shares, where 349, 0 and 20 are halfway.
+#: By code: minimum share of bad records for an image to be defective, and minimum share for an image to be halfway.
+#: Defective images anywhere in the data are reported if they outnumber halfway images, which differences in difficulty
+#: do not explain. Of 18,000 images in 28 clean scenes of ``tests/planting`` (seeds 0 to 3 of each kind), 9, 0 and 3 are
+#: defective by these shares, and 349, 0 and 20 are halfway.
 SCATTERED = {"misplaced": (0.85, 0.5), "unsuppressed": (0.4, 0.2), "relabelled": (0.5, 0.25)}
 
-#: The same shares if overlaps end at a threshold of suppression: hardly any other image has detections beyond it.
+#: The same shares for "unsuppressed" if a threshold of suppression shows: hardly any other image has detections beyond it.
 BEYOND_THRESHOLD = (0.25, 0.1)
 
-#: Minimum share of confident detections on no object, for an image whose objects are missed to be defective: of 11 images
-#: of these scenes with nearly all objects missed it leaves one.
+#: Minimum share of confident detections on no object, for an image whose objects are missed to be defective. Of 11
+#: images with nearly all objects missed in the scenes of `SCATTERED`, one reaches this share.
 ALONE = 0.25
 
-#: Minimum of both shares of an image, of missed objects and of confident detections on no object, for it to be defective,
-#: for it to be halfway, and for it to be a quarter of the way.
+#: Limits of the lower of two shares of an image, missed objects and confident detections on no object: minimum for an
+#: image to be defective, to be halfway, and to be a quarter of the way.
 BOTH, BOTH_HALFWAY, BOTH_QUARTER = 0.6, 0.35, 0.1
 
 #: Minimum number of categories with nearly the same part, for the part to be reported once, for all categories.
 TOGETHER = 3
 
-#: Minimum share of the objects taken for another category, and minimum number, that one mapping of categories explains.
+#: For objects detected as another category: minimum share with the same offset between both category ids, and minimum
+#: number of objects.
 MAPPED, FEWEST_MAPPED = 0.8, 10
 
-#: Minimum number of records of an image for these shares; with fewer they count as 0, as a single record is missed on many
-#: images.
+#: Minimum number of records of an image for the shares of `SCATTERED`, `ALONE` and `BOTH`; with fewer records a share
+#: is 0, because a single bad record occurs on many images.
 RECORDS = 2
 
-#: Minimum share of a part's detections on no object that would lie on objects under another reading, to explain the part:
-#: of boxes clipped to another size a few fit a scale.
+#: Minimum share of a part's detections on no object that lie on objects after a change of ids or boxes, for this change
+#: to explain the part. If boxes were clipped to another size, a few of them fit a change of scale by chance.
 EXPLAINED = 0.1
 
 
 class Units(NamedTuple):
-    """The units of a response."""
+    """The units of a response: pairs of image and category, or whole images."""
 
     #: Image of each unit, and category of each unit.
     image: NDArray[np.int64]
     label: NDArray[np.int64]
-    #: Mask of the bad units, and the expected probability of each unit to be bad.
+    #: Mask of the bad units, and the probability expected for each unit to be bad.
     bad: NDArray[np.bool_]
     chance: NDArray[np.float64]
     #: Number of flagged records in each unit, and number of all records in each unit.
@@ -90,11 +94,11 @@ class Response:
     unit: str
     #: Computes the units, one for each pair of image and category.
     make: Callable[[Evidence], Units]
-    #: Whether an image is bad only if all of its categories are, instead of if half of its records are.
+    #: Whether an image is bad only if all of its categories are bad; otherwise it is bad if half of its records are.
     every: bool = True
     #: Minimum share of bad units in a part, and minimum ratio of this share to the share outside.
     stands_out: tuple[float, float] = (INSIDE, TIMES)
-    #: Whether the share of flagged records must stand out by this ratio, too.
+    #: Whether the share of flagged records in the part must exceed the share outside by this ratio, too.
     of_records: bool = False
 
 
@@ -109,7 +113,9 @@ def _cells(evidence: Evidence, where: Array, image: Array, label: Array) -> tupl
 
 
 def _units(evidence: Evidence, where: Array, image: Array, label: Array, flags: Array, *, every: bool = True) -> Units:
-    """Return the units of the records selected by `where`: bad if all flags are set, or without `every` at least half."""
+    """Return the units of the records selected by `where`; a unit is bad if all of its flags are set or, without
+    `every`, at least half of them.
+    """
     images, labels, at = _cells(evidence, where, image, label)
     total = np.bincount(at, minlength=images.size)
     count = np.bincount(at[flags[where]], minlength=images.size)
@@ -118,14 +124,14 @@ def _units(evidence: Evidence, where: Array, image: Array, label: Array, flags: 
 
 
 def _undetected(evidence: Evidence) -> Units:
-    """Return units of objects, flagged if their image has detections but none of their category."""
+    """Return units of objects on images with detections; an object is flagged if no detection there has its category."""
     some = np.bincount(evidence.found.image[evidence.found.image >= 0], minlength=evidence.images) > 0
     where = some[evidence.object_image]
     return _units(evidence, where, evidence.object_image, evidence.object_label, evidence.held == 0)
 
 
 def _misplaced(evidence: Evidence) -> Units:
-    """Return units of objects on images with detections of their category, flagged if no detection finds them."""
+    """Return units of objects on images with detections of their category; an object is flagged if no detection finds it."""
     where = evidence.seen & (evidence.held > 0)
     factors = (evidence.object_label, evidence.classes), (evidence.band, 12)
     missed = ~evidence.hit
@@ -137,20 +143,22 @@ def _misplaced(evidence: Evidence) -> Units:
 
 
 def _half_missed(evidence: Evidence) -> Units:
-    """Like `_misplaced`, but bad if half of the objects are missed: slightly misplaced boxes still find some objects."""
+    """Like `_misplaced`, but a unit is bad if half of its objects are missed: slightly misplaced boxes find some objects."""
     where = evidence.seen & (evidence.held > 0)
     return _units(evidence, where, evidence.object_image, evidence.object_label, ~evidence.hit, every=False)
 
 
 def _unlabelled(evidence: Evidence) -> Units:
-    """Return units of the better half of each category's confident detections, flagged if they lie on no object."""
+    """Return units of the better half of each category's confident detections; a detection is flagged if it lies on no
+    object.
+    """
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     where = (evidence.sure_rank < 0.5) & evidence.sure_looked_at[image]
     return _units(evidence, where, image, label, evidence.alone)
 
 
 def _unlabelled_of_sizes(evidence: Evidence) -> Units:
-    """Like `_unlabelled`, but of the better half of each size: small objects that are not labelled have low scores."""
+    """Like `_unlabelled`, but of the better half of each category and size: detections of small objects have low scores."""
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     boxes = evidence.found.boxes[evidence.sure]
     band = np.clip(np.log2(np.maximum(boxes[:, 2] * boxes[:, 3], 1)) / 2, 0, 11).astype(np.int64)
@@ -159,7 +167,7 @@ def _unlabelled_of_sizes(evidence: Evidence) -> Units:
 
 
 def _relabelled(evidence: Evidence) -> Units:
-    """Return units of objects, flagged if their best confident detection has another category."""
+    """Return units of objects; an object is flagged if its best confident detection has another category."""
     label, _ = evidence.taken_for
     where = evidence.sure_looked_at[evidence.object_image]
     wrong = (label >= 0) & (label != evidence.object_label)
@@ -167,7 +175,7 @@ def _relabelled(evidence: Evidence) -> Units:
 
 
 def _unsuppressed(evidence: Evidence) -> Units:
-    """Return units of confident detections, flagged if they overlap a better one of their category too much."""
+    """Return units of confident detections; a detection is flagged if it overlaps a better one of its category too much."""
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     return _units(evidence, np.ones(image.size, np.bool_), image, label, evidence.twins, every=False)
 
@@ -246,16 +254,16 @@ def _unlike(
 
 
 def _alike(one: Array, other: Array) -> bool:
-    """Return whether the part `one` lies within the part `other`, nearly, and is not far smaller."""
+    """Return whether part `one` lies almost entirely within part `other`, and covers at least a quarter of it."""
     both = np.count_nonzero(one & other)
     return bool(both >= 0.9 * np.count_nonzero(one) and both >= 0.25 * np.count_nonzero(other))
 
 
 def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDArray[np.bool_] | None:
-    """Return a mask of the images on which nearly all records are bad; None unless they far outnumber images halfway.
+    """Return a mask of the defective images (see `SCATTERED`); None unless they far outnumber the halfway images.
 
-    Differences in difficulty make images rarer the larger their share of bad records is. A second mode near the end of
-    the distribution is therefore a defect.
+    If images differ only in difficulty, larger shares of bad records are rarer. A second mode at large shares is
+    therefore a defect.
     """
     if code not in SCATTERED:
         return None
@@ -269,11 +277,12 @@ def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDA
     bad = known & (share_of >= least)
     halfway = known & (share_of >= middle) & ~bad
     found_among = [(bad, 1.5 * float(halfway.sum()) + 1)]
-    if code == "misplaced":  # their detections must lie on no object, too
+    if code == "misplaced":  # detections of a defective image must lie on no object, too
         alone = _shares_of(evidence.found.image[evidence.sure], evidence.alone, evidence.images)
         both = np.where(known, np.minimum(share_of, alone), 0.0)
         some, many, most = (float(np.count_nonzero(both >= low)) for low in (BOTH_QUARTER, BOTH_HALFWAY, BOTH))
-        # Without a defect the numbers of images in these bands fall, in the tail of the distribution ever faster.
+        # Without a defect the number of images falls from band to band, and ever faster in the tail of the
+        # distribution.
         rarer = (many - most) ** 2 / max(some - many, 1) + 0.5
         found_among = [(bad & (alone >= ALONE), found_among[0][1]), (both >= BOTH, rarer)]
     for which, expected in found_among:
@@ -304,8 +313,8 @@ def _chosen(units: Units, which: Array) -> Units:
 
 
 def _by_image(units: Units, every: bool) -> Units:
-    """Return units of whole images: bad if all of their categories are or, without `every`, at least half of their
-    records.
+    """Return one unit per image, which is bad if all of its categories are bad or, without `every`, at least half of
+    its records are.
     """
     images, at = np.unique(units.image, return_inverse=True)
     size = images.size
@@ -325,7 +334,7 @@ def _by_image(units: Units, every: bool) -> Units:
 
 
 def _stands_out(units: Units, part: Part, response: Response) -> bool:
-    """Return whether the share of bad units in a part is far above that outside."""
+    """Return whether the share of bad units in a part is far above the share outside of it."""
     inside, outside = units.bad[part.units], units.bad[~part.units]
     share = float(inside.mean())
     rest = float(outside.mean()) if outside.size else 0.0
@@ -364,7 +373,7 @@ def _said(
 
 
 def share(count: int, total: int) -> str:
-    """Return a share in words."""
+    """Return a share as a percentage."""
     part = count / total if total else 0.0
     return f"{part:.0%}" if count in (0, total) or 0.01 <= part <= 0.99 else f"{part:.2%}"
 
@@ -374,7 +383,9 @@ def _name(evidence: Evidence, label: int) -> str:
 
 
 def _explained(facts: Facts, part: Part, label: int | None) -> Finding | None:
-    """Return the finding of ids or boxes written wrongly that explains why detections of a part lie on no object."""
+    """Return the finding of wrong ids or boxes that explains why detections of a part lie on no object; None if there
+    is none.
+    """
     assert facts.agreement is not None
     whole = facts.agreement
     some = Agreement(whole.truth, whole.found, part.images)
@@ -394,7 +405,9 @@ def _of_gain(facts: Facts, gain: Gain, more: str) -> Finding:
 
 
 def _mapped(evidence: Evidence, part: Part, label: int | None) -> Finding | None:
-    """Return the finding of category ids off by one that explains why objects of a part are taken for another category."""
+    """Return the finding of category ids off by one if these explain why objects of a part are detected as another
+    category, else None.
+    """
     ids = evidence.truth.table.categories.ids
     other, by = evidence.taken_for
     wrong = part.images[evidence.object_image] & (other >= 0) & (other != evidence.object_label)

@@ -1,7 +1,7 @@
-"""Checks of points: against those of the object that a detection finds, and against their own visibility.
+"""Checks of keypoints: against the keypoints of the object that a detection finds, and against their visibility flags.
 
-A pose that finds an object by its box should have its points near the object's. Poses whose points lie elsewhere are
-explained by another order of the points, or by another origin or unit of their coordinates.
+If the box of a detection finds an object, its keypoints should lie near those of the object. If they lie elsewhere, the
+cause may be another order of the keypoints, or another origin or unit of their coordinates.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from detmap.checks.rates import FEWEST, Part, rates
 
 Array = NDArray[Any]
 
-#: Maximum distance between a point and the object's, as a share of the root of the area of the object's box, to lie on it:
-#: the similarity of COCO's points is 0.5 at 0.06 (eyes) to 0.25 (hips).
+#: Maximum distance between a detection's point and the object's point for the points to coincide, as a share of the
+#: square root of the object's box area. COCO's keypoint similarity is 0.5 at 0.06 (eyes) to 0.25 (hips).
 NEAR = 0.1
 
-#: Minimum median of these distances for a pose to lie elsewhere: at 0.25 the similarity of every point of COCO is below
-#: 0.51.
+#: Median distance of a pose's points, in the unit of `NEAR`, above which the pose is misplaced: at 0.25 the similarity
+#: of each of COCO's keypoints is below 0.51.
 FAR = 0.25
 
-#: Maximum ratio of the distance to another point of the detection to the distance to the point of the same number, for the
-#: other point to be meant.
+#: A detection's point with another index is the right one if its distance from the object's point is less than this
+#: share of the distance of the point with the same index.
 CLOSER = 0.5
 
 #: Minimum number of labelled points of a pose that is compared.
 POINTS = 3
 
-#: Minimum share of such poses for all of them to be reported: among poses simulated as in ``tests/planting/poses.py`` 3 of
-#: 100 have left and right exchanged, as those of detectors have.
+#: Minimum share of defective poses for them to be reported on all images. Of poses simulated as in
+#: ``tests/planting/poses.py``, 3 of 100 have left and right exchanged, as in the output of real detectors.
 EVERYWHERE = 0.25
 
 #: Minimum number of objects whose visibility contradicts their points.
@@ -49,7 +49,7 @@ _PAIRS = 4_000_000
 
 
 class Compared(NamedTuple):
-    """Poses that find an object by their boxes, k of n points each."""
+    """The n poses of k points each whose boxes find an object."""
 
     #: Row of each detection, and index of its object among those of the evidence, shape (n,).
     rows: NDArray[np.int64]
@@ -62,13 +62,17 @@ class Compared(NamedTuple):
     side: NDArray[np.float64]
 
     def distances(self, own: Array) -> NDArray[np.float64]:
-        """Return the distance of each point from the object's as a share of `side`, NaN where that is not labelled."""
+        """Return the distance of each point in `own` from the object's point as a share of `side`; NaN if the object's
+        point is not labelled.
+        """
         apart = np.sqrt(((own - self.true) ** 2).sum(axis=2)) / self.side[:, None]
         return np.where(self.labelled, apart, np.nan)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for points in another order or place than those of the objects, and for visibility that contradicts them."""
+    """Check for points in another order or place than the objects' points, and for visibility flags that contradict
+    points.
+    """
     if facts.truth.posed is not None and not facts.schema:
         yield from _contradictions(facts.truth)
     if facts.truth.posed is None or facts.found is None or facts.found.posed is None:
@@ -110,7 +114,7 @@ def _contradictions(side: Side) -> Iterator[Finding]:
 
 
 def compared(evidence: Evidence) -> Compared | None:
-    """Return the poses that find an object, with as many points; None if there are none."""
+    """Return the poses that find an object with the same number of points; None if there are none."""
     rows, objects = evidence.finders
     (kind, own), (_, true) = evidence.found.posed, evidence.truth.posed  # type: ignore[misc]
     assert kind.points is not None
@@ -146,10 +150,11 @@ def compared(evidence: Evidence) -> Compared | None:
 
 
 def permutation(made: Compared, plain: Array) -> NDArray[np.int64] | None:
-    """Return for each point of an object the number of the detection's point that often lies on it; None if these are
-    those of the same number.
+    """Return for each point of an object the index of the detection's point that often lies on it; None if the order is
+    the same.
 
-    A point counts if it lies on the object's while that of the same number is more than twice as far away.
+    A point counts if it lies on the object's point, and the detection's point of the same index is more than twice as
+    far away.
     """
     apart = np.sqrt(((made.true[:, :, None] - made.own[:, None]) ** 2).sum(axis=3)) / made.side[:, None, None]
     best = apart.argmin(axis=2)
@@ -164,13 +169,15 @@ def permutation(made: Compared, plain: Array) -> NDArray[np.int64] | None:
         to = int(held[one].argmax())
         if held[one, to] >= FEWEST and held[:, to].argmax() == one:
             out[one] = to
-    if np.unique(out).size < size:  # not a permutation: keep exchanged pairs alone
+    if np.unique(out).size < size:  # not a permutation: keep only exchanged pairs
         out = np.where(out[out] == np.arange(size), out, np.arange(size))
     return None if (out == np.arange(size)).all() else out
 
 
 def _exchanged(made: Compared, plain: Array, order: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Mask of the poses most of whose points lie better in another order, and of those for which the order matters."""
+    """Masks of the poses whose points mostly fit better in the order `order`, and of the poses for which the order
+    matters.
+    """
     moved = order != np.arange(order.size)
     other = made.distances(made.own[:, order])
     with np.errstate(invalid="ignore"):
@@ -181,7 +188,7 @@ def _exchanged(made: Compared, plain: Array, order: NDArray[np.int64]) -> tuple[
 
 
 def _parts(evidence: Evidence, made: Compared, flags: Array, known: Array, code: str, more: str) -> Iterator[Finding]:
-    """Yield a finding if many poses, or most of a part of the images, have a flag."""
+    """Yield a finding if many poses, or most poses in a part of the images, are flagged."""
     flags, known = flags & known, np.asarray(known)
     count, total = int(np.count_nonzero(flags)), max(int(np.count_nonzero(known)), 1)
     if count < FEWEST:
@@ -216,14 +223,16 @@ def _stands_out(bad: Array, part: Part) -> bool:
 
 
 def _cause(evidence: Evidence, made: Compared, away: NDArray[np.bool_]) -> str:
-    """Return in words where the points of the poses `away` would lie on those of their objects; "" if no way is found."""
+    """Return in words the change that moves the points of the poses `away` onto their objects' points; "" if none is
+    found.
+    """
     some = Compared(*(column[away] for column in made))  # type: ignore[arg-type]
     box, sizes = evidence.object_box[some.objects], evidence.found.sizes[some.rows]
     none = np.zeros((len(box), 2))
     corner, middle = box[:, :2], box[:, :2] + box[:, 2:] / 2
     ones = np.ones_like(none)
-    # In each frame points are (x - origin) / unit: of the detection's points by the first pair, of the object's by the
-    # second.
+    # Each entry holds origin and unit of the detections' points, origin and unit of the objects' points, and a
+    # description. Points are converted to (x - origin) / unit.
     ways = [
         (none, ones, none, ones, "times {} and {} (x, y)"),
         (middle, ones, middle, ones, "times {} and {} about the middle of the box"),

@@ -1,9 +1,9 @@
-"""Exact tests of rates, corrected for the number of looks: shared by all checks that compare a part with the rest.
+"""Exact tests of rates, corrected for the number of tests made (*looks*), for checks that compare a part with the rest.
 
-A *unit* is an image, or an image's records of one category: records of one image are not independent. A unit is *bad*
-with a probability that is estimated from the rest of the data. Ranges of units are compared by likelihood ratios. By
-Ville's inequality a ratio that starts at a given unit exceeds A with probability at most 1 / A for any end, so that
-over n starts the probability is at most n / A.
+A *unit* is an image, or the records of one category on an image: single records of an image are not independent. The
+probability that a unit is *bad* is estimated from the rest of the data. Ranges of consecutive units are compared by
+likelihood ratios. By Ville's inequality, the probability that any range from a given first unit has a ratio above A is
+at most 1 / A, so that for n first units it is at most n / A.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-#: Maximum probability of a false finding in data without a defect, per test, after correction for its looks.
+#: Maximum probability of a false finding in data without a defect, per test, after correction for the number of looks.
 CHANCE = 1e-3
 
-#: Assumed share of good units that remain good under a defect; noise leaves most of them good.
+#: Assumed share of good units that remain good under a defect; noise leaves most units good.
 LEFT = 0.2
 
 #: Minimum assumed probability that a unit is bad: every data set has some unusual images.
@@ -43,7 +43,7 @@ def tail(count: int, mean: float) -> float:
         return 0.0
     term = math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
     total, at = 0.0, count
-    if count < mean:  # here the first term may be too small for a float, so the probability of fewer events is summed
+    if count < mean:  # the first term may underflow, so the probability of fewer events is summed
         while at and term > 1e-18 * total:
             term *= at / mean
             at -= 1
@@ -66,7 +66,9 @@ def rates(bad: Array, codes: Array, count: int, prior: float = 5.0) -> NDArray[n
 
 
 def explained(flags: Array, *factors: tuple[Array, int]) -> NDArray[np.float64]:
-    """Return the expected probability of each flag given `factors`, pairs of codes and their number; odds multiply."""
+    """Return the expected probability of each flag given `factors`, pairs of codes and number of codes; odds ratios
+    multiply.
+    """
     mean = min(max(float(flags.mean()), 1e-3), 1 - 1e-3) if flags.size else 0.5
     logit = np.full(flags.size, math.log(mean / (1 - mean)))
     for codes, count in factors:
@@ -76,13 +78,15 @@ def explained(flags: Array, *factors: tuple[Array, int]) -> NDArray[np.float64]:
 
 
 def evidence(bad: Array, chance: Array) -> NDArray[np.float64]:
-    """Return the log likelihood ratio of each unit: a defect that leaves the share `LEFT` of good units, against none."""
+    """Return the log likelihood ratio of each unit: a defect that leaves the share `LEFT` of good units good, against
+    no defect.
+    """
     chance = np.clip(chance, FLOOR, 0.95)
     return np.where(bad, np.log1p(-(1 - chance) * LEFT) - np.log(chance), math.log(LEFT))
 
 
 class Range(NamedTuple):
-    """A range of units in some order."""
+    """A range of units and its log likelihood ratio."""
 
     start: int
     stop: int
@@ -90,7 +94,7 @@ class Range(NamedTuple):
 
 
 def worst_range(logs: Array) -> Range:
-    """Return the range with the largest sum."""
+    """Return the range with the largest sum of `logs`."""
     total = np.concatenate([[0.0], np.cumsum(logs)])
     low = np.minimum.accumulate(total)
     stop = int(np.argmax(total - low))
@@ -149,16 +153,17 @@ class Part(NamedTuple):
 
 
 class Division:
-    """All compared parts of the images: ranges in some orders, residues, folders, and image sizes."""
+    """All parts of the images that are compared: ranges in several orders, residue classes, folders, and image sizes."""
 
     def __init__(self, ids: Array, orders: Sequence[Order], groupings: Sequence[Grouping]) -> None:
         self.ids, self.orders, self.groupings = ids, orders, groupings
         self.groups = sum(len(one.names) for one in groupings)
 
     def unlike(self, image: Array, bad: Array, chance: Array, looks: float = 1.0, repeats: float = 1.0) -> Part | None:
-        """Return the part with the strongest evidence that its units are bad beyond chance; None if chance explains all.
+        """Return the part with the strongest evidence that more of its units are bad than by chance; None if there is
+        none.
 
-        `image` is each unit's image, `looks` the number of such tests that are made, and `repeats` the number of
+        `image` is the image of each unit, `looks` the number of calls to correct for, and `repeats` the number of
         consecutive units that are not independent of each other.
         """
         if np.count_nonzero(bad) < FEWEST:
@@ -187,7 +192,7 @@ class Division:
         return None if best is None else best[1]
 
     def _of_ranges(self, order: Order, image: Array, by: Array, ranges: Sequence[Range], units: Array) -> Part:
-        """Return the part that consists of ranges of an order."""
+        """Return the part that consists of `ranges` in `order`."""
         images = np.zeros(self.ids.size, np.bool_)
         listed = np.argsort(order.place, kind="stable")
         said = []
@@ -200,7 +205,7 @@ class Division:
 
 
 def residues(count: int, most: int = 8) -> Iterator[Grouping]:
-    """Yield the residue classes of images dealt out in turn to at most `most` workers."""
+    """Yield groupings of images by index modulo 2 to `most`, as if images were dealt out in turn to workers."""
     place = np.arange(count)
     for step in range(2, most + 1):
         if count >= 4 * step:

@@ -1,4 +1,4 @@
-"""Checks of records repeated on several images, which neither detectors nor annotators produce."""
+"""Checks for records that are repeated on several images, which neither detectors nor annotators produce."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check found: findings and statistics, as text, JSON, rows, and a fragment of HTML."""
+"""The report of a check: findings and statistics, as text, JSON, rows, or a fragment of HTML."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from detmap.results import printable, to_markdown, to_text, without_nan
 
 @dataclass(frozen=True)
 class Report:
-    """What to know before believing a number.
+    """Findings and statistics of a check.
 
     Attributes
     ----------
     subject : str
-        What was checked, in a line.
+        One line about the checked data.
     findings : tuple of Finding
-        The worst first.
+        Findings, the most severe first.
     figures : tuple of Figure
-        Distributions of what was checked.
+        Distributions of quantities of the checked data.
     """
 
     #: Keys of a row of `rows`.
@@ -37,12 +37,12 @@ class Report:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings of severity "error": numbers are certainly wrong."""
+        """The findings of severity "error": metrics are certainly wrong."""
         return tuple(one for one in self.findings if one.severity == "error")
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """The findings of severity "warning": numbers may be wrong."""
+        """The findings of severity "warning": metrics may be wrong."""
         return tuple(one for one in self.findings if one.severity == "warning")
 
     @property
@@ -117,9 +117,9 @@ class Report:
         Parameters
         ----------
         level : int
-            Level of its heading.
+            Level of the fragment's heading.
         of : str
-            What was checked, as the name of a model, where a page has several such fragments.
+            Name of the checked data, such as a model's name, to tell several fragments on a page apart.
         """
         out = ['<section class="detmap-check">', f"<h{level}>{_safe(self.title())}</h{level}>"]
         if self.findings:
@@ -180,5 +180,5 @@ def _plot(figure: Figure, width: int = 160, height: int = 28) -> str:
 
 
 def ordered(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return findings, the worst first, in a stable order."""
+    """Return findings sorted by severity (stable), the most severe first."""
     return tuple(sorted(findings, key=lambda one: SEVERITIES.index(one.severity)))

@@ -1,4 +1,4 @@
-"""Checks of runs and judgements before scoring rankings."""
+"""Checks of runs and relevance judgements before rankings are scored."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from detmap.checks.report import Report, ordered
 if TYPE_CHECKING:
     from detmap.formats.trec import Lines
 
-#: Depth at which unjudged documents are counted.
+#: Number of top-ranked documents per query among which unjudged ones are counted.
 _DEPTH = 10
 
 Path = str | os.PathLike[str] | bytes
 
 
 class _Side(NamedTuple):
-    """The lines of a file: codes of query and document, and their names."""
+    """The lines of a file: codes of query and document, and grade or score."""
 
     query: NDArray[np.int64]
     document: NDArray[np.int64]
@@ -37,19 +37,19 @@ def check_run(qrels: Path, run: Path) -> Report:
     Parameters
     ----------
     qrels : path
-        Judgements: lines of query, 0, document, grade.
+        File of judgements, with lines of query, 0, document, grade.
     run : path
-        Lines of query, Q0, document, rank, score, name.
+        File of rankings, with lines of query, Q0, document, rank, score, name.
 
     Returns
     -------
     Report
-        With `findings` and `figures`.
+        The findings, and the distributions (`figures`) of the data.
 
     Raises
     ------
     InputError
-        Where one of them cannot be read.
+        If a file cannot be read.
     """
     from detmap.formats.trec import read_qrels, read_run
 
@@ -88,7 +88,7 @@ class _Numbers:
 
 
 def _pairs(side: _Side, size: int) -> NDArray[np.int64]:
-    """Return a number for each line, equal for equal pairs of query and document."""
+    """Return a key for each line, equal for equal pairs of query and document."""
     return side.query * size + side.document
 
 
@@ -158,7 +158,7 @@ def _again(keys: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def _alike(given: list[str], known: list[str]) -> str:
-    """Describe how ids that should be equal are written differently; "" if there are none."""
+    """Describe the difference in spelling between most ids in `given` and ids in `known`; "" if none is found."""
     ways: list[tuple[str, Callable[[str], str]]] = [
         ("but for case", str.casefold),
         ("but for zeros ahead", lambda text: text.lstrip("0") or "0"),

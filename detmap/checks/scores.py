@@ -1,4 +1,4 @@
-"""Checks of scores: whether they rank, on one scale, and were not cut off where there still was something to find."""
+"""Checks of scores: whether they rank detections, use one scale, and are not cut off where detections still find objects."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from detmap.checks.rates import CHANCE, tail
 #: Number of lowest scores that are tested for a cut-off.
 _LOWEST = 60
 
-#: For a score that is ten times as frequent as any other: minimum share of the detections with it, and minimum number.
-#: Among 100,000 scores with six digits the most frequent one has a share of 0.0001.
+#: For a score that is ten times as frequent as any other: minimum share, and minimum number, of the detections with
+#: this score. Among 100,000 scores with six digits the most frequent one has a share of 0.0001.
 _PILED, _FEWEST_PILED = 0.005, 20
 
-#: Number of distinct scores on either side of a gap that give the density; minimum density assumed in the gap, relative to
-#: the lower density of both sides; minimum number of scores expected in the gap. By chance there is none once in a million
-#: files.
+#: Number of distinct scores on each side of a gap from which the density is estimated; density assumed in the gap,
+#: relative to the lower of both densities; minimum number of scores expected in the gap. By chance the gap is empty in
+#: one of a million files.
 _BESIDE, _THINNER, _EXPECTED = 50, 0.3, 14.0
 
-#: Maximum share of detections with the score of another detection of their category.
+#: Maximum share of detections whose score equals that of another detection of their category.
 _TIED = 0.1
 
-#: Minimum number of distinct scores of few digits, and minimum share of the detections with such scores. Among random
-#: scores of 2 to 4 decimal digits 3 to 15 values between 0 and 1 are exact in half precision; of float32 scores one in
+#: Minimum number of distinct scores of few digits, and minimum share of the detections with such scores. Of the values
+#: between 0 and 1 with 2 to 4 decimal digits, 3 to 15 are exact in half precision; of random float32 scores, one in
 #: 8,192 is.
 COARSE, COARSE_SHARE = 20, 0.01
 
 
-#: Minimum number of detections of an image for its scores to say on which scale they are.
+#: Minimum number of detections on an image to determine the scale of its scores.
 SEVERAL = 8
 
 
@@ -100,7 +100,7 @@ def _scales(side: Side, scores: NDArray[np.float64], low: float, high: float) ->
 
 
 def _images_within(side: Side, outside: NDArray[np.bool_]) -> int:
-    """Return the number of images with all scores within 0 to 1; 0 if chance explains them by the scores of the others."""
+    """Return the number of images with all scores from 0 to 1; 0 if chance explains it, given the scores of other images."""
     held = np.bincount(side.image[side.image >= 0], minlength=1)
     beyond = np.bincount(side.image[(side.image >= 0) & outside], minlength=held.size)
     full = held >= SEVERAL
@@ -122,7 +122,7 @@ def _two_scales(scores: NDArray[np.float64]) -> bool:
     below, above = np.count_nonzero(inside > 0.5), np.count_nonzero((scores > 1) & (scores <= 1.5))
     if tail(int(below), 3.0 * (above + 1)) < 1e-4 and float(np.quantile(scores[scores > 1], 0.5)) > 2:
         return True
-    # Also a few scores far above all others, as from one file in percent among many.
+    # A few scores far above all others also suffice, as if one of many merged files were in percent.
     return bool(
         (scores > 1).mean() < 0.5
         and float(np.quantile(scores[scores > 1], 0.5)) > 5
@@ -133,7 +133,7 @@ def _two_scales(scores: NDArray[np.float64]) -> bool:
 
 
 def _tied(codes: NDArray[Any], scores: NDArray[np.float64], most: float) -> NDArray[np.bool_] | None:
-    """Mask of the detections that share their score with another of their category; None if at most `most` do."""
+    """Mask of the detections that share their score with another of their category; None if these are at most `most`."""
     mixed = marks(codes, scores)
     if np.count_nonzero(_with_a_twin(np.sort(mixed))) <= most:
         return None
@@ -144,7 +144,7 @@ def _tied(codes: NDArray[Any], scores: NDArray[np.float64], most: float) -> NDAr
 
 
 def _coarse(side: Side, scores: NDArray[np.float64], untied: bool) -> Iterator[Finding]:
-    """Yield a finding of scores of half precision, or else, if scores are not tied anyway, of two decimal digits."""
+    """Yield a finding of scores in half precision or else, if `untied`, of scores with two decimal digits."""
     for says, few in (
         ("as half precision (float16) has", halves),
         ("two after the point, where others have more", hundredths),
@@ -156,16 +156,18 @@ def _coarse(side: Side, scores: NDArray[np.float64], untied: bool) -> Iterator[F
 
 
 def halves(scores: NDArray[np.float64]) -> NDArray[np.bool_] | None:
-    """Mask of the scores that are exact in half precision and no integers; None if there are few or chance explains them."""
+    """Mask of the non-integer scores that are exact in half precision; None if there are few or chance explains them."""
     with np.errstate(over="ignore"):
         exact = (scores.astype(np.float16) == scores) & (scores != np.floor(scores))
     return _enough(scores, exact, 0.0)
 
 
 def hundredths(scores: NDArray[np.float64]) -> NDArray[np.bool_] | None:
-    """Mask of the scores between 0 and 1 of two decimal digits; None if there are few or chance explains them.
+    """Mask of the scores between 0 and 1 with at most two decimal digits; None if there are few or chance explains
+    them.
 
-    Of scores of three or four digits one in ten or in a hundred ends in zeros.
+    Of scores with three digits, one in ten ends in a zero; of scores with four digits, one in a hundred ends in two
+    zeros.
     """
     inner = (scores > 0) & (scores < 1)
     held = np.where(inner, scores, 0.5)
@@ -197,9 +199,9 @@ def _piled(side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
 def gap(scores: NDArray[np.float64]) -> tuple[float, float, float] | None:
     """Return the ends of the gap with the largest expected number of scores, and this number; None if it is too small.
 
-    The number is that expected at the lower density of both sides.
+    The expected number follows from the lower of the densities on both sides of the gap.
     """
-    values = np.unique(scores)  # scores with few digits have equal gaps
+    values = np.unique(scores)  # distinct values of rounded scores have equal gaps
     if values.size < 2 * _BESIDE + 2:
         return None
     at = np.arange(_BESIDE, values.size - _BESIDE - 1)
@@ -232,9 +234,10 @@ def _ends_at_once(scores: NDArray[np.float64]) -> bool:
 
 
 def _cut(facts: Facts, scores: NDArray[np.float64]) -> Iterator[Finding]:
-    """Yield a finding of a cut-off: many scores just above the minimum, where detections still find objects."""
+    """Yield a finding if scores end abruptly at a minimum at which detections still find objects."""
     # A detector's scores thin out towards 0 or pile up there, but do not end abruptly. `expected` is the number of
-    # scores below the minimum if the density just above continued; there are none with probability exp(-expected).
+    # scores below the minimum if the density just above the minimum continued; in that case there are none with a
+    # probability of exp(-expected).
     agreement = facts.agreement
     if agreement is None or float(scores.max()) <= 0:
         return

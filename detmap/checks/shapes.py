@@ -22,13 +22,14 @@ from detmap.shapes import Kind
 #: Maximum number of pixels by which a polygon may exceed its image: annotators click on the edge.
 _EDGE = 2.0
 
-#: Maximum distance of a point outside of its box: this share of the box's side, plus this number of pixels.
+#: Maximum distance of a keypoint from its box: this share of the box's side, plus this number of pixels.
 _NEAR, _PIXELS = 0.25, 4.0
 
-#: Maximum distance of a detection's point outside of the image, as a share of the image's side.
+#: Maximum distance of a detection's keypoint from the image, as a share of the image's side.
 _BEYOND = 0.5
 
-#: Minimum shift of a mask against its box, in pixels: a mask of whole pixels ends up to one pixel before or behind its box.
+#: Minimum shift of a mask relative to its box, in pixels: a mask of whole pixels may end one pixel inside or outside of
+#: its box.
 SHIFT = 2.0
 
 
@@ -89,9 +90,10 @@ def _masks(facts: Facts, side: Side, kind: Kind, masks: Any) -> Iterator[Finding
 
 
 def shifted(boxes: Array, bounds: Array, known: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], str]:
-    """Mask of the masks that are shifted against their boxes, most of them in one direction, and the shift in words.
+    """Return which masks are shifted relative to their boxes, most of them in one direction, and the shift in words.
 
-    Masks that a model draws within its boxes end earlier on one side or on both, and lie beyond none.
+    A shifted mask exceeds its box on one side and ends early on the opposite side. A mask that a model draws within its
+    box exceeds the box on neither side.
     """
     near, far = bounds[:, :2] - boxes[:, :2], (bounds - boxes)[:, :2] + (bounds - boxes)[:, 2:]
     middle = (near + far) / 2
@@ -142,7 +144,7 @@ def _polygons(facts: Facts) -> Iterator[Finding]:
 
 
 def _poses(facts: Facts, side: Side, kind: Kind, poses: Any) -> Iterator[Finding]:
-    """Yield findings of labelled points outside of their boxes, and of wrong counts of points."""
+    """Yield findings of labelled points outside of their boxes or images, and of wrong counts and flags of points."""
     assert kind.points is not None
     counts, place, flag, said = kind.points(poses)
     if not counts.size:

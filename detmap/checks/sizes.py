@@ -18,24 +18,24 @@ from detmap.shapes import find
 
 Array = NDArray[Any]
 
-#: Number of size bands per octave of the square root of the area, and maximum number of bands in a range that is compared
-#: with an octave on either side.
+#: Number of size bands per octave of the square root of the area, and maximum number of bands in a range of sizes. Each
+#: range is compared with the octaves directly below and above it.
 BANDS, WIDEST = 4, 12
 
-#: Minimum number of objects in a range of sizes and on each side of it; half of it is the minimum number of missed
-#: regions of several objects.
+#: Minimum number of objects in a range of sizes, and in the octaves below and above it. Half of this number is the
+#: minimum number of missed boxes around several objects.
 FEWEST = 20
 
-#: Maximum ratio of the recall in a range of sizes to the lower recall of both sides: detectors have a single maximum of
-#: recall as a function of size, so a dip to half of it that chance does not explain is a defect.
+#: Maximum ratio of the recall in a range of sizes to the lower of the recalls below and above it: a detector's recall
+#: has a single maximum as a function of size, so a dip to a half that chance does not explain is a defect.
 DIP = 0.5
 
-#: Minimum number of objects of the same image and category inside a region of several objects, and minimum share of the
-#: area of each that must lie inside: annotators draw such a region around whole objects, and a box of a person rarely
-#: holds four smaller people.
+#: For a box around several objects: minimum number of objects of the same image and category inside the box, and
+#: minimum share of the area of each that must lie inside. Annotators draw such a box around whole objects, and the box
+#: of a single person rarely contains four smaller people.
 HELD, WITHIN = 4, 0.9
 
-#: Minimum ratio of missed regions to the number expected from their sizes.
+#: Minimum ratio of missed boxes around several objects to the number expected from their sizes.
 TIMES = 2.0
 
 #: Shorter side in pixels below which an object is tiny, and minimum number and minimum share of tiny objects: there are
@@ -89,7 +89,9 @@ def _missed(evidence: Evidence) -> Iterator[Finding]:
 
 
 def dip(total: Array, hits: Array) -> tuple[int, int, float] | None:
-    """Return first and last band of the range with the largest dip in recall, and the lower recall beside it; or None."""
+    """Return start and stop of the bands with the largest dip in recall, and the lower recall beside them; None if
+    there is none.
+    """
     sums, found_of = (np.concatenate([[0], np.cumsum(column)]) for column in (total, hits))
     best: tuple[float, tuple[int, int, float]] | None = None
     looks = total.size * WIDEST
@@ -112,8 +114,8 @@ def dip(total: Array, hits: Array) -> tuple[int, int, float] | None:
 
 
 def _regions(evidence: Evidence) -> Iterator[Finding]:
-    """Yield a finding of objects around several others of their category that are missed more often than their sizes
-    explain.
+    """Yield a finding of boxes around several objects of their category, if these boxes are missed more often than
+    sizes explain.
     """
     cell, box = evidence.object_cell, evidence.object_box
     starts, stops = (np.searchsorted(cell, cell, way) for way in ("left", "right"))

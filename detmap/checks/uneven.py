@@ -1,7 +1,7 @@
 """Checks of scores, boxes and numbers of detections that differ between parts of the data although the objects do not.
 
-Each statistic is a number per image. A part of the images differs if most of its values are among the lowest (or
-highest) tenth or half of all. Categories are compared by the detections that find their objects.
+Each statistic has one value per image. A part of the images differs if most of its values are among the lowest (or
+highest) half or tenth of all values. Categories are compared by the detections that find their objects.
 """
 
 from __future__ import annotations
@@ -30,62 +30,65 @@ INSIDE = (0.85, 0.5)
 #: Minimum number of images of a part, and minimum number of detections of a category that find objects.
 FEWEST, FEWEST_OF_CATEGORY = 8, 20
 
-#: Maximum share of the scores elsewhere below the median score of a part with low scores, or above that of a part with
-#: high scores.
+#: For a part with low (high) scores: maximum share of the scores outside of the part that are below (above) its median.
 LOW = 0.25
 
-#: Quantile of the lowest scores of a part's images, as some images of the rest may stand at the ends of a part, and maximum
-#: distance of a cut from it, relative to that of the median.
+#: To estimate the score at which a part was cut: quantile of the lowest scores of its images, because images at the
+#: ends of a part may belong to the rest; and maximum distance of the cut from this quantile, as a share of the distance
+#: between this quantile and the median.
 AT_THE_ENDS, AT_THE_CUT = 0.2, 0.25
 
-#: Minimum share of the scores elsewhere below a cut, and maximum difference between the medians of the scores above it here
-#: and elsewhere, relative to the interquartile range of those elsewhere.
+#: Minimum share of the scores outside of a part that are below the cut. For scores above the cut, maximum difference of
+#: the medians inside and outside of the part, relative to the interquartile range outside.
 BELOW, ALIKE = 0.3, 0.5
 
-#: Minimum share of a part's images with one and the same number of detections, of at least 2, for that to be a limit.
+#: Minimum share of a part's images with one and the same number of detections, of at least 2, for this number to be a limit.
 CAPPED = 0.4
 
-#: Maximum number of detections that find nothing whose scores are compared.
+#: Maximum number of detections whose scores are compared.
 SAMPLE = 100_000
 
-#: Words of a finding about detections that find objects, and about others.
+#: Words of a finding about detections that find objects, and about detections that find none.
 FINDING, FINDING_NONE = "{many} that find objects,", "{many} that find no object,"
 
-#: Minimum ratio between the numbers of detections per object in a part and in the rest, or its inverse.
+#: Minimum ratio of the numbers of detections per object in a part and in the rest, the larger to the smaller.
 FACTOR = 2.0
 
-#: Quantile at either end at which the scores of one category and of the others must not overlap.
+#: A category is reported if its scores and the other scores do not overlap between this quantile and one minus this
+#: quantile.
 APART = 0.05
 
-#: Minimum share of the scores of other categories above the maximum of a category, and share of the category's scores that
-#: count as independent draws in the test of it: difficult categories have few high scores without a defect. Scores that
-#: are halved end below half of the others.
+#: Minimum share of the scores of other categories above the maximum of a category, and share of the category's scores
+#: that count as independent draws in the test: difficult categories have few high scores without a defect. If the
+#: scores of a category are halved, half of the others lie above its maximum.
 ABOVE, OF_THOSE = 0.5, 0.3
 
-#: Minimum share of the variance of score ranks that lies between images; with two scales on half of the images each it is
-#: 0.75.
+#: Minimum share of the variance of score ranks that lies between images: with two scales, each on half of the images,
+#: it is 0.75.
 BETWEEN = 0.5
 
-#: Minimum number of images with several scores for this share of variance.
+#: Minimum number of images with several scores to compute this share of the variance.
 FEWEST_IMAGES = 40
 
 #: Minimum median over images of the difference between the mean ranks of true and false positives, for scores to be
-#: informative: it is 0.25 or more for detectors and 0 by chance.
+#: informative: the median is 0.25 or more for detectors and 0 by chance.
 AHEAD = 0.06
 
 #: Minimum ratio of false to true positives for this comparison.
 MINORITY = 0.5
 
-#: Minimum median deviation of boxes to report, as a share of the object's side; trained detectors stay below.
+#: Minimum median deviation of boxes for a finding, as a share of the object's side; trained detectors stay below this
+#: share.
 BIAS = 0.08
 
-#: Minimum median deviation of width and height to report, in pixels, if it is equal for small and large objects.
+#: Minimum median deviation of width and height for a finding, in pixels, if small and large objects have the same
+#: deviation.
 PIXELS = 0.75
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """A number per image."""
+    """One value for each image."""
 
     code: str
     unit: str
@@ -115,7 +118,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _by_image(image: Array, values: Array, count: int) -> tuple[Array, Array, Array]:
-    """Return the images that have values, their means, and the number of values of each."""
+    """Return the images that have values, the mean of the values of each image, and the number of these values."""
     held = np.bincount(image, minlength=count)
     at = np.flatnonzero(held)
     return at, np.bincount(image, values, count)[at] / held[at], held[at]
@@ -194,11 +197,11 @@ def _part_of_scores(
 ) -> tuple[Part, Array] | None:
     """Return a part of the images with low or high scores, and a mask of its scores; None if there is none.
 
-    With `alike` images are compared with those that have about as many scores.
+    With `alike`, each image is compared only with images that have about as many scores.
     """
     rank = ranks(scores, label)
     where, mean, held = _by_image(image, rank, evidence.images)
-    if not alike:  # where many are cut off, few are left
+    if not alike:  # images whose scores were cut off have few scores left
         held = np.ones_like(held)
     for part, high in _part(evidence, Statistic("uneven_scores", "detection", where, mean, held), 8):
         inside = part.images[image]
@@ -208,15 +211,15 @@ def _part_of_scores(
 
 
 def _place(own: Array, rest: Array, high: bool) -> float:
-    """Return the share of the values `rest` beyond the median of `own`, the lower ones, or with `high` the higher ones."""
+    """Return the share of the values in `rest` below the median of `own` or, with `high`, above it; ties count half."""
     middle = float(np.median(own))
     beyond, equal = np.mean(rest > middle if high else rest < middle), np.mean(rest == middle)
     return float(beyond + equal / 2)
 
 
 def _of_others(evidence: Evidence, rows: Array) -> Finding | None:
-    """Return the finding of a part with other scores of detections that find nothing: a scale that changes low scores most
-    leaves those that find objects nearly as they are.
+    """Return the finding of a part in which detections that find no object have other scores: a change of mainly low
+    scores hardly affects detections that find objects. None if there is no such part.
     """
     finds = np.zeros(len(evidence.found), np.bool_)
     finds[rows] = True
@@ -275,14 +278,14 @@ def _said(code: str, evidence: Evidence, image: Array, more: str, words: str = "
 
 
 def differing(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Check for a part in which all detections have other scores, or none below a cut.
+    """Check for a part of the images with other scores than the rest, or without scores below a cut.
 
-    Such a part has few detections, or hits and misses at other ranks, which other checks would take for lost detections or
-    labels.
+    Such a part has few detections, or hits and misses at other ranks. Other checks would take this for lost detections
+    or missing labels.
     """
     rows, words = evidence.detections, "{many}"
     if facts.caused("detections", "cap_reached"):
-        return  # low scores are cut off where there are many
+        return  # a limit of the number of detections cuts off low scores
     if rows.size > SAMPLE:
         rows, words = np.random.default_rng(0).permutation(rows)[:SAMPLE], AT_LEAST
     scores, label, image = evidence.scores[rows], evidence.label[rows], evidence.found.image[rows]
@@ -314,14 +317,14 @@ def differing(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _cut(scores: Array, inside: Array, image: Array) -> float | None:
-    """Return the score below which a part has no detections, where elsewhere there are many; None if there is none."""
+    """Return the score below which a part has no detections although the rest has many; None if there is no such score."""
     least = np.full(int(image.max()) + 1, np.inf)
     np.minimum.at(least, image[inside], scores[inside])
     least = least[np.isfinite(least)]
     cut = float(np.quantile(least, AT_THE_ENDS))
     cut = float(least[least >= cut - AT_THE_CUT * (np.median(least) - cut)].min())
     below = float(np.mean(scores[~inside] < cut))
-    # The scores of a part that is cut begin at once; on another scale they may lie as high, and beyond the others.
+    # If the part was cut, its scores above the cut are distributed as elsewhere; on another scale they are not.
     own, others = scores[inside & (scores >= cut)], scores[~inside & (scores >= cut)]
     if below < BELOW or others.size < FEWEST_OF_CATEGORY:
         return None
@@ -342,7 +345,9 @@ def ranking(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         return
 
     def ahead_in(part: Array) -> Array:
-        """Mean rank of true positives minus that of false ones, of each image; ranks are those within the part."""
+        """Return for each image the mean rank of true positives minus that of false positives, with ranks within the
+        part.
+        """
         of = np.zeros(rows.size)
         of[part] = ranks(evidence.scores[rows[part]], np.zeros(np.count_nonzero(part), np.int64))
         sums = [np.bincount(image[which], of[which], evidence.images) for which in (finds, ~finds)]
@@ -350,7 +355,7 @@ def ranking(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
     ahead = ahead_in(np.ones(rows.size, np.bool_))
     if wrong.sum() < MINORITY * right.sum():
-        return  # a few high-scoring detections may lie on unlabelled objects
+        return  # if false positives are few, many may lie on unlabelled objects
     if float(np.median(ahead)) < AHEAD:
         more = f"{np.mean(ahead < 0):.0%} of {where.size:,} images have the lower mean score on objects"
         facts.parts.append((np.ones(evidence.images, np.bool_), None))

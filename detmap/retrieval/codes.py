@@ -34,10 +34,10 @@ _PART = 1 << 18
 #: Maximum range of integer labels, as a multiple of the number of items, for which items are listed by label.
 _SPREAD = 4
 
-#: Metrics that ignore hits below rank k when they are computed at depth k.
+#: Metrics that, at depth k, ignore hits beyond rank k.
 _SHALLOW = ("AP", "P", "R", "R_cap", "F1", "RR", "success", "hits", "CMC", "nDCG", "DCG", "ERR", "RBP")
 
-#: Maximum number of bits of a code: distances are 16-bit integers, and one value is reserved for the item left out.
+#: Maximum number of bits of a code; distances are 16-bit integers, and one value is reserved for the query's own item.
 _MOST_BITS = 65534
 
 
@@ -123,12 +123,12 @@ def _both(
     either = packed is None and query.dtype == gallery.dtype == np.uint8
     ours, bits, form = _pack(query, "query_codes", packed, either)
     theirs, other, form2 = _pack(gallery, "gallery_codes", True if either and form == "packed" else packed, either)
-    if either and form2 == "packed" != form:  # the gallery's values show that both are packed
+    if either and form2 == "packed" != form:  # the gallery's values show that both arrays are packed
         ours, bits, form = _pack(query, "query_codes", True)
     if bits != other:
         raise InputError(f"{other} bits where the queries have {bits}", source="gallery_codes")
     both = {form, form2}
-    if both == {"bits", "signs"}:  # a matrix of ones only can be bits or signs
+    if both == {"bits", "signs"}:  # a matrix of only ones may be bits or signs
         for name, values, found in (("query_codes", query, form), ("gallery_codes", gallery, form2)):
             if found == "bits" and not bool(np.all(values)):
                 raise InputError("0 and 1 where the other side has -1 and 1", source=name)
@@ -140,7 +140,7 @@ def _both(
 
 
 def _label_array(values: ArrayLike, source: str) -> NDArray[Any]:
-    """Return labels; a matrix with one column holds one label per item, because one flag per item would be useless."""
+    """Return labels; a matrix with one column is read as one label per item, not as one (useless) flag per item."""
     array = _given(values, source)
     if array.ndim == 2 and array.shape[1] == 1:
         return labels(array[:, 0], None, source)
@@ -150,7 +150,7 @@ def _label_array(values: ArrayLike, source: str) -> NDArray[Any]:
 def _labels(
     query: ArrayLike, gallery: ArrayLike, queries: int, items: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], bool]:
-    """Return the labels of queries and gallery as rows of words, and whether items may have several labels (as bits)."""
+    """Return the labels of queries and gallery as rows of words, and whether the words hold a bit per label."""
     ours, theirs = _label_array(query, "query_labels"), _label_array(gallery, "gallery_labels")
     for name, array, count in (("query_labels", ours, queries), ("gallery_labels", theirs, items)):
         if array.ndim not in (1, 2) or len(array) != count:
@@ -209,7 +209,7 @@ def evaluate_codes(
         values decide.
     self_match : True or array_like of int, shape (q,), optional
         For each query, the number of the item that is the query itself and is removed from the ranking; negative if
-        there is none. True: item *i* is query *i*.
+        there is none. If True, item *i* is query *i*.
     keep_curve : bool
         Keep the mean curve for `RankingResult.plot` even if there are more than 2**21 hits.
 
@@ -240,13 +240,13 @@ def evaluate_codes(
     own = _own(self_match, len(ours), len(theirs))
     if (own < len(theirs)).any():
         positives -= _shared(labels, wanted, own, several)
-    # Hits beyond the metrics' depth are only written if the result keeps all hits, or a metric needs all.
+    # Hits beyond the metrics' depth are only written if the result keeps all hits, or a metric needs all hits.
     shallow = decided.cmc in (None, "market") and all(r.metric.name in _SHALLOW for r in read)
     complete = keep_curve or not shallow or int(positives.sum()) <= KEPT_HITS
     if complete:
         depth = np.iinfo(np.int64).max
     cuts, room = parallel.split(positives + bits + 1, _BLOCK_ITEMS), None
-    if int(positives.sum()) > KEPT_HITS:  # no hits are kept: the blocks reuse the same memory
+    if int(positives.sum()) > KEPT_HITS:  # the result keeps no hits, so the blocks reuse the same memory
         width = 1 if TIE_RULES[decided.ties] == TIE_RULES["index"] and decided.ties != "expected" else 3
         cuts = parallel.split(positives + bits + 1, _PASSING_ITEMS // width)
         room = np.empty((width, max(int(positives[b:e].sum()) for b, e in cuts)), np.int64)
@@ -312,7 +312,7 @@ def _relevant(
 
 
 def _own(self_match: ArrayLike | bool | None, queries: int, items: int) -> NDArray[np.int64]:
-    """Return the item that is the query itself, for each query; the number of items if none is."""
+    """Return for each query the number of the item that is the query itself, or `items` if there is none."""
     own = self_matches(self_match, queries, items)
     return np.full(queries, items) if own is None else np.where(own < 0, items, own)
 
@@ -320,7 +320,7 @@ def _own(self_match: ArrayLike | bool | None, queries: int, items: int) -> NDArr
 def _shared(
     labels: NDArray[np.uint64], wanted: NDArray[np.uint64], own: NDArray[np.int64], several: bool
 ) -> NDArray[np.int64]:
-    """Return 1 for each query whose own item is relevant to it, else 0."""
+    """Return for each query 1 if the item that is the query itself is relevant, else 0."""
     mine = labels[np.minimum(own, len(labels) - 1)]
     same = ((mine & wanted) != 0).any(axis=1) if several else mine[:, 0] == wanted[:, 0]
     return np.asarray(same & (own < len(labels)), dtype=np.int64)
@@ -338,7 +338,7 @@ def _rank(
     convention: Convention,
     room: NDArray[np.int64] | None,
 ) -> Ranked:
-    """Rank a block of queries. If `room` is given, results go to its rows; a single row receives only the ranks."""
+    """Rank a block of queries. `room`, if given, has one row for ranks, or three rows for ranks, `ahead` and `tied`."""
     count = len(queries)
     queries, own = readonly(queries, np.uint64), readonly(own, np.int64)
     spans, wanted = readonly(relevant.spans, np.int64), readonly(relevant.wanted, np.uint64)

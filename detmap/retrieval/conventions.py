@@ -193,7 +193,7 @@ class Convention:
 
     @property
     def title(self) -> str:
-        """The convention's name, for display beside a metric's value; `detmap.Protocol.title` is its counterpart."""
+        """The convention's name, for display beside a metric's value; corresponds to `detmap.Protocol.title`."""
         return self.name
 
     def describe(self) -> str:

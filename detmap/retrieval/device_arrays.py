@@ -45,7 +45,7 @@ def array_table(values: Any, source: str, *, booleans: bool = False) -> NDArray[
 
 
 def _namespace(values: Any) -> Any:
-    """Return the module whose functions take this array if it is on a device; None for anything else."""
+    """Return the module with the functions for an array on a device; None for any other value."""
     try:
         if values.__dlpack_device__()[0] in _HOST:
             return None
@@ -60,7 +60,7 @@ def _namespace(values: Any) -> Any:
 
 
 def _of_cupy(cupy: Any) -> Any:
-    """Return CuPy's functions; `asarray` and `argsort` take options of the array API. CuPy's sort is always stable."""
+    """Return CuPy's functions, with `asarray` and `argsort` adapted to the array API. CuPy's sort is always stable."""
 
     def asarray(values: Any, *, dtype: Any = None, device: Any = None) -> Any:
         with device or nullcontext():
@@ -140,7 +140,7 @@ class DeviceRows:
         return _fetched(self.values[begin - self.first : end - self.first, :]).astype(self.table.dtype, copy=False)
 
     def take(self, items: NDArray[np.int64]) -> DeviceRows:
-        """Return the distances to some items."""
+        """Return the distances to the given items only."""
         return DeviceRows(self.table, _take(self.table.xp, self.values, self.table.put(items), 1), self.first)
 
     def rank(self, relevant: ranking.Lists, junk: ranking.Lists, begin: int, end: int, out: ranking.Places) -> int:

@@ -46,7 +46,7 @@ def keys(values: list[Any], source: str, field: str) -> Located:
     """
     try:
         return strings(values, source, field)
-    except TypeError:  # not all are strings
+    except TypeError:  # not all keys are strings
         pass
     if len({_kind(kind) for kind in set(map(type, values))}) > 1:
         _refuse_mixed(values, source, field)
@@ -119,7 +119,7 @@ def printable(name: Any) -> Any:
 
 
 def alike(*sides: Iterable[Any]) -> tuple[list[Any], ...]:
-    """Return lists of ids in a common type: integers if no side has strings, else text."""
+    """Return lists of ids in a common type: integers if no list has strings, else text."""
     lists = tuple(side.tolist() if isinstance(side, np.ndarray) else list(side) for side in sides)
     if len({isinstance(name, int) for side in lists for name in side}) < 2:
         return lists
@@ -174,7 +174,7 @@ def strings(listed: Sequence[str], source: str, field: str, longest: int = LONGE
 
 
 def _separated(joined: bytes, count: int, longest: int) -> Texts | None:
-    """Return `count` strings, `joined` by zero bytes, in a buffer; None if there are more strings or one is too long."""
+    """Return `count` strings, `joined` by zero bytes, in a buffer; None if the count differs or a string is too long."""
     data = np.frombuffer(joined, np.uint8)
     size = data.size
     if size < 8:
@@ -313,7 +313,7 @@ class Keys:
         return f"query {shorten(self.queries[which])}, document {shorten(key)}"
 
     def take(self, which: list[int]) -> Keys:
-        """Return the keys of the mappings `which` (-1: an empty mapping); check the keys of all others."""
+        """Return the keys of the mappings `which` (-1: an empty mapping); check the keys of all other mappings."""
         if not self.checked:
             others = self.some(sorted(set(range(len(self.mappings))) - set(which)))
             for block in others.blocks():
@@ -329,7 +329,7 @@ class Keys:
         return some
 
     def lines(self, begin: int, end: int, lines: NDArray[np.int64]) -> Texts:
-        """Return the keys number `lines`, ascending, of mappings ``[begin, end)``, counted from the first of these."""
+        """Return the keys numbered `lines` (ascending) of mappings ``[begin, end)``; the first of these keys is 0."""
         ends = np.searchsorted(lines, self.starts[begin : end + 1] - self.starts[begin])
         sizes = np.diff(ends)
         used = np.flatnonzero(sizes)
@@ -340,7 +340,7 @@ class Keys:
         return some.located(0, used.size)[lines + np.repeat(moved, sizes[used])]
 
     def __getitem__(self, rows: NDArray[np.int64]) -> Texts:
-        """Return the keys number `rows`, counted over all mappings."""
+        """Return the keys numbered `rows`, counted over all mappings."""
         which = np.searchsorted(self.starts, rows, side="right") - 1
         used, place = np.unique(which, return_inverse=True)
         some = self.some(used.tolist())

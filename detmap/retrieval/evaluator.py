@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Counts:
-    """Notices about the batches: the unjudged queries of runs, and the numbers of unusual lines of files."""
+    """The unjudged queries of all batches, and the number of occurrences of each notice."""
 
     extra: set[str] = field(default_factory=set)
     notices: dict[str, int] = field(default_factory=dict)
@@ -252,7 +252,7 @@ class Evaluator(Accumulator):
         Raises
         ------
         InputError
-            For input that the function that scores all queries at once refuses; for a repeated name, unless
+            For input that the corresponding function, such as `evaluate_run`, refuses; for a repeated name, unless
             ``duplicates="first"``; and for a batch of another kind than earlier batches. A refused batch changes nothing.
         """
         samples = preds, target, indexes
@@ -383,7 +383,7 @@ class Evaluator(Accumulator):
         return found
 
     def _add(self, part: Seen, kind: str, names: list[Any], numbered: bool, counts: _Counts | None = None) -> None:
-        """Add the rankings of a batch, or none if one is refused."""
+        """Add the rankings of a batch; a refused batch changes nothing."""
         with self._lock:
             if not len(part):
                 self._count(counts)

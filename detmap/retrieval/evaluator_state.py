@@ -69,7 +69,7 @@ class Seen(Frozen):
     names : list of int or str
         Names of the queries.
     columns : dict of str to ndarray
-        Those of the `COLUMNS` that these rankings have, read-only. All are int64, except that ``shots`` is float64 of
+        The `COLUMNS` that these rankings have, read-only. All are int64, except that ``shots`` is float64 of
         shape (q, k).
     """
 
@@ -102,7 +102,7 @@ class Seen(Frozen):
 
     @classmethod
     def join(cls, parts: Sequence[Seen]) -> Seen:
-        """Return all queries of some parts, concatenated."""
+        """Return the rankings of all `parts`, concatenated."""
         if len(parts) == 1:
             return parts[0]
         # Only a part with hits shows whether the bounds of tied groups are known.

@@ -33,12 +33,12 @@ DistanceMetric = Literal["euclidean", "sqeuclidean", "cosine", "dot"]
 #: Number of distances computed per block of queries, and number of gallery rows multiplied at a time.
 _BLOCK_DISTANCES, _TILE = 1 << 25, 16384
 
-#: Divisor of the number of queries of a block: OpenBLAS copies every tile, and for 48 queries the copy takes half as long
-#: as the product.
+#: Blocks hold a multiple of this number of queries. OpenBLAS copies every tile; with 48 queries the copy takes half as
+#: long as the product.
 _TOGETHER = 96
 
-#: Numbers of queries, items and features to whose multiples products are padded. The inner loops of every tested BLAS then
-#: take whole steps, and the split of long sums does not depend on the number of threads.
+#: Products are padded to multiples of these numbers of queries, items and features. The inner loops of every tested BLAS
+#: then take whole steps, and the split of long sums does not depend on the number of threads.
 _QUERIES, _ITEMS, _FEATURES = 48, 64, 64
 
 
@@ -203,7 +203,7 @@ def _distances_of(ours: Side, begin: int, end: int, height: int, theirs: Side, m
     again = np.flatnonzero((source >= begin) & (source != np.arange(begin, end)))
     made[again] = made[source[again] - begin]
     wanted = np.unique(source[source < begin])
-    # For a query that equals one of an earlier block, the earlier one is multiplied again, at its place in a whole block.
+    # If a query equals a query of an earlier block, the earlier query is multiplied again, at its place in a whole block.
     while wanted.size:
         places, some = np.unique(wanted % height, return_index=True)
         members = np.zeros(height, np.int64)

@@ -47,7 +47,7 @@ class Gallery:
     queries, items : int
         Numbers of queries and of items; items that are junk to every query do not count.
     columns : ndarray of int64, or None
-        The index of each item in the given gallery; None if all are kept.
+        The index of each item in the given gallery; None if all items are kept.
     dropped : int
         Number of items that are junk to every query.
     first, last : ndarray of int64, shape (queries,)
@@ -82,7 +82,7 @@ class Gallery:
     people: NDArray[np.int64]
 
     def parts(self, begin: int, end: int, width: int) -> list[tuple[int, int]]:
-        """Cut queries ``[begin, end)`` into blocks whose candidates, junk and `width` results each fit into memory."""
+        """Cut queries ``[begin, end)`` into blocks whose candidates, junk, and `width` results per query fit into memory."""
         costs = self.last[begin:end] - self.first[begin:end] + 1 + width
         if self.ignored is not None:
             costs += np.fromiter((row.size for row in self.ignored[begin:end]), np.int64, end - begin)
@@ -91,7 +91,7 @@ class Gallery:
         return [(begin + a, begin + b) for a, b in parallel.split(costs, _BLOCK_ITEMS)]
 
     def lists(self, begin: int, end: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Return starts and item numbers of the relevant items of queries ``[begin, end)``, then those of the junk."""
+        """Return starts and item numbers, first of relevant items, then of junk items, of queries ``[begin, end)``."""
         sizes = self.last[begin:end] - self.first[begin:end]
         starts = np.concatenate(([0], np.cumsum(sizes)))
         place = np.arange(starts[-1]) - np.repeat(starts[:-1] - self.first[begin:end], sizes)
@@ -165,7 +165,7 @@ def relate(
             raise OptionError("junk_id is a string and gallery_ids are not")
         if named or theirs.dtype.kind in "iub":
             everywhere = theirs == junk_id
-        elif theirs.dtype.kind == "U":  # as text, like other ids: Market-1501's file names give "-1"
+        elif theirs.dtype.kind == "U":  # as text, like other ids, because Market-1501's file names give "-1"
             everywhere = theirs == str(junk_id)
     ignored: list[NDArray[np.int64]] | None = None
     if ignore is not None:
@@ -209,7 +209,7 @@ def relate(
 
 
 def self_matches(self_match: ArrayLike | bool | None, queries: int, items: int) -> NDArray[np.int64] | None:
-    """Return for each query the item that is the query itself, negative if none is; see `evaluate_distances`."""
+    """Return for each query the item that is the query itself, or a negative number; see `evaluate_distances`."""
     if isinstance(self_match, bool | np.bool_ | None) and not self_match:
         return None
     all_ = isinstance(self_match, bool | np.bool_)
@@ -388,8 +388,8 @@ def _true_positive_rates(
 ) -> list[float]:
     """Return fast-reid's TPR at given FPRs, over all pairs that are not junk."""
     # Pairs at distance *t* or more are called different. TPR is the share of pairs of different identity that are called
-    # different, FPR the share of matching pairs that are. The point of scikit-learn's ``roc_curve`` with the nearest FPR
-    # is used, the first one of a tie. That curve omits points between two equal steps.
+    # different, FPR the share of matching pairs that are called different. The TPR is read at the point of scikit-learn's
+    # ``roc_curve`` with the nearest FPR (the first of tied points). ``roc_curve`` omits a point between two equal steps.
     steps, matches = np.unique(matched, return_counts=True)
     between, equal = np.zeros(steps.size + 1, np.int64), np.zeros(steps.size, np.int64)
     read = readonly(steps, np.float64)
@@ -418,7 +418,7 @@ def _true_positive_rates(
             add(rows, begin, end)
         del rows  # frees the distances before the next block is made
     different = equal - matches
-    # From the largest distance down: numbers of matching and of other pairs at each step, and of pairs between steps.
+    # By descending distance: the numbers `p` of matching and `n` of other pairs at each step, and `gap` between steps.
     p, n = matches[::-1], different[::-1]
     gap = between[::-1]
     false_rate = np.cumsum(p) / max(int(matches.sum()), 1)
@@ -472,7 +472,7 @@ def evaluate_distances(
         For each query, the numbers of the items that are junk to this query.
     self_match : True or array_like of int, shape (q,), optional
         For each query, the number of the item that is the query itself and therefore junk to it; negative if there is
-        none. True: item *i* is query *i*.
+        none. If True, item *i* is query *i*.
     seed : int
         The seed of the draws of ``cmc="cuhk03"``.
     keep_curve : bool

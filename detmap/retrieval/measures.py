@@ -100,7 +100,7 @@ def band(hits: Hits, convention: Convention, depth: int | None) -> NDArray[np.fl
 
 
 def within(ranked: Ranked, depth: Any) -> Values:
-    """Return the number of hits up to `depth` (one number, or one per query); under ties="expected" the expected number
+    """Return the number of hits up to `depth` (one depth, or one per query); under ties="expected" the expected number
     over all orders of tied items.
     """
     hits = ranked.hits
@@ -147,7 +147,7 @@ def capped_recall(ranked: Ranked, request: Request) -> Values:
 
 
 def precision_to_last(ranked: Ranked, request: Request) -> Values:
-    """mP: precision at k, or at the last hit if that comes earlier."""
+    """mP: precision at k, or at the rank of the last hit if that rank is smaller."""
     depth = np.minimum(ranked.hits.last(), request.cut)
     return ratio(ranked.hits.within(depth), depth)
 
@@ -295,7 +295,7 @@ def expected_reciprocal_rank(ranked: Ranked, request: Request) -> Values:
 
 
 def rank_biased(ranked: Ranked, request: Request) -> Values:
-    """RBP: rank-biased precision. With ``rel=g`` the gain of grades from g on is 1 (with ranx's names: the grade)."""
+    """RBP: rank-biased precision. With ``rel=g``, grades of at least g have the gain 1 (under ranx's names, the grade)."""
     p = persistence(request)
     hits, grades = ranked.gained, ranked.gains
     if request.level is not None and ranked.convention.names == "ranx":

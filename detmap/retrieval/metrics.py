@@ -417,8 +417,8 @@ def _depth(metric: Metric, name: str, text: str) -> float:
 
 
 def _of_ranx(name: str) -> Request:
-    """Parse a name as ranx does: ``rbp.95`` has p=0.95, ``_burges`` exponential gains, ``-l2`` a lowest grade of 2, and
-    ``@0`` no depth.
+    """Parse a name as ranx does: ``rbp.95`` sets p=0.95, ``_burges`` means exponential gains, ``-l2`` means that grades from
+    2 on are relevant, and ``@0`` means no depth.
     """
     text, _, level = name.strip().partition("-l")
     found = re.fullmatch(r"(?i)rbp[.@]([0-9]+)", text)
@@ -451,7 +451,7 @@ _GDEVAL = _Provider(("docid", False), digits=5)
 _MSMARCO = _Provider(("docid-ascending", False))
 _CWL = _Provider(("index", False), depth=1000.0)
 
-#: Supported measures of ir_measures, each with the program that computes it without a depth, and with a depth.
+#: Supported measures of ir_measures, each with its program for names without a depth, and its program for names with one.
 IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
     "AP": (_TREC, _TREC),
     "P": (_TREC, _TREC),
@@ -477,7 +477,7 @@ IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
 #: Metrics that ir_measures has too. num_q and num_rel are refused: ir_measures counts only the queries in the run.
 _OF_IR_MEASURES = {*(name.partition("(")[0] for name in IR_MEASURES), "num_q", "num_rel"}
 
-#: The only option of each of these measures that ir_measures has too.
+#: For each of these measures, the only option that ir_measures also has.
 _IR_OPTIONS = {"nDCG": "exp", "ERR": "max=4", "RBP": "p=", "set_F": "beta="}
 
 
@@ -511,7 +511,7 @@ def _of_ir_measures(name: str, convention: Convention) -> Request:
     return replace(request, depth=depth, order=provider.order if own else None, digits=provider.digits)
 
 
-#: Options of ir_measures, mapped to detmap's options; empty for a default.
+#: Options of ir_measures, mapped to detmap's options; "" stands for a default.
 _SPELLINGS = {"dcg=exp-log2": "exp", "dcg=log2": ""}
 
 

@@ -144,9 +144,9 @@ def places(
 
 def of_search(indices: Any, distances: Any) -> tuple[Any, Any]:
     """Return indices and distances; `indices` may be the tuple of both that a search returns, and then `distances` must
-    be None, else `OptionError` is raised. faiss and scikit-learn return distances first, hnswlib and scann indices first:
-    the array of integers holds the indices. If both arrays are integers, as with faiss' Hamming distances, the distances
-    come first.
+    be None, else `OptionError` is raised. faiss and scikit-learn return distances first, hnswlib and scann indices
+    first, so the array of integers is taken as the indices. If both arrays are integers, as with faiss' Hamming
+    distances, the distances come first.
     """
     if not isinstance(indices, tuple) or len(indices) != 2:
         return indices, distances
@@ -265,7 +265,7 @@ def _measured(distances: ArrayLike, items: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def scattered(items: NDArray[np.int64], measured: NDArray[Any] | None, count: int) -> Any:
-    """Return a function that returns distances (or ranks, without distances) in gallery order, if all items were found."""
+    """Return a function that returns distances, or ranks if `measured` is None, in gallery order; no item may be missing."""
 
     def rows(begin: int, end: int) -> NDArray[Any]:
         values: NDArray[Any] = np.arange(count)[None] if measured is None else measured[begin:end, :count]

@@ -92,7 +92,7 @@ def neighbor_recall(
         indices and distances in either order, as `evaluate_neighbors` takes them. Distances may ascend, or descend as
         inner products do.
     k : int, optional
-        Number of neighbours compared; by default the number that `exact` has.
+        Number of neighbours compared; by default the number of neighbours in `exact`.
 
     Returns
     -------

@@ -35,7 +35,7 @@ class Ranked:
     ----------
     raw : Hits
         The relevant items. Ties are in the order of the items (or of document ids); the bounds of tied groups are known
-        if scores are.
+        if scores are known.
     convention : Convention
         The decisions under which metrics are computed.
     pool : Pool or None
@@ -126,7 +126,7 @@ class Ranked:
         return self.others[request.order]
 
     def judged(self, metric: str) -> Pool:
-        """Return the pool for a metric over judged documents; raise `OptionError` without a pool or an order of ties."""
+        """Return the pool for a metric over judged documents; raise `OptionError` without a pool or if ties share ranks."""
         if self.pool is None:
             raise OptionError(f"{metric} needs judgements of documents that are not relevant; this entry has none")
         if self.convention.ties not in BY_PLACE:

@@ -220,8 +220,8 @@ def _table_of_mappings(data: Mapping[Any, Mapping[Any, Any]], kind: str) -> Tabl
     queries = document_ids.names(document_ids.keys(list(data), kind, "queries").tolist(), kind, "queries")
     mappings = list(data.values())
     listed = Keys(mappings, queries, kind, "documents")
-    # The keys of a run, which may be large, are read later if possible. Mappings other than dict may return different keys
-    # on the next iteration, and most documents are strings.
+    # A run may be large, so its keys are read later if all mappings are dicts whose first key is a string. Mappings of other
+    # types may return different keys on the next iteration.
     late = kind == "run" and all(type(one) is dict and isinstance(next(iter(one), ""), str) for one in mappings)
     documents = listed if late else listed.whole()
     return Table(queries, listed.starts, documents, _values_of_mappings(mappings, kind, listed))
@@ -356,7 +356,7 @@ def evaluate_run(
         arrays (query, document, value); or named columns, of any data frame; or the path, bytes or open file of a TREC file
         (also compressed); or the path of a table with these columns (CSV, TSV, Parquet, Feather), of a JSON object of
         objects, or of BEIR's folder with ``qrels/test.tsv``. Queries are paired by id. The ids of an argument are all
-        integers or all strings, and are compared as text: ``7``, ``"7"`` and ``b"7"`` are the same id, ``"07"`` is another.
+        integers or all strings, and are compared as text: ``7``, ``"7"`` and ``b"7"`` are the same id, ``"07"`` is not.
         Integral floats are taken as integers. Nothing is stripped, case-folded or normalised.
     metrics : sequence of str, optional
         Names from the metric table, or trec_eval's names.
@@ -548,7 +548,7 @@ def check_judged(judged: Table) -> None:
 def _find(
     documents: Located | Keys, starts: NDArray[np.int64], wanted: Located | Keys, wanted_starts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], int]:
-    """Return each wanted document's index among the query's documents (-1: absent), and the first repeated one (or -1)."""
+    """Return each wanted document's index among the query's documents, and the line of a repeated document (-1: none)."""
     # If a document is repeated, the indices are incomplete.
     own: Texts | Keys
     if isinstance(documents, np.ndarray) and isinstance(wanted, np.ndarray):

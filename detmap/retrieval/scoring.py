@@ -310,7 +310,7 @@ class RankingResult(Result):
     ) -> Any:
         """Draw CMC beside the precision-recall curve, or only one of the two (``kind="cmc"`` or ``"pr"``).
 
-        By default every available one is drawn: CMC if it was evaluated or hits are kept, the precision-recall curve if
+        By default every available curve is drawn: CMC if it was evaluated or hits are kept, the precision-recall curve if
         hits are kept or ``keep_curve=True`` was given.
 
         Parameters
@@ -408,7 +408,7 @@ def _empty(
     # Under ``zero``, values that exist without relevant items are kept: judged@k, or nDCG from grades below the level.
     if aggregate.counts:
         return values
-    if convention.empty != "skip":  # NaN: AP divided by the hits up to k, without such hits
+    if convention.empty != "skip":  # AP divided by the hits up to k is NaN without such hits
         values = np.where(np.isnan(values), aggregate.scale(0.0), values)
     if convention.empty == "zero":
         return values
@@ -492,7 +492,7 @@ def score(
             queries = {**queries, "scored": counted - hitless, "without hits": hitless}
     if radius_sum is not None:
         radius_sum /= count if convention.empty == "nan" else counted
-        for request in requests:  # replaced by the exact mean: a sum by blocks may differ in the last bit
+        for request in requests:  # take the exact mean, because a sum by blocks may differ in the last bit
             named = _RADII.get(request.metric.name)
             if named is not None and any(option.startswith("radius") for option in request.options):
                 radius_sum[min(int(request.number("radius", 0)), len(radius_sum) - 1), named] = means[request.name]

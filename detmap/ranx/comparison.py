@@ -150,7 +150,7 @@ def _outcomes(one: Values, other: Values) -> dict[str, int]:
 
 def _p_values(columns: Mapping[str, Values], test: str, drawn: int, seed: int) -> dict[frozenset[str], float]:
     """Return the p-value of each pair of runs under a metric."""
-    pairs = list(permutations(columns, 2))  # of a pair in both orders the later one counts, as in ranx
+    pairs = list(permutations(columns, 2))  # each pair in both orders; the later p-value is kept, as in ranx
     if test == "student":
         return {frozenset(pair): _student(columns[pair[0]], columns[pair[1]]) for pair in pairs}
     if test == "fisher":

@@ -66,8 +66,8 @@ def evaluate(
     metrics : str or iterable of str
         Names such as ``"map@10"`` (0: all ranks), ``"ndcg@5-l2"`` (grades from 2 on), ``"rbp.95"``.
     return_mean : bool
-        Whether means are returned, else a value per query: in ascending order of query ids, or in the order of plain dicts
-        and lists.
+        Whether means are returned. Otherwise one value per query is returned, in ascending order of query ids, or in the
+        given order for plain dicts and lists.
     return_std : bool
         Whether standard deviations are returned with the means, as ``{"mean": …, "std": …}``.
     threads : int

@@ -126,7 +126,7 @@ class Rows:
         self.sorted = True
 
     def add_score(self, q_id: Any, doc_id: str, score: Any) -> None:
-        """Add a document to a query, or change its number."""
+        """Add a document to a query, or change the number of the document."""
         self._rows.setdefault(q_id, {})[doc_id] = self.number(score)
         self._changed()
 

@@ -174,13 +174,13 @@ def _values(measure: trec_eval.Measure, given: list[str]) -> list[trec_eval.Valu
     if measure.name == "utility" and given and len(given) != 4:
         return [trec_eval.Value(measure.name, None)]
     values = trec_eval.values_of(measure, given)
-    if measure.name == "iprec_at_recall":  # recalls just above 1 may be rounded to an existing hit
+    if measure.name == "iprec_at_recall":  # up to recall 1.1, rounding may require no more hits than exist
         return [one._replace(metric=None) if float(str(one.metric).rpartition("@")[2]) > 1.1 else one for one in values]
     return values
 
 
 def _integer(value: Any) -> int:
-    """Return an argument as an integer; raise TypeError with pytrec_eval's message if it is not one."""
+    """Return an argument as an integer; raise TypeError with pytrec_eval's message for other types."""
     try:
         number = index(value)
     except TypeError:

@@ -165,7 +165,7 @@ def _toString(Rs: RLEs) -> list[dict[str, Any]]:
 
 
 def _regions(objects: Any) -> Any:
-    """Return boxes as an (n, 4) array, lists of masks and empty input unchanged."""
+    """Return boxes as an (n, 4) array; return lists of masks, and empty input, unchanged."""
     if len(objects) == 0:
         return objects
     if type(objects) is np.ndarray:
@@ -340,7 +340,7 @@ def decode(rleObjs: Any) -> NDArray[np.uint8]:
 
 
 def _draw_on(runs: Runs, out: NDArray[np.uint8]) -> None:
-    """Draw masks whose runs do not add up to the image as pycocotools does: consecutively, without gaps."""
+    """Draw masks whose runs do not fill the image. As in pycocotools, each mask starts where the previous mask ends."""
     lengths, values = [], []
     for first, stop in runs.spans[:, :2].tolist():
         lengths.append(lengths_of_runs(runs, first, stop))
@@ -356,7 +356,7 @@ def _draw_on(runs: Runs, out: NDArray[np.uint8]) -> None:
 
 
 def frBbox(bb: Any, h: Any, w: Any) -> list[dict[str, Any]]:
-    """Return run-length masks of boxes x, y, width, height; float64, shape (n, 4)."""
+    """Return run-length masks of float64 boxes x, y, width, height, shape (n, 4)."""
     if not isinstance(bb, np.ndarray):
         raise TypeError(f"boxes must be a numpy.ndarray, not {type(bb).__name__}")
     if bb.dtype != np.float64 or bb.ndim != 2:
@@ -391,7 +391,7 @@ def _drawn(points: NDArray[Any], vertices: NDArray[Any], height: int, width: int
 
 
 def _numbers(polygons: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the concatenated coordinates of polygons, and their number per polygon; an odd last one is dropped."""
+    """Return all coordinates, and their number per polygon, which is made even by dropping the last coordinate."""
     if type(polygons) is list and set(map(type, polygons)) == {list}:
         counts, flat = list(map(len, polygons)), list(chain.from_iterable(polygons))
         if flat and not [count for count in counts if count & 1] and set(map(type, flat)) <= {float, int}:
@@ -407,7 +407,7 @@ def _numbers(polygons: Any) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def frPoly(poly: Any, h: Any, w: Any) -> list[dict[str, Any]]:
-    """Return the run-length mask of each polygon of alternating x and y; an odd last number is dropped."""
+    """Return the run-length mask of each polygon of alternating x and y; an x without y at the end is dropped."""
     height, width = _siz(h), _siz(w)
     numbers, counts = _numbers(poly)
     return _drawn(numbers.reshape(-1, 2), counts // 2, height, width)

@@ -36,7 +36,7 @@ class COCOeval:
     cocoGt, cocoDt : COCO, optional
         The data set and the results; both may also be set later.
     iouType : {"segm", "bbox", "keypoints"}
-        The shapes whose overlap is measured: masks, boxes or keypoints.
+        The geometry whose overlap is measured: masks, boxes or keypoints.
 
     Attributes
     ----------
@@ -55,8 +55,8 @@ class COCOeval:
     -----
     Usually all images are evaluated at once on detmap's kernels. Then ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are
     computed when one of them is first read, from the records as they are at that time. If a method is overridden,
-    ``evalImgs`` was read or assigned, or ids, shapes or params are unusual, images are evaluated one by one as in
-    pycocotools, with the same numbers.
+    ``evalImgs`` was read or assigned, or ids, boxes, masks, keypoints or params are unusual, images are evaluated one by
+    one as in pycocotools, with the same numbers.
     """
 
     evalImgs: Any
@@ -166,7 +166,7 @@ class COCOeval:
         return None
 
     def _judged(self, gts: list[Any], dts: list[Any]) -> list[Any]:
-        """Return the detections of categories that annotators looked for; mark those to be ignored if unmatched."""
+        """Return the detections of categories that annotators looked for; mark detections that are ignored if unmatched."""
         federated = self._federated()
         if federated is None:
             return dts
@@ -222,7 +222,7 @@ class COCOeval:
 
     def _evaluate_images(self) -> None:
         p = self.params
-        self._prepare()  # if it raises, evalImgs and other attributes are unchanged
+        self._prepare()  # if this raises, evalImgs and other attributes are unchanged
         if self.__dict__.pop("_snapshot", None):
             self.ious = {}
         categories = p.catIds if p.useCats else [-1]
@@ -352,7 +352,7 @@ class Params:
     Parameters
     ----------
     iouType : {"segm", "bbox", "keypoints"}
-        The shapes whose overlap is measured: masks, boxes or keypoints.
+        The geometry whose overlap is measured: masks, boxes or keypoints.
 
     Attributes
     ----------
@@ -399,7 +399,7 @@ class Params:
         self.useCats: Any = 1
 
 
-#: Rows of `summarize`: precision (1) or recall (0), IoU threshold, area range, and a cap or (below 3) its index in
+#: Rows of `summarize`: precision (1) or recall (0), IoU threshold, area range, and a cap. A cap below 3 is an index into
 #: ``maxDets``.
 _BOX_ROWS: list[tuple[int, float | None, str, int]] = [
     (1, None, "all", 100),
@@ -593,7 +593,7 @@ def _above_zero(identity: Any) -> bool:
     try:
         return float(identity) > 0
     except (TypeError, ValueError):
-        return False  # has no effect, because writing this id raises
+        return False  # the result has no effect, because writing this id raises
 
 
 def _write_ids(out: NDArray[np.float64], places: NDArray[np.int64], records: list[Any]) -> None:

@@ -27,7 +27,7 @@ from detmap.pycocotools.coco import Results
 from detmap.pycocotools.records import Columns, Segmentations, UnusualError
 from detmap.shapes import Boxes, Column
 
-#: Kinds of shapes that `take` supports.
+#: Values of `iouType` that `take` supports.
 KINDS = ("bbox", "segm", "boundary", "keypoints")
 
 #: Exceptions that `take` raises for unusual input, and for records for which pycocotools raises errors of its own.
@@ -110,7 +110,7 @@ def take(
 ) -> Snapshot:
     """Match the ground truth and results that the params `p` select; `frozen` is a copy of `p`. ``select(coco, filters)``
     returns the annotations that pass the filters. `dilation` is the dilation ratio of boundaries. With `own_area`,
-    keypoint similarity uses the area of an object, else a share of its box. `federated` holds LVIS's lists, if used.
+    keypoint similarity uses an object's ``area``, else a share of its box's area. `federated` holds LVIS's lists, if used.
 
     Raises
     ------
@@ -240,7 +240,7 @@ def _zeros(ids: list[Any]) -> NDArray[np.bool_]:
 
 def _waiting(coco: Any, kind: str) -> Results | None:
     """Return results whose derived fields are not computed yet; None if the evaluation needs these fields."""
-    if not type(coco).__module__.startswith("detmap.pycocotools."):  # other classes may select differently
+    if not type(coco).__module__.startswith("detmap.pycocotools."):  # other classes may select other records
         return None
     results: Results | None = coco.__dict__.get("_results")
     if results is None or (kind in ("bbox", "keypoints") and results.held not in ("bbox", kind)):
@@ -252,7 +252,7 @@ def _waiting(coco: Any, kind: str) -> Results | None:
 
 @dataclass(frozen=True)
 class _Side:
-    """Ground truth or detections: records, their fields as columns, their shapes, and masks to be written back."""
+    """Ground truth or detections: records, their fields as columns, their geometry, and masks to be written back."""
 
     records: Sequence[Any]
     columns: Columns
@@ -289,7 +289,7 @@ class _Side:
 
 
 def _areas(found: _Side, results: Results | None, kind: str) -> NDArray[np.float64] | None:
-    """Return the areas of detections that area ranges apply to; None if these are the areas of the shapes."""
+    """Return the areas of detections to compare with area ranges; None if these are the areas of the geometry."""
     sides = found.columns.boxes[:, 2:]
     areas = sides[:, 0] * sides[:, 1]
     if results is None:

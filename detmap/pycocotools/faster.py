@@ -20,7 +20,7 @@ __all__ = ["COCO", "COCOeval", "COCOeval_faster", "Params"]
 _log = logging.getLogger(__name__)
 #: Row of a summary: precision (1) or recall (0), IoU threshold, area range, and cap.
 _Row = tuple[int, float | None, str, int]
-#: Suffixes of the names of recall at COCO's caps; at other caps the suffix is the number.
+#: Suffixes of the names of recall at COCO's caps; at other caps the suffix is the cap itself.
 _CAPS = {1: "all", 10: "second", 100: "third"}
 _CROWD = "keypoints_crowd"
 _KINDS = ("segm", "bbox", cocoeval.BOUNDARY, "keypoints", _CROWD)
@@ -34,7 +34,7 @@ class Params(cocoeval.Params):
     Parameters
     ----------
     iouType : {"segm", "bbox", "boundary", "keypoints", "keypoints_crowd"}
-        The shapes whose overlap is measured.
+        The geometry whose overlap is measured.
     kpt_sigmas : sequence of float, optional
         Standard deviation of annotators for each keypoint, relative to object size; by default COCO's sigmas.
     ranges : mapping of str to [float, float], optional
@@ -85,7 +85,7 @@ class COCOeval_faster(cocoeval.COCOeval):
     cocoGt, cocoDt
         As for `detmap.pycocotools.cocoeval.COCOeval`.
     iouType : {"segm", "bbox", "keypoints", "keypoints_crowd", "boundary"}
-        The shapes whose overlap is measured.
+        The geometry whose overlap is measured.
     ranges : dict of str to [float, float], optional
         Minimum and maximum area by name; by default COCO's small, medium and large.
     print_function : callable of str
@@ -165,7 +165,7 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     @property
     def eval(self) -> dict[str, Any]:
-        """The output of `accumulate`. If only `evaluate` was called, it is computed lazily, unless ``separate_eval``."""
+        """The output of `accumulate`, computed lazily if only `evaluate` was called, unless ``separate_eval``."""
         if not self._found and self._paramsEval and not self.separate_eval:
             with self._silently():
                 self._accumulate()
@@ -271,7 +271,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         p = self.params if p is None else p
         categories = p.catIds
         super().accumulate(p)
-        p.catIds = categories  # pycocotools leaves [-1] there without classes, and cannot evaluate again
+        p.catIds = categories  # without useCats pycocotools leaves [-1] there, and cannot evaluate again
         self._found = faster_metrics.Accumulated(self._found, self)
 
     def math_matches(self) -> None:

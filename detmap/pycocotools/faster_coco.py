@@ -34,7 +34,7 @@ class COCO(coco.COCO):
     annotation_file : path, dict, optional
         A JSON file in COCO's format, or the parsed content of such a file.
     use_deepcopy : bool
-        Whether records in a dict, and records given to `loadRes`, are copied, so that the given ones stay unchanged.
+        Whether records in a dict, and records given to `loadRes`, are copied, so that the given records stay unchanged.
     print_function : callable of str
         Receives progress messages; by default a logger.
 

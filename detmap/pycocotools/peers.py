@@ -106,7 +106,7 @@ class Params(cocoeval.Params):
     Parameters
     ----------
     iouType : {"segm", "bbox", "boundary", "keypoints"}
-        The shapes whose overlap is measured.
+        The geometry whose overlap is measured.
     iou_type : str, optional
         Alias of `iouType`.
     """
@@ -218,7 +218,7 @@ class COCOeval(cocoeval.COCOeval):
         return out
 
     def per_category_stats(self, area: str = "all", max_dets: int | None = None) -> dict[int, dict[str, Any]]:
-        """Return ``name``, ``AP``, ``AP_50``, ``AP_75`` and ``AR`` of each category; NaN if it has no ground truth.
+        """Return ``name``, ``AP``, ``AP_50``, ``AP_75`` and ``AR`` of each category; NaN without ground truth.
 
         Parameters
         ----------

@@ -244,7 +244,7 @@ def numbers(values: list[Any]) -> NDArray[np.float64]:
 
 
 def areas_of(records: Sequence[Any]) -> NDArray[np.float64]:
-    """Return the areas of records as float64; the areas of masks are numpy's uint32, others are read by `numbers`."""
+    """Return the areas of records as float64; the areas of masks are numpy's uint32, other areas are read by `numbers`."""
     values = [record["area"] for record in records]
     if not values or type(values[0]) is not np.uint32:
         return numbers(values)

@@ -329,7 +329,7 @@ class Keys:
         return some
 
     def lines(self, begin: int, end: int, lines: NDArray[np.int64]) -> Texts:
-        """Return the keys numbered `lines` (ascending) of mappings ``[begin, end)``; the first of these keys is 0."""
+        """Return the keys numbered `lines` (ascending) of mappings ``[begin, end)``; the first key has number 0."""
         ends = np.searchsorted(lines, self.starts[begin : end + 1] - self.starts[begin])
         sizes = np.diff(ends)
         used = np.flatnonzero(sizes)

@@ -19,7 +19,8 @@ FAILED = 4
 #: The command whose cards each command accepts as a baseline.
 _MADE_BY = {"eval": "eval", "compare": "eval", "trec": "trec", "pq": "pq"}
 
-#: Maps a model and a metric to the two-sided p-value of the difference from the baseline, or to the reason why there is none.
+#: Maps a model and a metric to the two-sided p-value of the difference from the baseline, or to the reason why there is
+#: no p-value.
 PValue = Callable[[str, str], "float | str"]
 
 

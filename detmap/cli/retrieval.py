@@ -370,7 +370,7 @@ def _about(
 def _finish_several(
     results: dict[str, Any], options: argparse.Namespace, compared: list[dict[str, Any]] | None = None
 ) -> None:
-    """Show several runs and their comparison: runs side by side or, if rows per query were requested, one below the other."""
+    """Show several runs and their comparison: runs side by side or, with rows per query, one below the other."""
     from detmap import results as tables
     from detmap.formats.model_names import brief, distinct
 

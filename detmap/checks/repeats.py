@@ -75,7 +75,7 @@ def constant(side: Side) -> NDArray[np.bool_]:
 
 
 def _stale(facts: Facts, side: Side) -> Iterator[Finding]:
-    """Yield a finding of images with exactly the detections of an earlier image, unless their objects are equal, too."""
+    """Yield a finding of images with exactly the detections of an earlier image, unless both have equal objects, too."""
     scores: Array = side.table.scores  # type: ignore[union-attr]
     marks = signatures(side, SAME, (scores + 0.0).view(np.uint64), ~side.constant & (side.image >= 0))
     order = np.argsort(marks, kind="stable")

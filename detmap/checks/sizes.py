@@ -31,7 +31,7 @@ FEWEST = 20
 DIP = 0.5
 
 #: For a box around several objects: minimum number of objects of the same image and category inside the box, and
-#: minimum share of the area of each that must lie inside. Annotators draw such a box around whole objects, and the box
+#: minimum share of each object's area that must lie inside. Annotators draw such a box around whole objects, and the box
 #: of a single person rarely contains four smaller people.
 HELD, WITHIN = 4, 0.9
 

@@ -21,8 +21,8 @@ from detmap.checks.rates import CHANCE, tail
 
 Array = NDArray[Any]
 
-#: Minimum ratio of the share of defective records in a category to the same share in the other categories. In 99
-#: of 100 clean scenes of ``tests/planting/scenes.py`` the largest ratio is smaller.
+#: Minimum ratio of the share of defective records in a category to the same share in the other categories. In 99 of
+#: 100 clean scenes of ``tests/planting/scenes.py`` the largest ratio is smaller.
 TIMES = 3.0
 
 #: Minimum share of a category's objects that are on images without detections of the category.
@@ -147,7 +147,7 @@ def _missed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield findings of categories whose best detections often overlap no object, or one finding for all."""
+    """Yield findings of categories whose best detections often overlap no object, or one finding of all categories."""
     count = evidence.classes
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     known = _unknown(facts, image, label) & evidence.sure_looked_at[image]
@@ -246,7 +246,7 @@ def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _unsuppressed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield findings of categories whose confident detections overlap better detections, or one finding for all."""
+    """Yield findings of categories whose confident detections overlap better ones, or one finding of all categories."""
     count = evidence.classes
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     known = _unknown(facts, image, label)

@@ -197,7 +197,7 @@ def _piled(side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
 
 
 def gap(scores: NDArray[np.float64]) -> tuple[float, float, float] | None:
-    """Return the ends of the gap with the largest expected number of scores, and this number; None if no gap is large enough.
+    """Return the ends of the gap with the largest expected number of scores, and this number; None if the number is small.
 
     The expected number follows from the lower of the densities on both sides of the gap.
     """

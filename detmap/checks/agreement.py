@@ -61,7 +61,7 @@ _FAINT, _FAINT_CHANCE = 0.002, 1e-9
 #: Number of images with objects below which the gain by chance is also measured with mirrored boxes.
 _FEW_IMAGES = 20
 
-#: Minimum share of gaining detections for the hypothesis that ids are those of neighbouring images; `parts` reports
+#: Minimum share of gaining detections for the hypothesis that ids belong to neighbouring images; `parts` reports
 #: smaller shares.
 _ROTATED = 0.25
 

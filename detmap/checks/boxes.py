@@ -35,7 +35,7 @@ _CAUSES = (*CHANGES, "sizes_as_corners", "scaled_boxes", "turned_boxes", "shifte
 #: Minimum number of boxes or images for a finding.
 _FEWEST = 3
 
-#: Minimum number of objects whose box is nearly, but not exactly, that of another object. By chance one such pair
+#: Minimum number of objects whose box is nearly, but not exactly, equal to another object's box. By chance one such pair
 #: occurs in 1 of 10 scenes of ``tests/planting``, and three pairs in 1 of 6,000 scenes.
 _FEWEST_CLOSE = 3
 
@@ -168,8 +168,8 @@ def _by_edges(facts: Facts, side: Side) -> Iterator[Finding]:
     if change is None or code == "axes_swapped":
         yield from _turned(facts, side, far, fits)
         return
-    # If nearly all boxes fit the other format, including those within their images, it applies to all boxes; otherwise
-    # only to boxes outside of their images.
+    # If nearly all boxes fit the other format, including boxes within their images, all boxes are reported; otherwise
+    # only boxes outside of their images are.
     rows = fits if np.count_nonzero(fits) > 0.98 * fits.size and at.size >= 0.02 * fits.size else far & fits
     if facts.agreement is None or facts.agreement.borne_out(side, np.flatnonzero(rows), change):
         yield _cause(facts, side, code, rows)

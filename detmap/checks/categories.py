@@ -1,5 +1,5 @@
-"""Checks for single categories that differ from all others: their detections or labels are missing, are mixed with
-those of another category, or are not suppressed.
+"""Checks for single categories that differ from all other categories: detections or labels of the category are missing,
+are mixed with detections or labels of another category, or are not suppressed.
 
 A category that is hard to detect is no defect: its small objects and low-scoring detections are affected most. A defect
 does not depend on object size or score, which is tested in each case.
@@ -32,7 +32,7 @@ LOST = 0.3
 #: without detections of the category to the smaller half's share, because a defect does not depend on size.
 EVEN = 0.6
 
-#: Minimum share of missed objects among the objects on images with detections of their category.
+#: Minimum share of missed objects in a category, of its objects on images with detections of the category.
 MISSED = 0.7
 
 #: Minimum share of detections on no object in the best quarter of the confident detections: for one category, and for

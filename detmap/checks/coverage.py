@@ -117,8 +117,8 @@ def _lost(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64
     if together >= 5 and runs < 1e-4:
         return f"{together:,} of them follow one another in the order of ids; {runs:.1g} such runs would be expected"
     if not facts.schema:
-        # Images without detections by chance have few objects; images whose detections were lost have as many as
-        # others.
+        # Images without detections by chance have few objects; images whose detections were lost have as many
+        # objects as other images.
         inside, outside = float(np.median(objects[empty])), float(np.median(objects[others]))
         if inside >= outside > 2 and count >= max(5, 2 * expected):
             return f"{chance}, and they hold as many objects as these, in the median {inside:g} and {outside:g}"
@@ -157,7 +157,7 @@ def _longest(flags: NDArray[np.bool_]) -> int:
 
 
 def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator[Finding]:
-    """Yield findings of detections beyond the protocol's limit, and of a limit at which the numbers per image pile up."""
+    """Yield findings of detections beyond the protocol's limit, and of a limit that many images reach exactly."""
     table = facts.detections
     cells = side.image * table.categories.ids.size + table.categories.codes
     cells = cells[side.image >= 0]

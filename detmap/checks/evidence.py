@@ -447,8 +447,8 @@ class Evidence:
 
 
 #: Tested thresholds of non-maximum suppression; width of the IoU band above a threshold, and half the width of the band
-#: below; minimum number of images in the band below; maximum ratio of the images in the band above to those in the band
-#: below. Without suppression this ratio is a third or more.
+#: below; minimum number of images in the band below; maximum ratio of the number of images in the band above to
+#: the number in the band below. Without suppression this ratio is a third or more.
 THRESHOLDS, WIDTH, FEWEST_BELOW, DIP = (0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05, 8, 0.2
 
 #: IoU from which non-maximum suppression is assumed to remove one of two detections: common thresholds are 0.45 to 0.7.

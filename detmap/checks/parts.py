@@ -328,7 +328,7 @@ def _by_image(units: Units, every: bool) -> Units:
         bad = 2 * count >= total
         mean = np.bincount(at, units.chance, size) / held
         chance = mean ** np.sqrt(held)
-    # Because images differ in difficulty, categories of an image are bad together more often than independent ones.
+    # Because images differ in difficulty, categories of an image are bad together more often than independent categories.
     share = float(bad.mean()) if size else 0.0
     chance = np.maximum(chance, min(share, 2 * float(np.median(chance)) + FLOOR) if size else 0.0)
     return Units(images, np.zeros(size, np.int64), bad, chance, count, total)

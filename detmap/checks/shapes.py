@@ -90,7 +90,7 @@ def _masks(facts: Facts, side: Side, kind: Kind, masks: Any) -> Iterator[Finding
 
 
 def shifted(boxes: Array, bounds: Array, known: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], str]:
-    """Return which masks are shifted relative to their boxes, most of them in one direction, and the shift in words.
+    """Return flags of masks that are shifted relative to their boxes in the prevailing direction, and the shift in words.
 
     A shifted mask exceeds its box on one side and ends early on the opposite side. A mask that a model draws within its
     box exceeds the box on neither side.

@@ -71,7 +71,7 @@ BETWEEN = 0.5
 FEWEST_IMAGES = 40
 
 #: Minimum median over images of the difference between the mean ranks of true and false positives, for scores to be
-#: informative: the median is 0.25 or more for detectors and 0 by chance.
+#: informative: the median is 0.25 or more for detectors, and 0 by chance.
 AHEAD = 0.06
 
 #: Minimum ratio of false to true positives, for their mean ranks to be compared.

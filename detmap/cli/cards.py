@@ -64,7 +64,7 @@ class Truth(NamedTuple):
 
 class Scorer(NamedTuple):
     """How `detmap verify` repeats a command: the roles of the command's inputs, and the function that scores the inputs
-    which the options name. With `many`, the last role may have several inputs.
+    named by the options. With `many`, the last role may have several inputs.
     """
 
     roles: tuple[str, ...]

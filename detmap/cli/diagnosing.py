@@ -1,4 +1,4 @@
-"""The command diagnose, which says what went wrong."""
+"""The command diagnose, which shows the errors of a detector, and the gain in AP from fixing each kind of error."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ decision.
 """
 
 
-#: Options that apply both to detections and to rankings; "orders" is the number of random orders, "most" that of lines.
+#: Options that apply both to detections and to rankings; "most" is the number of candidates shown.
 _ASKED = {"ground_truth", "detections", "source", "target", "value", "metric", "orders", "seed", "most"}
 
 

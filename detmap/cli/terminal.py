@@ -93,7 +93,7 @@ def table(
 #: Maximum width of a table without ``--wide``.
 WIDTH = 100
 
-#: Minimum width of columns of sentences, and of names, in a table that is too wide.
+#: Minimum width of a column of sentences, and of a column of names, in a table that is too wide.
 _SENTENCE, _NAME = 18, 40
 
 

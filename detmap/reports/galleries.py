@@ -145,7 +145,7 @@ def suspects(diagnosis: Diagnosis, rows: Sequence[Mapping[str, Any]], pictures: 
 
 
 def _chosen(diagnosis: Diagnosis, errors: Errors, worst: Sequence[int], most: int) -> list[int]:
-    """Return indices of up to `most` images: first the worst ones, then examples of errors, confusions and classes."""
+    """Return indices of up to `most` images: first the worst images, then examples of errors, confusions and classes."""
     matches, truth = diagnosis.matches, diagnosis.arranged.truth
     shown = np.flatnonzero((errors.tide.error > 0) & (matches.score >= diagnosis.score))
     lost = diagnosis.places[errors.tide.missed]

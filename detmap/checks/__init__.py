@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CODES", "SEVERITIES", "Code", "Figure", "Finding", "check", "check_run"]
 
-#: Modules of checks, in the order in which they run: a finding can suppress later findings that it explains.
+#: Modules of checks, in the order in which they run, because a finding can suppress later findings that it explains.
 _THEMES = (
     image_ids,
     leakage,

@@ -1,9 +1,9 @@
 """Tests whether detections overlap objects, or would overlap them if ids or boxes were read in another way.
 
 A hypothesis is a possible error in ids or boxes, together with the change that undoes it. Its *gain* is the number of
-sampled detections that overlap an object well after the change, but no object before it. The gain by chance is measured
-in the same way, with detections moved to other images. A hypothesis is accepted if its gain is far larger than the gain
-by chance.
+sampled detections that overlap an object well after the change, but overlapped no object before. The gain by chance is
+measured in the same way, with detections moved to other images. A hypothesis is accepted if its gain is far larger than
+the gain by chance.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from detmap.data.ids import locate
 from detmap.shapes import Boxes
 from detmap.shapes.kinds import BOXES
 
-#: Maximum number of detections in the sample, and maximum number of pairs of a sampled detection and an object.
+#: Maximum number of detections in the sample, and maximum number of compared pairs of a detection and an object.
 _SAMPLE, _PAIRS = 20_000, 1_000_000
 
 #: Approximate number of detections in a smaller sample that is tested first; a hypothesis without a gain in this sample
@@ -41,9 +41,9 @@ _WELL, _HARDLY = 0.6, 0.3
 #: Maximum p-value of the gain of an accepted hypothesis.
 _CHANCE = 1e-5
 
-#: Maximum amount by which the median IoU of the gaining detections may be below that of detections that overlap an
-#: object well without the change: boxes moved to a wrong place barely reach `_WELL`. The codes in `_ROUNDED` are exempt
-#: because their boxes are coarsely rounded.
+#: Maximum difference between the median IoU of detections that overlap an object well without the change, and the median
+#: IoU of the gaining detections, because boxes moved to a wrong place barely reach `_WELL`. The codes in `_ROUNDED` are
+#: exempt because their boxes are coarsely rounded.
 _WORSE, _ROUNDED = 0.1, {"normalised_boxes"}
 
 #: Codes of hypotheses that may move boxes only a little. For these, the gain of the opposite move counts as a gain by
@@ -54,18 +54,18 @@ _NEARBY = {"scaled_boxes", "shifted_boxes"}
 _SHARE = 0.01
 
 #: Minimum share of gaining detections, and maximum p-value, for a hypothesis that does not reach `_SHARE` to be kept in
-#: `Agreement.faint`. The module `parts` reports it if no part of the images differs from the rest. For VOC's 14,976
-#: objects and a detector without a defect the p-value of every hypothesis is at least 0.17.
+#: `Agreement.faint`. The module `parts` reports such a hypothesis if no part of the images differs from the rest. For
+#: VOC's 14,976 objects and a detector without a defect, the p-value of every hypothesis is at least 0.17.
 _FAINT, _FAINT_CHANCE = 0.002, 1e-9
 
 #: Number of images with objects below which the gain by chance is also measured with mirrored boxes.
 _FEW_IMAGES = 20
 
-#: Minimum share of gaining detections for the hypothesis that ids are those of neighbouring images; `parts` reports
+#: Minimum share of gaining detections for the hypothesis that ids belong to neighbouring images; `parts` reports
 #: smaller shares.
 _ROTATED = 0.25
 
-#: Maximum tested offset between the written image id and the right one, in positions of the list of images. Results are
+#: Maximum tested offset between the written image id and the right id, in positions of the list of images. Results are
 #: usually out of step by at most one batch, assumed to be 8 images, and each further offset may fit by chance.
 _PLACES = 8
 
@@ -92,8 +92,8 @@ _BORNE, _LOOKED_AT = 0.1, 5_000
 #: detections on no object, to compute it.
 _UPSIDE_DOWN, _FEWEST_RANKED = 0.35, 30
 
-#: Minimum ratio of detections on no object to detections on an object, for this AUC: if detections on no object are
-#: few, the high-scoring ones may lie on unlabelled objects.
+#: Minimum ratio of detections on no object to detections on an object, for the AUC to be computed: if detections on no
+#: object are few, the high-scoring ones among them may lie on unlabelled objects.
 _ON_NONE = 0.5
 
 
@@ -136,7 +136,7 @@ def says_shift(shift: Array) -> str:
 
 
 def _mode(offsets: Array, grid: float) -> tuple[int, Array]:
-    """Return the number of offsets near the most frequent one, and the median of these offsets."""
+    """Return the number of offsets near the most frequent offset, and the median of these offsets."""
     offsets = offsets[(np.abs(offsets) < _FARTHEST).all(axis=1)]
     if not len(offsets):
         return 0, np.zeros(2)
@@ -149,7 +149,7 @@ def _mode(offsets: Array, grid: float) -> tuple[int, Array]:
 
 
 def _best(made: Iterable[Gain | None]) -> Gain | None:
-    """Return the largest gain; None if there is none."""
+    """Return the largest gain; None if all of `made` are None."""
     return max((one for one in made if one is not None), key=lambda one: one.gained.size, default=None)
 
 
@@ -160,7 +160,7 @@ class Agreement:
     #: The ground truth and the detections that are compared.
     truth: Side
     found: Side
-    #: Mask of the images whose detections are compared, shape (images,); None: all images.
+    #: Mask of the images whose detections are compared, shape (images,); None for all images.
     part: NDArray[np.bool_] | None = None
     #: Gains of hypotheses about detections that are significant, but below the share `_SHARE` of the sample.
     faint: list[Gain] = field(default_factory=list)
@@ -171,7 +171,7 @@ class Agreement:
         error.
 
         A tie counts as one half. Both numbers are NaN if there are too few detections on objects or on no object, or
-        fewer than `_ON_NONE` detections on no object for each one on an object.
+        fewer than `_ON_NONE` detections on no object per detection on an object.
         """
         scores = self.found.table.scores  # type: ignore[union-attr]
         many = len(scores) > _LOOKED_AT
@@ -196,7 +196,7 @@ class Agreement:
     @cached_property
     def rows(self) -> NDArray[np.int64]:
         """Rows of the sample: about as many of the highest-scoring detections as there are objects, or a random subset
-        of these.
+        of these detections.
         """
         scores = self.found.table.scores  # type: ignore[union-attr]
         scores = -scores if self.upside_down else scores
@@ -240,8 +240,8 @@ class Agreement:
         return np.searchsorted(self.truth.image[self.order], np.arange(self.truth.on.images.ids.size), "right")
 
     def nearest(self, image: Array, found: Array, truth: Array | None = None) -> Nearest:
-        """Return the best overlap of each box in `found` with the objects on its image; `image` holds image indices
-        (-1: none).
+        """Return the best overlap of each box in `found` with the objects on its image; `image` holds the index of
+        this image (-1: none).
         """
         boxes = self.truth.boxes if truth is None else truth
         count = len(image)
@@ -282,7 +282,7 @@ class Agreement:
         return np.flatnonzero(self.plain.overlap < _HARDLY)
 
     def others(self, image: Array, part: int = 2) -> NDArray[np.int64]:
-        """Return for each image another one with objects, ``1 / part`` of these images ahead; -1 if none."""
+        """Return for each image another image with objects, ``1 / part`` of all images with objects ahead; -1 if none."""
         full = self._full
         if full.size < 2:
             return np.full(image.size, -1)
@@ -308,9 +308,9 @@ class Agreement:
         self, code: str, role: str, image: Array, found: Array, truth: Array | None = None, whole: bool = False
     ) -> Gain | None:
         """Return the gain if the detections `astray` have the images `image` and the boxes `found`; None if chance
-        explains it.
+        explains the gain.
 
-        With `whole`, only images count on which the change increases the number of detections on objects.
+        With `whole`, images on which the change does not increase the number of detections on objects do not count.
         """
         step = len(found) // _SCREENED
         # Screen a small sample first. A hypothesis with a sufficient gain on the whole sample fails here with a
@@ -357,7 +357,7 @@ class Agreement:
 
     def borne_out(self, side: Side, rows: NDArray[np.int64], change: Change) -> bool:
         """Return whether `change` makes the boxes at `rows` of `side` overlap boxes of the other side (objects or
-        detections): at least the share `_BORNE` of them, and far more than overlap boxes of other images.
+        detections): at least the share `_BORNE` of the boxes, and far more boxes than overlap boxes of other images.
         """
         if side is self.found:
             scores = self.found.table.scores[rows]  # type: ignore[union-attr]
@@ -417,7 +417,7 @@ class Agreement:
         return _best(made)
 
     def _neighbours(self, boxes: Array) -> Iterator[Gain | None]:
-        """Yield the gains of the hypotheses that each id is meant for the image a few places before or after it."""
+        """Yield the gains of the hypotheses that each image id stands for the image a few places earlier or later."""
         image, count = self.image[self.astray], self.truth.on.images.ids.size
         for step in (sign * by for by in range(1, _PLACES + 1) for sign in (1, -1)):
             place = np.where((image >= 0) & (image + step >= 0) & (image + step < count), image + step, -1)
@@ -483,7 +483,7 @@ class Agreement:
 
     @cached_property
     def shift(self) -> Array | None:
-        """The median offset in x and y, in pixels, of the sampled boxes from their objects; None if it is not significant.
+        """The median offset in x and y, in pixels, of the sampled boxes from their objects; None if not significant.
 
         The median offsets of opposite edges must agree, and must be far from 0 relative to their standard errors.
         """
@@ -592,8 +592,8 @@ class Agreement:
         return self._as_by_chance(self.image, self.boxes, self.hits)
 
     def lies_on(self, image: Array, boxes: Array) -> bool:
-        """Return whether most boxes, or more boxes than by chance, overlap objects of these images; True if there are
-        too few boxes to decide.
+        """Return whether most boxes, or more boxes than by chance, overlap objects of the images `image`; True if there
+        are too few boxes to decide.
         """
         hits = int(np.count_nonzero(self.nearest(image, boxes).overlap >= 0.5))
         return len(image) < _FEWEST_RANKED or 2 * hits >= len(image) or not self._as_by_chance(image, boxes, hits)
@@ -617,7 +617,7 @@ class Agreement:
         return Nearest(overlap, objects)
 
     def objects_of(self, gain: Gain) -> NDArray[np.int64]:
-        """Return the rows, ascending, of the objects that detections overlap well only under the hypothesis."""
+        """Return the rows, ascending, of the objects that detections overlap well only under the hypothesis of `gain`."""
         at = gain.nearest.object[gain.nearest.overlap >= _WELL]
         return np.unique(at[at >= 0])
 
@@ -665,8 +665,8 @@ class Agreement:
 
 
 class Counts:
-    """A sparse matrix of the counts of pairs of `rows` and `columns`, shape (n,): there may be tens of thousands of
-    categories.
+    """The count of each pair of a row and a column in `rows` and `columns`, both of shape (n,). The matrix is sparse
+    because there may be tens of thousands of categories.
     """
 
     def __init__(self, rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]) -> None:
@@ -677,7 +677,7 @@ class Counts:
 
     @cached_property
     def best(self) -> NDArray[np.int64]:
-        """The column with the largest count in each row, the first one if tied; 0 for an empty row."""
+        """The column with the largest count in each row, the first of tied columns; 0 for an empty row."""
         rows, columns = np.divmod(self._keys, max(self.shape[1], 1))
         order = np.lexsort((columns, -self._counts, rows))
         first = order[np.unique(rows[order], return_index=True)[1]]

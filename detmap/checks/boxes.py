@@ -23,19 +23,19 @@ from detmap.shapes import Boxes, find
 from detmap.shapes.kinds import BOXES
 
 #: Maximum number of pixels by which a box of ground truth may exceed its image: some tools count pixels from 1 and
-#: include the last one.
+#: include the last pixel.
 _ROUNDING = 1.5
 
 #: Maximum share of a detection's area that may lie outside of the image: few detectors clip their boxes.
 _UNCLIPPED = 0.25
 
-#: Codes of causes that explain boxes that lie outside of images, have no area, or are inverted.
+#: Codes of findings that explain why boxes lie outside of images, have no area, or are inverted.
 _CAUSES = (*CHANGES, "sizes_as_corners", "scaled_boxes", "turned_boxes", "shifted_boxes", "image_sizes_swapped")
 
 #: Minimum number of boxes or images for a finding.
 _FEWEST = 3
 
-#: Minimum number of objects whose box is nearly, but not exactly, that of another object. By chance one such pair
+#: Minimum number of objects whose box is nearly, but not exactly, equal to another object's box. By chance one such pair
 #: occurs in 1 of 10 scenes of ``tests/planting``, and three pairs in 1 of 6,000 scenes.
 _FEWEST_CLOSE = 3
 
@@ -98,7 +98,7 @@ def _cause(facts: Facts, side: Side, code: str, rows: Array, more: str = "", wor
 
 def _normalised(facts: Facts, side: Side) -> Array | None:
     """Mask of the boxes with coordinates from 0 to 1, although their image or most boxes of the other file are larger,
-    shape (n,); None if there are too few.
+    shape (n,); None if there are too few such boxes.
     """
     x, y, w, h = side.columns
     within: NDArray[np.bool_] = side.sized & (w <= 1.0) & (h <= 1.0)
@@ -112,7 +112,7 @@ def _normalised(facts: Facts, side: Side) -> Array | None:
             return None  # objects and detections are both normalised
         return within
     within &= (x >= 0) & (x <= 1.0) & (y >= 0) & (y <= 1.0)
-    # A single box smaller than a pixel in the corner of an image is probably an accident; several are not.
+    # A single box smaller than a pixel in the corner of an image is probably an accident; several such boxes are not.
     within &= large | ~known
     fractions = (side.boxes[within] % 1 != 0).any(axis=1)
     return within if np.count_nonzero(fractions) >= _FEWEST else None
@@ -168,8 +168,8 @@ def _by_edges(facts: Facts, side: Side) -> Iterator[Finding]:
     if change is None or code == "axes_swapped":
         yield from _turned(facts, side, far, fits)
         return
-    # If nearly all boxes fit the other format, including those within their images, it applies to all boxes; otherwise
-    # only to boxes outside of their images.
+    # If nearly all boxes fit the other format, including boxes within their images, all boxes are reported; otherwise
+    # only boxes outside of their images are.
     rows = fits if np.count_nonzero(fits) > 0.98 * fits.size and at.size >= 0.02 * fits.size else far & fits
     if facts.agreement is None or facts.agreement.borne_out(side, np.flatnonzero(rows), change):
         yield _cause(facts, side, code, rows)
@@ -238,7 +238,7 @@ def _turned(facts: Facts, side: Side, far: Array, fits: Array) -> Iterator[Findi
 
 
 def _areas_of_corners(table: GroundTruth, boxes: Array) -> Array | None:
-    """Mask of the objects whose area equals that of their box read as two corners; None if there are too few."""
+    """Mask of the objects whose area is right if their box is read as two corners; None if there are too few of them."""
     corner = np.maximum(boxes[:, 2] - boxes[:, 0], 0) * np.maximum(boxes[:, 3] - boxes[:, 1], 0)
     plain = boxes[:, 2] * boxes[:, 3]
     close = (corner > 0) & (np.abs(table.areas - corner) <= 0.001 * corner) & (np.abs(plain - corner) > 0.01 * corner)
@@ -400,7 +400,8 @@ def _crowds(facts: Facts) -> Iterator[Finding]:
     if (~crowd).any():
         usual = _medians(table.categories.codes[~crowd], areas[~crowd], usual.size)
         small = crowd & (areas < usual[table.categories.codes])
-        # If crowd flags were random, half of the crowds would be smaller than the median object; few real crowds are.
+        # If crowd flags were random, half of the crowds would be smaller than the median object. Real crowds rarely are
+        # smaller.
         if np.count_nonzero(small) >= max(_FEWEST, 0.25 * np.count_nonzero(crowd)):
             strange |= small
             why.append("smaller than a usual object of their category")

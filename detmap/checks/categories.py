@@ -1,5 +1,5 @@
-"""Checks for single categories that differ from all others: their detections or labels are missing, are mixed with
-those of another category, or are not suppressed.
+"""Checks for single categories that differ from all other categories: detections or labels of the category are missing,
+are mixed with detections or labels of another category, or are not suppressed.
 
 A category that is hard to detect is no defect: its small objects and low-scoring detections are affected most. A defect
 does not depend on object size or score, which is tested in each case.
@@ -21,43 +21,43 @@ from detmap.checks.rates import CHANCE, tail
 
 Array = NDArray[Any]
 
-#: Minimum ratio of the share of defective records in a category to that in the other categories. In 99 of 100 clean
-#: scenes of ``tests/planting/scenes.py`` the largest ratio is smaller.
+#: Minimum ratio of the share of defective records in a category to the same share in the other categories. In 99 of
+#: 100 clean scenes of ``tests/planting/scenes.py`` the largest ratio is smaller.
 TIMES = 3.0
 
 #: Minimum share of a category's objects that are on images without detections of the category.
 LOST = 0.3
 
-#: Minimum ratio of the share compared with `LOST` among the larger half of a category's objects to that among the
-#: smaller half: a defect does not depend on size.
+#: For a category split by object size into two halves, minimum ratio of the larger half's share of objects on images
+#: without detections of the category to the smaller half's share, because a defect does not depend on size.
 EVEN = 0.6
 
-#: Minimum share of missed objects among the objects on images with detections of their category.
+#: Minimum share of missed objects in a category, of its objects on images with detections of the category.
 MISSED = 0.7
 
-#: Minimum share of detections on no object among the best quarter of the confident detections: for one category, and
-#: for all together.
+#: Minimum share of detections on no object in the best quarter of the confident detections: for one category, and for
+#: all categories together.
 UNLABELLED, ALONE = 0.06, 0.06
 
-#: Minimum ratio of the share of detections on no object in the best quarter to that in the lower half of the confident
-#: detections: for one category, and for all together.
+#: Minimum ratio of two shares of detections on no object, in the best quarter and in the lower half of the confident
+#: detections: for one category, and for all categories together.
 FLAT, FLAT_ALONE = 0.2, 0.2
 
-#: For one category, minimum ratio of the share of detections on no object in the best eighth of the confident
-#: detections to that in the second eighth. Missing labels do not depend on scores, whereas a category that is hard to
+#: For one category, minimum ratio of two shares of detections on no object, in the best eighth and in the second eighth
+#: of the confident detections. Missing labels do not depend on scores, whereas a category that is hard to
 #: detect has more false detections at lower scores.
 STEADY = 0.5
 
-#: Minimum number of objects of one category that are detected as another, as a share of the objects of the first or the
-#: detections of the second category, whichever are fewer.
+#: Minimum number of objects of a category A that are detected as a category B, as a share of the objects of A or of the
+#: detections of B, whichever are fewer.
 MIXED = 0.1
 
-#: Among objects with a high-scoring detection, minimum share whose detection has another category, and this share
-#: without a defect: simulated detectors of ``tests/planting/data.py`` confuse 5 of 100 objects at any score.
+#: Minimum share of the objects with a high-scoring detection whose detection has another category, and the share that
+#: is expected without a defect: simulated detectors of ``tests/planting/data.py`` confuse 5 of 100 objects at any score.
 WRONG, USUAL = 0.06, 0.05
 
-#: Minimum share of confident detections that overlap a better one too much (`Evidence.twins`): for one category, and
-#: for all together.
+#: Minimum share of confident detections that overlap a better detection too much (`Evidence.twins`): for one category,
+#: and for all categories together.
 TWINS, ALL_TWINS = 0.08, 0.2
 
 #: Minimum number of records for a finding about a category.
@@ -80,7 +80,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _unknown(facts: Facts, image: Array, label: Array) -> NDArray[np.bool_]:
-    """Mask of the records that belong to no part of the data reported before, shape (n,)."""
+    """Mask of the records that belong to none of the parts in `facts.parts`, which are already reported, shape (n,)."""
     out = np.ones(image.size, np.bool_)
     for images, of in facts.parts:
         out &= ~(images[image] & ((label == of) if of is not None else True))
@@ -88,7 +88,7 @@ def _unknown(facts: Facts, image: Array, label: Array) -> NDArray[np.bool_]:
 
 
 def _others(count: Array, total: Array) -> NDArray[np.float64]:
-    """Return for each category the rate ``count / total`` of all others, smoothed by one pseudo-record of each outcome."""
+    """Return for each category the rate ``count / total`` of all other categories, with one pseudo-record per outcome."""
     rest, among = count.sum() - count, total.sum() - total
     return np.asarray((rest + 1) / (among + 2))
 
@@ -147,7 +147,7 @@ def _missed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield findings of categories whose best detections often overlap no object; one finding if this holds for all."""
+    """Yield findings of categories whose best detections often overlap no object, or one finding of all categories."""
     count = evidence.classes
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     known = _unknown(facts, image, label) & evidence.sure_looked_at[image]
@@ -246,7 +246,7 @@ def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _unsuppressed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield findings of categories whose confident detections overlap better ones; one finding if this holds for all."""
+    """Yield findings of categories whose confident detections overlap better ones, or one finding of all categories."""
     count = evidence.classes
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     known = _unknown(facts, image, label)

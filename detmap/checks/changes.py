@@ -73,18 +73,18 @@ def half_turned(boxes: Array, sizes: Array) -> Array:
 
 
 def turned_right(boxes: Array, sizes: Array) -> Array:
-    """Return boxes of images that were turned clockwise by 90 degrees; `sizes` are those before the turn."""
+    """Return boxes of images that were turned clockwise by 90 degrees; `sizes` are image sizes before the turn."""
     return upside_down(swapped_axes(boxes, sizes), sizes)
 
 
 def turned_left(boxes: Array, sizes: Array) -> Array:
-    """Return boxes of images that were turned counter-clockwise by 90 degrees; `sizes` are those before the turn."""
+    """Return boxes of images that were turned counter-clockwise by 90 degrees; `sizes` are image sizes before the turn."""
     return mirrored(swapped_axes(boxes, sizes), sizes)
 
 
 def scaled(boxes: Array, factor: Array | float, padding: Array | float = 0.0) -> Array:
     """Return boxes after `padding` is subtracted from x and y, and all coordinates are multiplied by `factor` (a
-    number, or for x and y, shape (2,) or (n, 2)).
+    number, or an array of factors for x and y, shape (2,) or (n, 2)).
     """
     return np.concatenate([(boxes[:, :2] - padding) * factor, boxes[:, 2:] * factor], axis=1)
 

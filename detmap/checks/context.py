@@ -75,5 +75,5 @@ class Facts:
         return evidence_of(self.truth, self.found, self.agreement.upside_down)
 
     def caused(self, role: str, *codes: str) -> bool:
-        """Return whether any of these causes was found for `role`."""
+        """Return whether a finding with one of these codes was added to `causes` for `role`."""
         return any((role, code) in self.causes for code in codes)

@@ -18,14 +18,14 @@ from detmap.checks.rates import tail
 #: more.
 ALONE = 0.1
 
-#: Number of images with objects that are compared with the images without objects. Assumed ratio, between images
-#: without and with objects, of the share of images with detections on no object. Maximum probability that no image
-#: without objects has detections.
+#: To report that images without objects were skipped: maximum number of compared images with objects; assumed frequency
+#: of images with detections on no object among images without objects, relative to images with objects; maximum
+#: probability that no image without objects has detections by chance.
 COMPARED, LESS, UNLIKELY = 300, 0.5, 1e-6
 
 #: For a limit of the number of detections per image that some images exceed: minimum limit, and minimum ratio of the
-#: number of images at the limit to that of images with one or two detections more or fewer. Without a limit these
-#: numbers of images vary smoothly.
+#: number of images at the limit to the numbers of images with one or two detections more or fewer. Without a limit the
+#: number of images varies smoothly with the number of detections.
 LEAST_LIMIT, PILE = 5, 2.0
 
 #: Maximum number of detections per image and category under the protocol coco.
@@ -70,7 +70,7 @@ def _nothing(facts: Facts) -> Iterator[Finding]:
 
 
 def _empty(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64]) -> Iterator[Finding]:
-    """Yield a finding of images without detections; the code depends on whether chance explains them."""
+    """Yield a finding of images without detections; the code depends on whether chance explains these images."""
     there = np.ones(objects.size, np.bool_) if facts.schema else objects > 0
     empty = there & (detections == 0)
     count = int(np.count_nonzero(empty))
@@ -117,8 +117,8 @@ def _lost(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64
     if together >= 5 and runs < 1e-4:
         return f"{together:,} of them follow one another in the order of ids; {runs:.1g} such runs would be expected"
     if not facts.schema:
-        # Images without detections by chance have few objects; images whose detections were lost have as many as
-        # others.
+        # Images without detections by chance have few objects; images whose detections were lost have as many
+        # objects as other images.
         inside, outside = float(np.median(objects[empty])), float(np.median(objects[others]))
         if inside >= outside > 2 and count >= max(5, 2 * expected):
             return f"{chance}, and they hold as many objects as these, in the median {inside:g} and {outside:g}"
@@ -157,7 +157,7 @@ def _longest(flags: NDArray[np.bool_]) -> int:
 
 
 def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator[Finding]:
-    """Yield findings of detections beyond the protocol's limit, and of a limit at which the numbers per image pile up."""
+    """Yield findings of detections beyond the protocol's limit, and of a limit that many images reach exactly."""
     table = facts.detections
     cells = side.image * table.categories.ids.size + table.categories.codes
     cells = cells[side.image >= 0]

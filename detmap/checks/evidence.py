@@ -29,21 +29,21 @@ FOUND = 0.5
 #: chance.
 NOTHING = 0.2
 
-#: Maximum number of pairs of boxes compared at once, and in total; if there are more, a random subset of the images is
-#: compared.
+#: Maximum number of pairs of boxes compared at once, and in total; if there are more pairs, a random subset of the images
+#: is compared.
 _AT_ONCE, PAIRS = 250_000, 3_000_000
 
 #: Maximum number of objects that are compared with objects of later images.
 SAMPLE = 20_000
 
-#: Maximum number of groups of images, such as folders: folders with one image each are not informative.
+#: Maximum number of groups of images, such as folders, because folders with one image each are not informative.
 _GROUPS = 40
 
 
 def best_of_pairs(
     one: Array, starts: Array, stops: Array, others: Array, touched: Array | None = None
 ) -> tuple[Array, Array]:
-    """Return for each box the largest IoU with ``others[start:stop]``, and the index of that other box (-1: none).
+    """Return for each box the largest IoU with ``others[start:stop]``, and the index of the box with this IoU (-1: none).
 
     `touched` is a mask of `others`; the entries of boxes with an IoU of at least `FOUND` with any box in `one` are set.
     """
@@ -172,8 +172,8 @@ class Evidence:
 
     @cached_property
     def _own(self) -> tuple[Array, Array, Array, Array]:
-        """Rows of the detections on images with objects of their category; for each, the best-overlapping object and
-        its IoU. The last array is a mask of the objects found.
+        """Rows of the detections on images with objects of their category; for each of them, the best-overlapping
+        object and its IoU. The last array is a mask of the objects that a detection finds.
         """
         starts = np.searchsorted(self.object_cell, self.cell)
         inside = starts < self.object_cell.size
@@ -338,8 +338,8 @@ class Evidence:
 
     @cached_property
     def suppressed(self) -> float:
-        """IoU from which non-maximum suppression removes one of two detections: `SUPPRESSED`, or the one of
-        `THRESHOLDS` that the largest IoU between detections of an image rarely exceeds.
+        """IoU from which non-maximum suppression removes one of two detections: the first of `THRESHOLDS` that the
+        largest IoU between detections of an image rarely exceeds, or else `SUPPRESSED`.
         """
         largest = np.zeros(self.images)
         np.maximum.at(largest, self.found.image[self.sure], self.between_detections)
@@ -352,15 +352,15 @@ class Evidence:
 
     @property
     def twins(self) -> NDArray[np.bool_]:
-        """Mask of the confident detections whose IoU with a better one of their image and category is at least
-        `suppressed`. Equal boxes are excluded because they have their own finding.
+        """Mask of the confident detections whose IoU with a better detection of their image and category is at
+        least `suppressed`. Equal boxes are excluded because they have their own finding.
         """
         return np.asarray((self.between_detections >= self.suppressed) & (self.between_detections < 0.9999))
 
     @cached_property
     def between_any(self) -> tuple[Array, Array]:
-        """Two arrays: the largest IoU of each confident detection with an earlier one on its image, of any category;
-        and of each object with an earlier object on its image, 0 if both have the same category.
+        """Two arrays: the largest IoU of each confident detection with an earlier detection on its image, of any category;
+        and the largest IoU of each object with an earlier object on its image, 0 if both have the same category.
         """
         none = np.zeros(0)
         if self.classes < 2:
@@ -376,7 +376,7 @@ class Evidence:
         for videos.
 
         Consecutive images with the same object are not independent evidence. The estimate uses the share of objects
-        that overlap an object of their category on the next image, minus the same share for the tenth image after it.
+        that overlap an object of their category on the next image, minus the same share for the tenth image later.
         """
         stays = [self._stays(step) for step in (1, 10)]
         share = max(stays[0] - stays[1], 0.0) if stays[0] > 2 * stays[1] else 0.0
@@ -447,8 +447,8 @@ class Evidence:
 
 
 #: Tested thresholds of non-maximum suppression; width of the IoU band above a threshold, and half the width of the band
-#: below; minimum number of images in the band below; maximum ratio of the images in the band above to those in the band
-#: below. Without suppression this ratio is a third or more.
+#: below; minimum number of images in the band below; maximum ratio of the number of images in the band above to
+#: the number in the band below. Without suppression this ratio is a third or more.
 THRESHOLDS, WIDTH, FEWEST_BELOW, DIP = (0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05, 8, 0.2
 
 #: IoU from which non-maximum suppression is assumed to remove one of two detections: common thresholds are 0.45 to 0.7.

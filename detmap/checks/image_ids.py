@@ -153,7 +153,7 @@ _NUMBERED = re.compile(r"(.*?)0*([0-9]{1,29})", re.ASCII | re.DOTALL)
 
 
 def _number(value: Any) -> str | None:
-    """Return the number at the end of a name as text without leading zeros; None if a prefix has no letters."""
+    """Return the number at the end of a name as text without leading zeros; None if text before it has no letters."""
     match = _NUMBERED.fullmatch(stem(str(value)))
     if match is None or match[1][-1:].isdigit() or (match[1] and not re.search(r"[^\W\d_]", match[1])):
         return None  # in "0_1" neither number identifies the image

@@ -42,7 +42,7 @@ class Side:
     rows: NDArray[np.int64] | None = None
     #: Records that reading refused.
     refused: Sequence[Refused] = ()
-    #: For each kind of shape that other records have, the number of records without a shape of this kind.
+    #: For each kind of geometry (such as masks) that other records have, the number of records without it.
     shapeless: Mapping[str, int] = field(default_factory=dict)
     #: Further facts about the file.
     inspected: Inspection | None = None
@@ -52,7 +52,7 @@ class Side:
     raw: Detections | None = None
     #: Mask of the records whose box is the same on many images, shape (n,).
     constant: NDArray[np.bool_] = field(init=False)
-    #: For detections: the ground truth that lists their images.
+    #: For detections, the ground truth that lists the images; None for ground truth.
     truth: GroundTruth | None = None
 
     def __post_init__(self) -> None:
@@ -122,19 +122,19 @@ class Side:
 
     @cached_property
     def drawn(self) -> tuple[Kind, Any] | None:
-        """Kind and column of the shapes made of pixels (masks); None if there are none."""
+        """Kind and column of the masks; None if the records have no masks."""
         named = ((KINDS[name], column) for name, column in self.table.shapes.items())
         return next((one for one in named if one[0].image_sizes is not None), None)
 
     @cached_property
     def posed(self) -> tuple[Kind, Any] | None:
-        """Kind and column of the shapes made of points (poses); None if there are none."""
+        """Kind and column of the poses (keypoints); None if the records have no poses."""
         named = ((KINDS[name], column) for name, column in self.table.shapes.items())
         return next((one for one in named if one[0].points is not None), None)
 
     def records(self, which: NDArray[Any], most: int = 10) -> dict[str, Any]:
         """Return the arguments of `found` that name the first rows of `which` (flags or indices): record numbers or, if
-        these are unknown, image ids.
+        record numbers are unknown, image ids.
         """
         at = np.flatnonzero(which) if which.dtype == np.bool_ else which
         if at.size == len(self) > most:
@@ -156,7 +156,7 @@ def as_sizes(boxes: Boxes) -> NDArray[np.float64]:
 
 
 def reach_of(boxes: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the pixels by which boxes exceed images; negative if boxes do not exceed them or the image size is unknown."""
+    """Return the pixels by which each box exceeds its image; negative if it lies inside or the image size is unknown."""
     x, y, w, h = np.ascontiguousarray(boxes.T)
     width, height = np.ascontiguousarray(sizes.T)
     far = np.maximum(x + w - width, y + h - height)
@@ -189,7 +189,7 @@ def _plain(value: Any) -> Any:
 
 
 def read_truth(source: Input, iou_type: str | None) -> Side:
-    """Read ground truth, skipping records that are refused; raise `InputError` if none can be read."""
+    """Read ground truth, skipping refused records; raise `InputError` if the error concerns more than single records."""
     kinds, shapeless = _kinds(source, iou_type)
     inspected = source.facts()
     refused: Sequence[Refused] = ()
@@ -249,8 +249,8 @@ def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
 
 
 def _kinds(source: Input, iou_type: str | None) -> tuple[list[str], dict[str, int]]:
-    """Return the kinds of shape that all records have, and for each kind that only most records have, the number of
-    records without it.
+    """Return the kinds of geometry that all records have. For each kind that only most records have, also return the
+    number of records without it.
     """
     counts = source.kinds() or {}
     total = counts.pop("", 0)
@@ -266,7 +266,7 @@ def _kinds(source: Input, iou_type: str | None) -> tuple[list[str], dict[str, in
 
 
 def _read(source: Input, kinds: Sequence[str], truth: GroundTruth | None = None) -> Table:
-    """Read a table with shapes of the given kinds."""
+    """Read a table with geometry of the given kinds."""
     reading = replace(source.reading, unknown_images="error" if truth is None else "ignore")
     tables = [source.read_as(replace(reading, iou_type=kind)).table(truth) for kind in kinds]
     table = tables[0]
@@ -284,7 +284,7 @@ def _salvaged(
     source: Input, kinds: Sequence[str], others: Iterable[str], truth: GroundTruth | None, error: InputError
 ) -> tuple[Table, NDArray[np.int64] | None, Sequence[Refused]]:
     """Return the readable records of a refused file, if its format allows skipping records; else raise `error`."""
-    # If no record can be read with `kinds`, read `others`, the kinds of shape that most records have.
+    # If no record can be read with `kinds`, read `others`, the kinds of geometry that most records have.
     made = source.salvage(kinds, truth)
     if made is not None and not len(made[0]) and others:  # records without boxes of their own
         made = source.salvage(list(others), truth)

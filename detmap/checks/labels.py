@@ -33,8 +33,8 @@ _WHOLE = ("category_ids_shifted", "category_ids_positions")
 #: Minimum number of detections on objects for a category to be compared.
 _FEWEST = 5
 
-#: Maximum p-value, under random labels, for categories to be reported as moved: most of their detections lie on objects
-#: of another category.
+#: Maximum p-value, under random labels, for categories to be reported as moved. A category is moved if most of its
+#: detections lie on objects of another category.
 _CHANCE = 1e-4
 
 
@@ -122,7 +122,7 @@ def _mapped(facts: Facts, side: Side, truth: GroundTruth) -> Iterator[Finding]:
         code, more = _way(facts, truth, moved, own)
         facts.causes.add(("detections", code))
         rows = np.isin(table.codes, list(moved))
-        if code in _WHOLE:  # excluding categories that are already right
+        if code in _WHOLE:  # excluding categories whose ids are already right
             rows = ~_settled(facts.agreement, own)[table.codes]
             weight = int(rows.sum())
         yield found(code, weight, "detection", more=more, **side.records(rows))
@@ -155,7 +155,7 @@ def _strange_names(side: Side, truth: GroundTruth, unknown: NDArray[np.bool_]) -
 def _written_otherwise(
     side: Side, truth: GroundTruth, unknown: NDArray[np.bool_]
 ) -> tuple[str, str, list[Any] | None] | None:
-    """Return code, detail and unknown categories of a finding if other types or spellings of ids explain them, else None."""
+    """Return code, detail and categories of a finding if other types or spellings explain unknown categories, else None."""
     known, called = truth.categories.ids.tolist(), truth.categories.names
     ids = _strange_names(side, truth, unknown) if unknown.any() and known else []
     if not ids:

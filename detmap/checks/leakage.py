@@ -135,7 +135,7 @@ def _resized(
 
 
 def _agree(one: Layout, a: int, other: Layout, b: int) -> int:
-    """Return 1 if two images have the same objects, -1 if not, 0 if either has no objects."""
+    """Return 1 if two images have the same objects, -1 if not, 0 if one of the images has no objects."""
     mine, theirs = (side.corners[side.starts[at] : side.stops[at]] for side, at in ((one, a), (other, b)))
     if not len(mine) or not len(theirs):
         return 0

@@ -30,7 +30,7 @@ EXPECTED = 14.0
 BEYOND = 0.3
 
 #: Width of the band next to a limit, as a factor; minimum number of detections in the band; minimum ratio of this
-#: number to that in the next band. Without a limit the ratio is smaller, because detections become rarer towards the
+#: number to the number in the next band. Without a limit the ratio is smaller, because detections become rarer towards the
 #: extreme.
 BAND, FEWEST_NEXT, SHARP = 1.15, 12, 0.5
 
@@ -40,7 +40,7 @@ FEWEST = 10
 #: Maximum number of detections per image and category under the protocol coco.
 LOOKED_AT = 100
 
-#: Minimum ratio of boxes with an edge at the same coordinate to images; minimum share of detections on a grid; minimum
+#: Minimum number per image of boxes with an edge at the same coordinate; minimum share of detections on a grid; minimum
 #: share of square detections.
 ON_A_LINE, ON_A_GRID, SQUARES = 0.01, 0.01, 0.005
 
@@ -53,8 +53,8 @@ FINER = 0.5
 BESIDE = 3
 
 #: Minimum difference between the IoU of two objects and the largest IoU of two detections, and IoU from which two
-#: objects are considered one object labelled twice. Of 2,426 objects of COCO and LVIS, one overlaps another of its
-#: category by that much.
+#: objects are considered one object labelled twice. Of 2,426 objects of COCO and LVIS, one has such an IoU with
+#: another object of its category.
 MARGIN, ONE_OBJECT = 0.02, 0.85
 
 #: Maximum distance from the image's edge, in pixels, of coordinates that may come from clipping.

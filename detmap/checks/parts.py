@@ -34,17 +34,18 @@ INSIDE, TIMES = 0.4, 2.5
 #: minima.
 HALF_INSIDE, HALF_TIMES = 0.6, 3.0
 
-#: Minimum ratio for the response `_unlabelled_of_sizes`. In ``tests/planting/natural.py``, where a detector finds half
-#: of the objects at night, bad images are 4 times as frequent at night without a defect.
+#: The minimum ratio `TIMES` for the response `_unlabelled_of_sizes`. In ``tests/planting/natural.py``, where a detector
+#: finds half of the objects at night, bad images are 4 times as frequent at night without a defect.
 SIZES_TIMES = 5.0
 
-#: By code: minimum share of bad records for an image to be defective, and minimum share for an image to be halfway.
+#: By code, minimum share of bad records for an image to be defective, and to be halfway between clean and defective.
 #: Defective images anywhere in the data are reported if they outnumber halfway images, which differences in difficulty
 #: do not explain. Of 18,000 images in 28 clean scenes of ``tests/planting`` (seeds 0 to 3 of each kind), 9, 0 and 3 are
 #: defective by these shares, and 349, 0 and 20 are halfway.
 SCATTERED = {"misplaced": (0.85, 0.5), "unsuppressed": (0.4, 0.2), "relabelled": (0.5, 0.25)}
 
-#: The same shares for "unsuppressed" if a threshold of suppression shows: hardly any other image has detections beyond it.
+#: The shares of `SCATTERED` for "unsuppressed" if the threshold of non-maximum suppression is found: then hardly any other
+#: image has detections that overlap more.
 BEYOND_THRESHOLD = (0.25, 0.1)
 
 #: Minimum share of confident detections on no object, for an image whose objects are missed to be defective. Of 11
@@ -67,7 +68,7 @@ MAPPED, FEWEST_MAPPED = 0.8, 10
 RECORDS = 2
 
 #: Minimum share of a part's detections on no object that lie on objects after a change of ids or boxes, for this change
-#: to explain the part. If boxes were clipped to another size, a few of them fit a change of scale by chance.
+#: to explain the part. If boxes were clipped to another size, a few boxes fit a change of scale by chance.
 EXPLAINED = 0.1
 
 
@@ -98,7 +99,7 @@ class Response:
     every: bool = True
     #: Minimum share of bad units in a part, and minimum ratio of this share to the share outside.
     stands_out: tuple[float, float] = (INSIDE, TIMES)
-    #: Whether the share of flagged records in the part must exceed the share outside by this ratio, too.
+    #: Whether the ratio in `stands_out` must hold for the shares of flagged records, too.
     of_records: bool = False
 
 
@@ -180,7 +181,7 @@ def _unsuppressed(evidence: Evidence) -> Units:
     return _units(evidence, np.ones(image.size, np.bool_), image, label, evidence.twins, every=False)
 
 
-#: The responses; earlier ones may explain later ones.
+#: The responses in the order in which they run: findings of one response may explain those of a later response.
 RESPONSES = (
     Response("relabelled", "object", _relabelled, every=False),
     Response("misplaced", "object", _misplaced),
@@ -327,7 +328,7 @@ def _by_image(units: Units, every: bool) -> Units:
         bad = 2 * count >= total
         mean = np.bincount(at, units.chance, size) / held
         chance = mean ** np.sqrt(held)
-    # Because images differ in difficulty, categories of an image are bad together more often than independent ones.
+    # Because images differ in difficulty, categories of an image are bad together more often than independent categories.
     share = float(bad.mean()) if size else 0.0
     chance = np.maximum(chance, min(share, 2 * float(np.median(chance)) + FLOOR) if size else 0.0)
     return Units(images, np.zeros(size, np.int64), bad, chance, count, total)
@@ -349,7 +350,7 @@ def _stands_out(units: Units, part: Part, response: Response) -> bool:
 def _said(
     facts: Facts, evidence: Evidence, response: Response, units: Units, part: Part, label: int | None
 ) -> Iterator[Finding]:
-    """Yield the finding about a part, or the finding that explains it."""
+    """Yield the finding about a part, or the finding of wrong ids or boxes that explains the part."""
     if response.code == "misplaced":
         made = _explained(facts, part, label)
         if made is not None:

@@ -37,7 +37,7 @@ CLOSER = 0.5
 #: Minimum number of labelled points of a pose that is compared.
 POINTS = 3
 
-#: Minimum share of defective poses for them to be reported on all images. Of poses simulated as in
+#: Minimum share of defective poses for a defect to be reported for all images. Of poses simulated as in
 #: ``tests/planting/poses.py``, 3 of 100 have left and right exchanged, as in the output of real detectors.
 EVERYWHERE = 0.25
 
@@ -51,14 +51,14 @@ _PAIRS = 4_000_000
 class Compared(NamedTuple):
     """The n poses of k points each whose boxes find an object."""
 
-    #: Row of each detection, and index of its object among those of the evidence, shape (n,).
+    #: Row of each detection, and index of its object in `Evidence.objects`, shape (n,).
     rows: NDArray[np.int64]
     objects: NDArray[np.int64]
     #: Points of detections and objects, shape (n, k, 2), and mask of the objects' labelled points, shape (n, k).
     own: Array
     true: Array
     labelled: NDArray[np.bool_]
-    #: Root of the area of each object's box, shape (n,).
+    #: Square root of the area of each object's box, shape (n,).
     side: NDArray[np.float64]
 
     def distances(self, own: Array) -> NDArray[np.float64]:

@@ -66,8 +66,8 @@ def rates(bad: Array, codes: Array, count: int, prior: float = 5.0) -> NDArray[n
 
 
 def explained(flags: Array, *factors: tuple[Array, int]) -> NDArray[np.float64]:
-    """Return the expected probability of each flag given `factors`, pairs of codes and number of codes; odds ratios
-    multiply.
+    """Return the expected probability of each flag given `factors`, each a pair of codes and the number of codes. The
+    odds ratios of the factors are multiplied.
     """
     mean = min(max(float(flags.mean()), 1e-3), 1 - 1e-3) if flags.size else 0.5
     logit = np.full(flags.size, math.log(mean / (1 - mean)))
@@ -103,7 +103,7 @@ def worst_range(logs: Array) -> Range:
 
 
 def bad_ranges(bad: Array, chance: Array, looks: float, repeats: float = 1.0) -> list[Range]:
-    """Return the ranges of units in which more are bad than chance explains, the worst first.
+    """Return the ranges in which more units are bad than chance explains, the worst range first.
 
     `repeats` is the number of consecutive units that are not independent of each other.
     """
@@ -163,8 +163,8 @@ class Division:
         """Return the part with the strongest evidence that more of its units are bad than by chance; None if there is
         none.
 
-        `image` is the image of each unit, `looks` the number of calls to correct for, and `repeats` the number of
-        consecutive units that are not independent of each other.
+        `image` is the image of each unit, `looks` is the number of calls for which the test is corrected, and `repeats`
+        is the number of consecutive units that are not independent of each other.
         """
         if np.count_nonzero(bad) < FEWEST:
             return None

@@ -14,8 +14,8 @@ from detmap.checks.findings import Finding, found
 from detmap.checks.image_ids import mix, signatures
 from detmap.checks.inputs import Side
 
-#: Minimum number of images with the same box. Among 40,000 random boxes in whole pixels, of about 10 ** 8 possible ones,
-#: eight pairs are equal; five equal boxes occur once in 10 ** 11 data sets.
+#: Minimum number of images with the same box. Among 40,000 random boxes in whole pixels, of about 10 ** 8 possible
+#: boxes, eight pairs are equal; five equal boxes occur once in 10 ** 11 data sets.
 FEWEST = 5
 
 #: Minimum number of detections, equal in all columns including scores, for two images to have the same detections.
@@ -75,7 +75,7 @@ def constant(side: Side) -> NDArray[np.bool_]:
 
 
 def _stale(facts: Facts, side: Side) -> Iterator[Finding]:
-    """Yield a finding of images with exactly the detections of an earlier image, unless their objects are equal, too."""
+    """Yield a finding of images with exactly the detections of an earlier image, unless both have equal objects, too."""
     scores: Array = side.table.scores  # type: ignore[union-attr]
     marks = signatures(side, SAME, (scores + 0.0).view(np.uint64), ~side.constant & (side.image >= 0))
     order = np.argsort(marks, kind="stable")

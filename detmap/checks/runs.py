@@ -17,7 +17,7 @@ from detmap.checks.report import Report, ordered
 if TYPE_CHECKING:
     from detmap.formats.trec import Lines
 
-#: Number of top-ranked documents per query among which unjudged ones are counted.
+#: Number of top-ranked documents per query among which unjudged documents are counted.
 _DEPTH = 10
 
 Path = str | os.PathLike[str] | bytes

@@ -100,7 +100,7 @@ def _scales(side: Side, scores: NDArray[np.float64], low: float, high: float) ->
 
 
 def _images_within(side: Side, outside: NDArray[np.bool_]) -> int:
-    """Return the number of images with all scores from 0 to 1; 0 if chance explains it, given the scores of other images."""
+    """Return the number of images with all scores from 0 to 1; 0 if chance explains them, given the other images' scores."""
     held = np.bincount(side.image[side.image >= 0], minlength=1)
     beyond = np.bincount(side.image[(side.image >= 0) & outside], minlength=held.size)
     full = held >= SEVERAL
@@ -133,7 +133,7 @@ def _two_scales(scores: NDArray[np.float64]) -> bool:
 
 
 def _tied(codes: NDArray[Any], scores: NDArray[np.float64], most: float) -> NDArray[np.bool_] | None:
-    """Mask of the detections that share their score with another of their category; None if these are at most `most`."""
+    """Mask of the detections that share their score with another of their category; None if at most `most` detections do."""
     mixed = marks(codes, scores)
     if np.count_nonzero(_with_a_twin(np.sort(mixed))) <= most:
         return None
@@ -197,7 +197,7 @@ def _piled(side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
 
 
 def gap(scores: NDArray[np.float64]) -> tuple[float, float, float] | None:
-    """Return the ends of the gap with the largest expected number of scores, and this number; None if it is too small.
+    """Return the ends of the gap with the largest expected number of scores, and this number; None if the number is small.
 
     The expected number follows from the lower of the densities on both sides of the gap.
     """

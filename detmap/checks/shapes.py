@@ -34,7 +34,7 @@ SHIFT = 2.0
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for records that could not be read, and shapes that do not fit."""
+    """Check for records that could not be read, and masks, polygons and keypoints that do not fit boxes or images."""
     for side in facts.sides:
         yield from _refused(side)
         if side.drawn is not None:
@@ -55,7 +55,7 @@ def _refused(side: Side) -> Iterator[Finding]:
         unit = given[0].unit or side.unit
         yield found(code, len(given), unit, records=[one.record for one in given], more=names(problems, 3))
     if not {"missing_shapes", "no_shapes"} & set(by_code):
-        for kind, without in side.shapeless.items():  # a record may lack a shape of several kinds
+        for kind, without in side.shapeless.items():  # a record may lack several kinds of geometry
             if without:
                 yield found("missing_shapes", without, side.unit, more=kind)
 
@@ -90,7 +90,7 @@ def _masks(facts: Facts, side: Side, kind: Kind, masks: Any) -> Iterator[Finding
 
 
 def shifted(boxes: Array, bounds: Array, known: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], str]:
-    """Return which masks are shifted relative to their boxes, most of them in one direction, and the shift in words.
+    """Return flags of masks that are shifted relative to their boxes in the prevailing direction, and the shift in words.
 
     A shifted mask exceeds its box on one side and ends early on the opposite side. A mask that a model draws within its
     box exceeds the box on neither side.

@@ -31,7 +31,7 @@ FEWEST = 20
 DIP = 0.5
 
 #: For a box around several objects: minimum number of objects of the same image and category inside the box, and
-#: minimum share of the area of each that must lie inside. Annotators draw such a box around whole objects, and the box
+#: minimum share of each object's area that must lie inside. Annotators draw such a box around whole objects, and the box
 #: of a single person rarely contains four smaller people.
 HELD, WITHIN = 4, 0.9
 
@@ -89,8 +89,8 @@ def _missed(evidence: Evidence) -> Iterator[Finding]:
 
 
 def dip(total: Array, hits: Array) -> tuple[int, int, float] | None:
-    """Return start and stop of the bands with the largest dip in recall, and the lower recall beside them; None if
-    there is none.
+    """Return start and stop of the bands with the largest dip in recall, and the lower of the recalls beside these bands;
+    None if there is no dip.
     """
     sums, found_of = (np.concatenate([[0], np.cumsum(column)]) for column in (total, hits))
     best: tuple[float, tuple[int, int, float]] | None = None

@@ -30,12 +30,12 @@ INSIDE = (0.85, 0.5)
 #: Minimum number of images of a part, and minimum number of detections of a category that find objects.
 FEWEST, FEWEST_OF_CATEGORY = 8, 20
 
-#: For a part with low (high) scores: maximum share of the scores outside of the part that are below (above) its median.
+#: For a part with low (high) scores: maximum share of the scores outside of the part below (above) the part's median.
 LOW = 0.25
 
-#: To estimate the score at which a part was cut: quantile of the lowest scores of its images, because images at the
-#: ends of a part may belong to the rest; and maximum distance of the cut from this quantile, as a share of the distance
-#: between this quantile and the median.
+#: To estimate the score at which a part was cut from the lowest score of each of its images: the quantile used, because
+#: images at the ends of a part may belong to the rest; and the maximum distance of the cut from the quantile, as a share
+#: of the distance between the quantile and the median.
 AT_THE_ENDS, AT_THE_CUT = 0.2, 0.25
 
 #: Minimum share of the scores outside of a part that are below the cut. For scores above the cut, maximum difference of
@@ -54,27 +54,27 @@ FINDING, FINDING_NONE = "{many} that find objects,", "{many} that find no object
 #: Minimum ratio of the numbers of detections per object in a part and in the rest, the larger to the smaller.
 FACTOR = 2.0
 
-#: A category is reported if its scores and the other scores do not overlap between this quantile and one minus this
-#: quantile.
+#: Quantile: a category is reported if its scores between this quantile and one minus this quantile do not overlap the
+#: scores of the other categories between the same quantiles.
 APART = 0.05
 
 #: Minimum share of the scores of other categories above the maximum of a category, and share of the category's scores
 #: that count as independent draws in the test: difficult categories have few high scores without a defect. If the
-#: scores of a category are halved, half of the others lie above its maximum.
+#: scores of a category are halved, half of the other scores lie above the category's maximum.
 ABOVE, OF_THOSE = 0.5, 0.3
 
 #: Minimum share of the variance of score ranks that lies between images: with two scales, each on half of the images,
 #: it is 0.75.
 BETWEEN = 0.5
 
-#: Minimum number of images with several scores to compute this share of the variance.
+#: Minimum number of images with several scores, for the variance between images to be computed.
 FEWEST_IMAGES = 40
 
 #: Minimum median over images of the difference between the mean ranks of true and false positives, for scores to be
-#: informative: the median is 0.25 or more for detectors and 0 by chance.
+#: informative: the median is 0.25 or more for detectors, and 0 by chance.
 AHEAD = 0.06
 
-#: Minimum ratio of false to true positives for this comparison.
+#: Minimum ratio of false to true positives, for their mean ranks to be compared.
 MINORITY = 0.5
 
 #: Minimum median deviation of boxes for a finding, as a share of the object's side; trained detectors stay below this
@@ -218,8 +218,8 @@ def _place(own: Array, rest: Array, high: bool) -> float:
 
 
 def _of_others(evidence: Evidence, rows: Array) -> Finding | None:
-    """Return the finding of a part in which detections that find no object have other scores: a change of mainly low
-    scores hardly affects detections that find objects. None if there is no such part.
+    """Return the finding of a part in which detections that find no object have other scores; None if there is none. A
+    change of mainly low scores shows in these detections, but hardly in detections that find objects.
     """
     finds = np.zeros(len(evidence.found), np.bool_)
     finds[rows] = True
@@ -324,7 +324,7 @@ def _cut(scores: Array, inside: Array, image: Array) -> float | None:
     cut = float(np.quantile(least, AT_THE_ENDS))
     cut = float(least[least >= cut - AT_THE_CUT * (np.median(least) - cut)].min())
     below = float(np.mean(scores[~inside] < cut))
-    # If the part was cut, its scores above the cut are distributed as elsewhere; on another scale they are not.
+    # If the part was cut, its scores above the cut are distributed as elsewhere; if it has another scale, they are not.
     own, others = scores[inside & (scores >= cut)], scores[~inside & (scores >= cut)]
     if below < BELOW or others.size < FEWEST_OF_CATEGORY:
         return None
@@ -415,7 +415,7 @@ def _boxes(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding]
 
 
 def biased(away: Array, which: Array) -> str | None:
-    """Describe by how much boxes are larger or smaller than their objects, or shifted; None if they are not."""
+    """Describe by how much boxes are larger or smaller than their objects, or shifted; None if they are neither."""
     some = away[which]
     if len(some) < FEWEST_OF_CATEGORY:
         return None
@@ -430,7 +430,7 @@ def biased(away: Array, which: Array) -> str | None:
 
 
 def wider(more: Array, side: Array) -> str | None:
-    """Describe by how many pixels boxes are wider and higher for small and large objects alike; None if they are not."""
+    """Describe by how many pixels boxes are wider and higher for small and large objects alike, else return None."""
     if len(more) < 4 * FEWEST_OF_CATEGORY:
         return None
     small = side <= np.median(side)
@@ -448,7 +448,7 @@ def wider(more: Array, side: Array) -> str | None:
 
 
 def _counts(evidence: Evidence) -> Iterator[Finding]:
-    """Yield a finding of images with far fewer or more detections than others with as many objects."""
+    """Yield a finding of images with far fewer or more detections than other images with as many objects."""
     known = evidence.found.image[evidence.detections]
     counts = np.bincount(known, minlength=evidence.images)
     objects = np.bincount(evidence.object_image, minlength=evidence.images)

@@ -126,7 +126,7 @@ def _parser(given: Sequence[str] = ()) -> Parser:
 
 
 def _needed(given: Sequence[str]) -> Sequence[str]:
-    """Return the commands to import for parsing: the chosen one, none for --version, or all for the list in the help."""
+    """Return the commands to import: the chosen command, no command for --version, or all commands to list them in help."""
     chosen = _chosen(given)
     if chosen in _HOMES and given[0] == chosen:
         return (chosen,)
@@ -134,12 +134,12 @@ def _needed(given: Sequence[str]) -> Sequence[str]:
 
 
 def _chosen(given: Sequence[str]) -> str:
-    """Return the command named on the command line, "" if none is."""
+    """Return the command named on the command line, or "" if the command line names no command."""
     return next((word for word in given if not word.startswith("-")), "")
 
 
 def _load_plugins(given: Sequence[str]) -> None:
-    """Load installed plug-ins and those named on the command line, which may add options."""
+    """Load the installed plug-ins and the plug-ins named on the command line; plug-ins may add options."""
     from detmap import plugins
 
     first = Parser(prog="detmap", add_help=False, allow_abbrev=False)

@@ -13,7 +13,7 @@ from detmap.errors import OptionError
 
 
 def check_card(options: argparse.Namespace) -> None:
-    """Refuse a card that would reveal what is hidden, or whose input can be read only once."""
+    """Refuse a card that would reveal numbers hidden by --hide or --discreet, or that needs the hash of standard input."""
     if not options.card:
         return
     if "-" in (options.ground_truth, *options.predictions):

@@ -26,7 +26,7 @@ _APART = frozenset(
     )
 )
 
-#: Options in `_APART` that do affect numbers of a command.
+#: The options in `_APART` that do affect numbers on the card of a command, by command.
 _DECIDES = {
     "compare": frozenset(["bootstrap", "interval", "seed", "confidence", "permutations", "correction", "clusters"]),
     "report": frozenset(["clusters"]),
@@ -34,7 +34,7 @@ _DECIDES = {
 
 
 def files() -> dict[str, str]:
-    """Return the options that name an input file, mapped to their flags of `detmap verify`."""
+    """Map each option that names an input file to the flag of `detmap verify` that gives the path of this file."""
     from detmap.reading.options import flags
 
     read = {dest: one.flag.name for dest, one in flags().items() if one.option.is_path}
@@ -42,7 +42,7 @@ def files() -> dict[str, str]:
     return {**read, "decision_sigmas": "--sigmas", "splits": "--splits", **last}
 
 
-#: Roles on a card of files that options name, where the role differs from the option's name.
+#: Maps an option that names a file to the file's role on a card, if the role differs from the option's name.
 ROLES = {"decision_sigmas": "sigmas"}
 
 
@@ -64,7 +64,7 @@ class Truth(NamedTuple):
 
 class Scorer(NamedTuple):
     """How `detmap verify` repeats a command: the roles of the command's inputs, and the function that scores the inputs
-    which the options name. With `many`, the last role may have several inputs.
+    named by the options. With `many`, the last role may have several inputs.
     """
 
     roles: tuple[str, ...]

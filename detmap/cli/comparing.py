@@ -12,7 +12,7 @@ from detmap.cli.options import draws_of
 from detmap.cli.output import during, finish, is_narrow
 from detmap.errors import OptionError
 
-#: Maximum number of rows in a table of changes that reverse an order, or of images; and in a table of classes.
+#: Maximum number of rows: in a table of images or of changes that reverse an order, and in a table of classes.
 _SHOWN, _CLASSES = 8, 20
 
 
@@ -66,12 +66,12 @@ def comparison_tables(
     return tables, document, rows, [*notes, *made.sentences()]
 
 
-#: Options that apply to --why and --under: the models, the metric, and the draws.
+#: Options that apply to --why and --under: the models, the metric, and the options of the bootstrap.
 _ASKED = {"ground_truth", "predictions", "metric", "why", "under", "bootstrap", "seed", "confidence"}
 
 
 def check_tests(options: argparse.Namespace) -> None:
-    """Refuse options of tests, which --under and --why do not run."""
+    """Refuse the options of significance tests, because --under and --why run no tests."""
     what = "--under" if options.under else "--why"
     if options.card:
         raise OptionError("--card is of the tests: it goes with neither --under nor --why")

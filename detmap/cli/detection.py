@@ -534,7 +534,7 @@ def _judge_models(
 def compare_entries(
     options: argparse.Namespace, protocol: Protocol, ground_truth: Any, entries: Any, reading: Reading
 ) -> Any:
-    """Read and match the files, and test the differences between them."""
+    """Read and match the files of detections, and test the differences between the models."""
     from detmap import match
     from detmap.statistics import compare
 

@@ -1,4 +1,4 @@
-"""The command diagnose, which says what went wrong."""
+"""The command diagnose, which shows the errors of a detector, and the gain in AP from fixing each kind of error."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ examples:
   detmap diagnose gt.json dt.json --parts slices --attributes weather.csv --bootstrap 1000
 """
 
-#: Maximum number of values that a part shows in a line below its tables; if a part has more, its tables show them.
+#: Maximum number of values of a part of the diagnosis that are printed in a line below its tables; if a part has more
+#: values, no line is printed.
 _MOST_NUMBERS = 9
 
 
@@ -140,7 +141,7 @@ def _diagnose(options: argparse.Namespace) -> None:
         _show(made, findings, options, document)
 
 
-#: Parts shown in the summary.
+#: Parts of the diagnosis that the summary shows.
 _BRIEF = ("tide", "operating_points")
 
 #: Maximum number of classes in the summary.
@@ -155,7 +156,7 @@ def _is_brief(options: argparse.Namespace) -> bool:
     )
 
 
-#: The meaning of each kind of error, and the parts to look at if this kind costs most.
+#: For each kind of error its meaning, and the parts of the diagnosis to look at if this kind costs most AP.
 _ADVICE = {
     "Cls": ("objects are found as another class", "confusion"),
     "Loc": ("boxes lie beside their objects", "lrp"),

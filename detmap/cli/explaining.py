@@ -37,7 +37,7 @@ decision.
 """
 
 
-#: Options that apply to detections and to rankings, including the numbers of draws and of lines.
+#: Options that apply both to detections and to rankings; "most" is the number of candidates shown.
 _ASKED = {"ground_truth", "detections", "source", "target", "value", "metric", "orders", "seed", "most"}
 
 
@@ -206,7 +206,7 @@ def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "
         if step.change or _moved(step):
             chain.append({"one after the other": step.decision, "value": step.value, "change": signed(step.change)})
     if all(abs(one.value - steps[one.decision].change) < 5e-4 for one in made.shares):
-        chain = []  # the chain would repeat the shares
+        chain = []  # every share equals the change in the chain, so the table of the chain is left out
     examples = [
         {
             "rule": step.decision,

@@ -19,7 +19,8 @@ FAILED = 4
 #: The command whose cards each command accepts as a baseline.
 _MADE_BY = {"eval": "eval", "compare": "eval", "trec": "trec", "pq": "pq"}
 
-#: Maps a model and a metric to the two-sided p-value of the difference from the baseline, or to why there is none.
+#: Maps a model and a metric to the two-sided p-value of the difference from the baseline, or to the reason why there is
+#: no p-value.
 PValue = Callable[[str, str], "float | str"]
 
 
@@ -147,11 +148,11 @@ class Gates:
         Parameters
         ----------
         models : mapping of str to mapping of str to float
-            The metrics of each model. Without a card the first model is the baseline of the others.
+            The metrics of each model. Without a card the first model is the baseline of the other models.
         p_value : callable
             Called if a drop is too large and ``--unless-chance`` was given.
         name_of : callable
-            Returns the canonical name of a metric; raises OptionError for an unknown one.
+            Returns the canonical name of a metric; raises OptionError for an unknown metric.
         level : float
             The significance level of tests is ``1 - level``.
         """
@@ -172,7 +173,7 @@ class Gates:
         return 0 if all(one.passed for one in verdicts) else FAILED
 
     def _baseline(self, metric: str, first: str, values: Mapping[str, float]) -> tuple[str, float]:
-        """Return the name of the baseline, and its value of a metric."""
+        """Return the name of the baseline, and the value of a metric for the baseline."""
         if self.card is None:
             return first, values[metric]
         source = self._options.against

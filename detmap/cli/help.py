@@ -27,8 +27,8 @@ class Parser(argparse.ArgumentParser):
     first : sequence of str
         The flags that abridged help explains.
     asked : str
-        The command whose help errors refer to; by default that of the parser. The outermost parser needs this, because
-        it reports the unknown options of all commands.
+        The command to whose help error messages refer; by default the parser's own command. The outermost parser needs
+        this, because it reports the unknown options of all commands.
     """
 
     first: Sequence[str] = ()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from detmap.formats.inputs import Input
     from detmap.reading.options import Reading, Role
 
-#: Arguments and options that name input files, in addition to options of reading.
+#: Arguments and options that name input files; reading options that name files are not listed.
 _READ = (
     *("ground_truth", "detections", "predictions", "paths", "train", "schema", "qrels", "runs", "file", "gallery"),
     *("attributes", "splits", "decision_sigmas", "verified", "against", "inputs"),
@@ -66,15 +66,15 @@ def _check_written(options: argparse.Namespace) -> None:
 
 
 def reading_of(options: argparse.Namespace, role: Role, iou_type: str) -> Reading:
-    """Return the options of reading for the inputs of a role."""
+    """Return the reading options for the inputs of a role."""
     from detmap.reading.options import of_role
 
     return of_role(vars(options), role, iou_type=iou_type)
 
 
 def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input], *protocols: Protocol) -> Input:
-    """Return the ground truth that the options name, with the fields that the protocols need. Raise `OptionError` for an
-    option of reading that applies neither to the ground truth nor to the inputs `found`.
+    """Return the ground truth that the options name, with the fields that the protocols need. Raise `OptionError` for a
+    reading option that applies neither to the ground truth nor to the inputs `found`.
     """
     from dataclasses import replace
 

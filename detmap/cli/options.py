@@ -20,7 +20,7 @@ class Command(NamedTuple):
     `extensible` command takes ``--plugin``. ``settle(words)`` rewrites words of the command line that argparse would
     misread. `instead` maps a flag for another kind of files to the function that adds options in place of `fill`. A
     command that `computes` may call kernels: numba is loaded before it runs, and compilation is announced. A command
-    that `multiplies` may multiply large matrices, for which BLAS has threads.
+    that `multiplies` may multiply large matrices and therefore uses the threads of BLAS.
     """
 
     help: str
@@ -64,7 +64,7 @@ def said_of_formats(text: str) -> str:
 
 
 def add_ground_truth(parser: argparse.ArgumentParser, apart: Sequence[str] = ()) -> None:
-    """Add the argument that names the ground truth, and its options of reading except those in `apart`."""
+    """Add the argument that names the ground truth, and its reading options except the options in `apart`."""
     says = "{ground_truth} (.gz, .zst too); - is standard input"
     add_option(parser, "ground_truth GT", lambda: said_of_formats(says))
     add_reading(parser, "images")
@@ -82,9 +82,9 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading(group: Any, of: str, role: str | None = None, apart: Sequence[str] = ()) -> None:
-    """Add the flags of options of reading to a group of a parser; `of` names the group of these options.
+    """Add the flags of the reading options in the group `of` to the parser or argument group `group`.
 
-    With a `role` only the flags for inputs of that role are added; options in `apart` are left out.
+    With a `role`, only the flags for inputs of that role are added. Options in `apart` are left out.
     """
     from detmap.reading.options import Reading, flags
 
@@ -128,7 +128,7 @@ _COMMON = ("iou_type", "iou_thresholds", "area_ranges", "max_dets", "use_categor
 
 
 def add_decisions(group: Any, of: type, names: tuple[str, ...], *, others: bool = False) -> None:
-    """Add the flags of the decisions of a class that are in `names`; with `others`, of those that are not in `names`."""
+    """Add flags of the decisions of the class `of`: decisions in `names` or, with `others`, decisions not in `names`."""
     from detmap.decisions import decisions_of
 
     for name, made in decisions_of(of).items():
@@ -227,7 +227,7 @@ def check_confidence(options: argparse.Namespace) -> None:
 
 
 def draws_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the number of draws, the seed and the level given by the options of `add_bootstrap_options`."""
+    """Return the number of resamplings, the seed and the level given by the options of `add_bootstrap_options`."""
     return {"replicates": options.bootstrap, "seed": options.seed, "level": options.confidence}
 
 

@@ -236,7 +236,7 @@ def say_error(options: argparse.Namespace, name: str, error: str) -> None:
 
 
 def during(options: argparse.Namespace, text: str, task: Callable[..., T], *arguments: Any, **more: Any) -> T:
-    """Return the result of a task; a terminal shows `text` after a second."""
+    """Run a task and return its result; a terminal shows `text` if the task takes more than a second."""
     with stages(options) as stage:
         stage(text)
         return task(*arguments, **more)

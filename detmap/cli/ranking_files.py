@@ -27,7 +27,7 @@ _DEPTHS, _LEVELS = (10, 100, 1000), (1, 2, 3)
 
 
 def add_rankings(parser: argparse.ArgumentParser, runs: str) -> None:
-    """Add the options for files of rankings; `runs` names the files of a run."""
+    """Add the options for files of rankings; `runs` is the name of the run files in the help."""
     group = parser.add_argument_group("rankings")
     add_option(group, "--trec", f"GT are judgements and {runs}, as for detmap trec; the rules are conventions")
     add_option(group, "--reid", "the files are arrays (.npz) as for detmap reid; the rules are conventions")
@@ -78,14 +78,16 @@ def metric_of(options: argparse.Namespace) -> str:
 
 
 def _metrics(options: argparse.Namespace) -> list[str]:
-    """Return all requested metrics; ``--value`` may be given for several."""
+    """Return all requested metrics; ``--value`` may name several metrics."""
     from detmap.explanations.quotes import read_values
 
     return list(read_values(getattr(options, "value", None) or [], metric_of(options))) or [metric_of(options)]
 
 
 def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> dict[str, Evaluate]:
-    """Read files, for "trec" judgements and then runs. Map names of systems to functions that score by a convention."""
+    """Read the files, and map names of systems to functions that score by a convention; for "trec", the first path
+    names the judgements.
+    """
     from detmap.formats.files import once
 
     once(list(paths))
@@ -95,7 +97,7 @@ def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> 
 
 
 def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> list[Variant]:
-    """Return variants of depth and of relevance level, under which the same runs are scored."""
+    """Return variants with other depths and other relevance levels, each of which scores the same runs."""
     from detmap.explanations import Variant
 
     if kind != "trec":

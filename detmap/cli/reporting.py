@@ -135,7 +135,9 @@ def _report(options: argparse.Namespace) -> None:
 def _tables(
     options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None]
 ) -> tuple[GroundTruth, Iterator[tuple[str, Detections]], list[dict[str, str]]]:
-    """Read the ground truth; also return an iterator over models' detections, and the inputs that this iterator extends."""
+    """Return the ground truth, an iterator over models' names and detections, and the list of inputs as card entries, to
+    which the iterator appends.
+    """
     from detmap.batch import find
     from detmap.formats.files import once
 

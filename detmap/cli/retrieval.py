@@ -88,7 +88,7 @@ def _fill_arrays(add: Callable[[argparse.ArgumentParser], None], parser: argpars
 
 
 def add_reid(reid: argparse.ArgumentParser) -> None:
-    """Add the options of scoring rankings of a gallery."""
+    """Add the options for scoring rankings of a gallery."""
     add_option(
         reid,
         "--gallery FILE",
@@ -106,7 +106,7 @@ def add_reid(reid: argparse.ArgumentParser) -> None:
 
 
 def add_hashing(hashing: argparse.ArgumentParser) -> None:
-    """Add the options of scoring rankings by Hamming distance."""
+    """Add the options for scoring rankings by Hamming distance."""
     add_option(hashing, "--k N", "depth of the metrics; default: all ranks")
     _add_convention(hashing, "hits_topk")
 
@@ -370,7 +370,7 @@ def _about(
 def _finish_several(
     results: dict[str, Any], options: argparse.Namespace, compared: list[dict[str, Any]] | None = None
 ) -> None:
-    """Show several runs and their comparison. Runs are side by side, or one below the other with rows per query."""
+    """Show several runs and their comparison: runs side by side or, with rows per query, one below the other."""
     from detmap import results as tables
     from detmap.formats.model_names import brief, distinct
 
@@ -542,7 +542,7 @@ class _Arrays(dict[str, Any]):
 
 
 def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> _Arrays:
-    """Read arrays of an .npz file: for each tuple of aliases the first that exists, stored under the first alias."""
+    """Read arrays of an .npz file: for each tuple of aliases the first existing array, stored under the first alias."""
     # `source` is the path, or the bytes of a stream that can be read only once
     import zipfile
 

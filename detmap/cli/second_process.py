@@ -1,8 +1,8 @@
 """A second process that halves the wait for missing compiled kernels, because it compiles them in reverse order.
 
 The main process compiles each kernel at its first call. The second process evaluates a few boxes with uncompiled kernels
-to record the kernels called and their argument types, and compiles these kernels from the last one on. Each process
-announces the kernel that it begins to compile. If the second process fails, the main process compiles everything.
+to record the kernels called and their argument types, and compiles these kernels in reverse order of first calls. Each
+process announces the kernel that it begins to compile. If the second process fails, the main process compiles everything.
 """
 
 from __future__ import annotations

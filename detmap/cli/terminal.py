@@ -93,7 +93,7 @@ def table(
 #: Maximum width of a table without ``--wide``.
 WIDTH = 100
 
-#: Minimum width of columns of sentences, and of names, in a table that is too wide.
+#: Minimum width of a column of sentences, and of a column of names, in a table that is too wide.
 _SENTENCE, _NAME = 18, 40
 
 
@@ -134,7 +134,7 @@ def _widest(texts: Sequence[str]) -> int:
 
 
 def _least(texts: Sequence[str]) -> int:
-    """Return the minimum width of a column of words; names are not cut if two of them would then look the same."""
+    """Return the minimum width of a column of words; names are not cut if two cut names would look the same."""
     most = _widest(texts)
     if any(" " in text for text in texts[1:]):
         return min(most, _SENTENCE)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """A requested measure: its parameters, and the printed names and metrics of its values; the metric of a text is None."""
+    """A requested measure: its parameters, and the printed name and metric of each value; a text has the metric None."""
 
     measure: Measure
     parameters: list[str]
@@ -31,7 +31,7 @@ class Asked(NamedTuple):
 
 
 def asked(given: Sequence[str] | None, version: int) -> list[Asked]:
-    """Return the measures of ``-m``, or the official ones, in the order in which trec_eval prints them."""
+    """Return the measures of ``-m``, or the official measures, in the order in which trec_eval prints them."""
     from detmap.retrieval import trec_eval
 
     known, parameters = trec_eval.nicknames(version), dict[str, list[str]]()

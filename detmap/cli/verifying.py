@@ -130,7 +130,7 @@ def _now(command: str, scorer: Scorer, given: argparse.Namespace, paths: Sequenc
 
 
 def _readable(role: str, paths: Sequence[str]) -> list[dict[str, str]]:
-    """Return card entries of files, without a hash for unreadable files; empty if all are unreadable."""
+    """Return card entries of files, without a hash for unreadable files; empty if all files are unreadable."""
     found = []
     for path in paths:
         try:

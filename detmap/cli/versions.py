@@ -10,7 +10,7 @@ from typing import Any
 import detmap
 from detmap.installation import DISTRIBUTION, find_foreign
 
-#: Packages that detmap requires, and those of its extras.
+#: Packages that detmap requires, and packages that its extras add.
 REQUIRED = ("numpy", "msgspec")
 OPTIONAL = (
     "numba", "llvmlite", "pandas", "matplotlib", "jinja2", "pillow", "pyarrow", "pyyaml", "zstandard", "distributed"

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from detmap.checks.report import Report
     from detmap.statistics import Comparison, Difference, QueryComparison
 
-#: Maximum number of pairs of models with a verdict in words.
+#: Maximum number of pairs of models for which a sentence says whether the models differ (a verdict).
 _VERDICTS = 6
 
-#: Maximum number of verdicts on the first screen; the section of differences has all of them.
+#: Maximum number of verdicts on the first screen; the section of differences has the other verdicts.
 _FIRST_VERDICTS = 3
 
 #: Heading of the section of differences.
@@ -55,7 +55,7 @@ class Fragment:
 class Section(NamedTuple):
     """A section: its anchor, its title, a hint for readers, and a panel (name and blocks) for each model.
 
-    `filters` are the choices of the filters of the section's gallery, if it has one.
+    `filters` are the choices of the gallery's filters, if the section has a gallery.
     """
 
     id: str
@@ -77,7 +77,7 @@ class Bar(NamedTuple):
 class Card(NamedTuple):
     """A card of the first screen: title, sentence, a bar with two parts and a legend, and named bars.
 
-    `filled` and `gain` are the lengths of the two parts, from 0 to 100; `legend` is empty if the card lacks this bar.
+    `filled` and `gain` are the lengths of the two parts, from 0 to 100; `legend` is empty if the card has no such bar.
     """
 
     title: str
@@ -91,8 +91,8 @@ class Card(NamedTuple):
 def summary(
     name: str, metric: str, shown: str, ends: tuple[float, float], why: str, level: float, **more: Any
 ) -> dict[str, Any]:
-    """Return a model's summary for the first screen: a metric with its interval, or with the reason `why` it has none.
-    `more` are ``about`` (the scope of the interval), ``cards``, and ``mark``, a warning about the number.
+    """Return a model's summary for the first screen: a metric with its interval, or with the reason `why` there is no
+    interval. `more` are ``about`` (the scope of the interval), ``cards``, and ``mark``, a warning about the number.
     """
     low, high = ends
     known = not math.isnan(low)
@@ -151,7 +151,7 @@ def side_by_side(models: Sequence[Sequence[Section]]) -> list[Section]:
 
 
 def _all_filters(alike: Sequence[Section]) -> dict[str, Any] | None:
-    """Return the union of the filters of all models; None if no model has any."""
+    """Return the union of the filters of all models; None if no model has filters."""
     made: dict[str, Any] = {}
     for one in alike:
         for name, choices in (one.filters or {}).items():
@@ -160,7 +160,7 @@ def _all_filters(alike: Sequence[Section]) -> dict[str, Any] | None:
 
 
 def picked(rows: Sequence[Mapping[str, Any]], names: Sequence[str], **renamed: str) -> list[dict[str, Any]]:
-    """Return the existing columns among `names` of rows, optionally renamed."""
+    """Return the columns `names` of rows, where they exist; `renamed` maps a column to its new name."""
     return [{renamed.get(name, name): row[name] for name in names if name in row} for row in rows]
 
 
@@ -175,7 +175,8 @@ def found_by_check(name: str, checked: Report | str) -> Section:
 
 class Apart(NamedTuple):
     """The difference of two models, second minus first, with its interval and a corrected p-value. If one model lacks
-    images or queries of the other, `common` describes the shared ones, and `means` are the models' means on these.
+    images or queries of the other, `common` describes the shared images or queries, and `means` are the models' means
+    on them.
     """
 
     first: str
@@ -197,7 +198,7 @@ def differences(
 
 
 def mark_doubts(rows: Sequence[dict[str, Any]], disagree: Sequence[bool]) -> None:
-    """Add a column that marks differences whose interval and test disagree, unless all of them agree."""
+    """Add a column that marks differences whose interval and test disagree; without such a difference, add no column."""
     if any(disagree):
         for row, one in zip(rows, disagree, strict=True):
             row["interval and p"] = "disagree (~)" if one else "agree"
@@ -206,7 +207,7 @@ def mark_doubts(rows: Sequence[dict[str, Any]], disagree: Sequence[bool]) -> Non
 def difference_row(
     one: Difference | QueryComparison, of: Mapping[str, Any], count: Mapping[str, int], p: float, corrected: float
 ) -> dict[str, Any]:
-    """Return a row of a table of differences; the columns `of` follow the models, and `count` precedes the p-values."""
+    """Return a row of a table of differences, with the columns `of` after the models, and `count` before the p-values."""
     names = {"from": one.first, "to": one.second}
     ends = {"difference": one.difference, "low": one.low, "high": one.high}
     return {**names, **of, **ends, **count, "p": p, "p corrected": corrected}
@@ -250,7 +251,7 @@ def _verdict(one: Apart, metric: str, level: float, alpha: float, too_few: str) 
 
 
 def _verdicts(sections: Sequence[Section]) -> tuple[list[str], list[Section]]:
-    """Return the first verdicts, for the first screen, and sections without these verdicts."""
+    """Return the verdicts that the first screen shows, and the sections without these verdicts."""
     told, rest = list[str](), list[Section]()
     for one in sections:
         if one.id == "differences":

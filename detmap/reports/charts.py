@@ -17,7 +17,7 @@ LEFT, TOP, WIDTH, HEIGHT = 44.0, 12.0, 306.0, 240.0
 #: Default grid lines of a plot.
 _TENTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
-#: Maximum number of models that are drawn in different colours.
+#: Maximum number of models drawn in different colours.
 _APART = 6
 
 #: Maximum number of columns of a heat table that fits half the width of a page.
@@ -41,8 +41,9 @@ class Plot:
     bars: list[dict[str, Any]] = field(default_factory=list)
     #: Noun for a thin line, such as "class", if readers can select one; else empty.
     choose: str = ""
-    #: A second selection, of a variant: its name, its options, and the option drawn first. Each line then has ``levels``
-    #: (its `heights` in all variants, concatenated) and ``labels`` (one per variant, separated by tabs).
+    #: The variants of the lines, if readers can select a variant: what varies, the variants' names, and the variant drawn
+    #: first. Each line then has ``levels`` (its `heights` in all variants, concatenated) and ``labels`` (one per variant,
+    #: separated by tabs).
     variants_are: str = ""
     variants: list[str] = field(default_factory=list)
     variant: str = ""

@@ -47,7 +47,7 @@ SURVIVAL = 200_000
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Settings of a report: the parameters of `report` except data and rules; 0 replicates give no intervals."""
+    """Settings of a report: the parameters of `report` except data and rules. With 0 replicates there are no intervals."""
 
     iou: float = 0.5
     score: float | None = None
@@ -177,7 +177,7 @@ def _source_of(given: Any) -> Any:
 
 
 def _input_of(role: str, given: Any, table: GroundTruth | Detections) -> dict[str, str]:
-    """Return role, name and SHA-256 of an input: of a file, or of the content of a table."""
+    """Return role, name and SHA-256 of an input; the hash is that of the file, or of the content of a table in memory."""
     if isinstance(given, str | os.PathLike | Held):
         return input_of(role, given.name if isinstance(given, Held) else os.fspath(given), given)
     source = os.path.basename(table.source)
@@ -192,7 +192,7 @@ def page_of(
     settings: Settings,
     stage: Callable[[str], None] = lambda text: None,
 ) -> str:
-    """Return the page about models. `entries` yields names and detections, and meanwhile completes `inputs`."""
+    """Return the page about models; iterating `entries` yields names and detections, and appends to `inputs`."""
     unit = find(protocol.iou_type).unit
     if settings.pictures is not None and unit != "pixels":
         raise OptionError(
@@ -272,7 +272,7 @@ def _resample(models: Sequence[Model], settings: Settings) -> Comparison | None:
 
 
 def _survives(models: Sequence[Model], settings: Settings, stage: Callable[[str], None]) -> Survival | str | None:
-    """Test whether the order of models holds under other rules, or return why it is not tested; None if not applicable."""
+    """Test whether the order of models holds under other rules, or return the reason why this is not tested."""
     count = sum(len(model.diagnosis.detections) for model in models)
     if not settings.replicates or count > SURVIVAL:
         why = "Without draws of images" if not settings.replicates else f"For {count:,} detections"

@@ -155,7 +155,7 @@ def _brief(diagnosis: Diagnosis) -> str:
 
 
 def _metrics(models: Sequence[Model], level: float) -> list[dict[str, Any]]:
-    """Return the metrics of all models for the first screen; metrics of single classes have a table of their own."""
+    """Return the metrics of all models for the first screen; metrics of single classes are in another table."""
     first = models[0].result
     rows = []
     for name, row in metric_table(first.protocol, first.categories):

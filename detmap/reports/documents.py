@@ -1,5 +1,5 @@
-"""The documents of single queries of a run: the first relevant and the first irrelevant ones, and relevant documents
-that are not ranked."""
+"""The documents of single queries of a run: the first relevant documents, the first irrelevant documents, and relevant
+documents that are not ranked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMED = 3
 
 
 class Documents(NamedTuple):
-    """The documents of a query: relevant and other ones with their ranks, in order, and relevant ones that have no rank."""
+    """The documents of a query: relevant documents and other documents with ranks, by rank; unranked relevant documents."""
 
     hits: list[tuple[str, int]]
     misses: list[tuple[str, int]]

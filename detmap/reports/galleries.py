@@ -21,7 +21,7 @@ from detmap.shapes import find
 if TYPE_CHECKING:
     from detmap.diagnostics import Diagnosis
 
-#: Maximum number of images on a page, with thumbnails and with outlines alone.
+#: Maximum number of images on a page: if thumbnails are shown, and if only outlines are drawn.
 MOST, MOST_BARE = 200, 60
 
 #: Maximum size in bytes of all thumbnails on a page, and of all outlines.
@@ -30,10 +30,10 @@ _PIXELS, _OUTLINES = 7_500_000, 1_200_000
 #: Desired number of images for each error, each pair of confused classes, and each class, if there is room.
 _EXAMPLES = (12, 1, 3)
 
-#: Maximum number of errors, pairs or classes for which examples are sought: the most frequent ones.
+#: Maximum number of errors, of pairs and of classes for which examples are sought; the most frequent are preferred.
 _KEYS = 1000
 
-#: Maximum number of hits, and of false positives, drawn on an image: those with the highest scores.
+#: Maximum number of hits, and of false positives, drawn on an image; the highest-scoring detections are drawn.
 _BOXES = 60
 
 #: Short names of the errors.
@@ -93,7 +93,8 @@ def images(
     diagnosis: Diagnosis, errors: Errors, worst: Sequence[Mapping[str, Any]], pictures: Pictures | None, share: int
 ) -> Gallery:
     """Return a gallery of the worst images and of examples of each error, class and confusion. `share` is the number of
-    galleries on the page, `worst` the rows of the diagnosis's part ``images``. Without `pictures` there are only outlines.
+    galleries on the page, and `worst` has the rows of the diagnosis's part ``images``. Without `pictures`, only outlines
+    are drawn.
     """
     most = max((MOST_BARE if pictures is None else MOST) // share, 1)
     costs = {row["image_id"]: float(row["dAP"]) for row in worst}
@@ -144,7 +145,7 @@ def suspects(diagnosis: Diagnosis, rows: Sequence[Mapping[str, Any]], pictures: 
 
 
 def _chosen(diagnosis: Diagnosis, errors: Errors, worst: Sequence[int], most: int) -> list[int]:
-    """Return indices of up to `most` images: first the worst ones, then examples of errors, confusions and classes."""
+    """Return indices of up to `most` images: first the worst images, then examples of errors, confusions and classes."""
     matches, truth = diagnosis.matches, diagnosis.arranged.truth
     shown = np.flatnonzero((errors.tide.error > 0) & (matches.score >= diagnosis.score))
     lost = diagnosis.places[errors.tide.missed]
@@ -168,7 +169,7 @@ def _chosen(diagnosis: Diagnosis, errors: Errors, worst: Sequence[int], most: in
 
 
 def _examples(key: NDArray[Any], images: NDArray[Any], enough: int, there: set[int]) -> Iterator[int]:
-    """Yield images until each key has `enough` of them: frequent keys come first, images with many keys are preferred."""
+    """Yield images until each key has `enough` images: frequent keys come first, and images with many keys are preferred."""
     values, code, counts = np.unique(key, return_inverse=True, return_counts=True)
     both = np.unique(np.column_stack((code, images)), axis=0)
     holds = Counter[int](both[:, 1].tolist())
@@ -189,8 +190,8 @@ def _examples(key: NDArray[Any], images: NDArray[Any], enough: int, there: set[i
 
 
 def _marks(shapes: Shapes, errors: Errors, at: int, grain: float) -> tuple[list[dict[str, Any]], NDArray[np.float64]]:
-    """Return the marks of an image and the corners of each mark. Marks are missed objects, and hits and false positives
-    with at least the diagnosis's score.
+    """Return the marks of an image and the corners of each mark. Marks are the missed objects, and the detections (hits
+    and false positives) with at least the diagnosis's score.
     """
     diagnosis = shapes.diagnosis
     matches, names, tide = diagnosis.matches, diagnosis.categories, errors.tide
@@ -227,7 +228,7 @@ def _marks(shapes: Shapes, errors: Errors, at: int, grain: float) -> tuple[list[
     return marks, np.array(corners).reshape(-1, 4)
 
 
-#: The error of each code of `Tide.error`, with "hit" for no error.
+#: Name of the error for each code in `Tide.error`; "hit" for code 0, no error.
 _ERRORS = ("hit", *IN_SHORT)
 _WORDS = {"hit": "found"}
 
@@ -247,7 +248,7 @@ def _said(marks: Sequence[Mapping[str, Any]], cost: float | None) -> str:
 
 
 def _timeline(marks: list[dict[str, Any]], corners: NDArray[np.float64]) -> Thumbnail:
-    """Draw segments of time as bars, overlapping ones on different lanes, and return a thumbnail without pixels."""
+    """Draw segments of time as bars, with overlapping bars on different lanes; return a thumbnail without pixels."""
     first, last = (float(corners[:, 0].min()), float(corners[:, 2].max())) if marks else (0.0, 1.0)
     scale = _SIDE / max(last - first, 1e-9)
     lanes: list[list[tuple[float, float]]] = []

@@ -14,7 +14,7 @@ from detmap.reports.page import render
 from detmap.reports.tables import Table, table
 from detmap.results import cell, is_words, markdown_text, printable, to_markdown, without_nan
 
-#: Maximum numbers on the page of models with a curve, and of AP values by model and class; the best models are kept.
+#: Maximum number of models with a curve, and of AP values by model and class, on the page; the best models are kept.
 CURVES, _VALUES = 200, 150_000
 
 #: Number of curves initially in the foreground.
@@ -23,10 +23,10 @@ _CHOSEN = 5
 #: Number of points of a curve.
 _POINTS = 51
 
-#: Maximum number of groups shown as bars; if there are more, only their letters are shown.
+#: Maximum number of groups of models shown as bars; if there are more groups, only their letters are shown.
 _BARS = 16
 
-#: Columns hidden by default, besides those of estimated bias.
+#: Columns hidden by default, besides the columns of estimated bias.
 _ASIDE = ("notices",)
 
 #: Default fields of a cell.
@@ -189,7 +189,7 @@ def _cell(value: Any, text: bool, ranked: bool) -> dict[str, Any]:
 
 
 def _letters(groups: Sequence[str]) -> list[str]:
-    """Return the sorted letters that are drawn as bars; none if there are more than `_BARS`."""
+    """Return the sorted letters of the groups, which are drawn as bars; an empty list if there are more than `_BARS`."""
     every = sorted({letter for one in groups for letter in one})
     return every if len(every) <= _BARS else []
 

@@ -34,7 +34,7 @@ def render(template: str, purpose: str, *, styles: Sequence[str], scripts: Seque
         return (resources.files("detmap.reports") / "templates" / name).read_text("utf-8")
 
     script = "".join(map(read, scripts))
-    # By its hash only this script may run, even if a name injects markup into the page.
+    # The page's Content-Security-Policy allows only the script with this hash, so that markup in a name cannot run scripts.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = jinja2.Environment(
         autoescape=True,

@@ -1,4 +1,4 @@
-"""The report on one panoptic segmentation model or several: PQ, SQ and RQ, what is lost, and the worst images."""
+"""The report on one or several panoptic segmentation models: PQ, SQ, RQ, missed and false segments, worst images."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _counts(result: PanopticResult) -> str:
 
 
 def _ends(model: Model, level: float) -> NDArray[np.float64]:
-    """Return the interval of every metric, NaN if undefined; shape (m, 2)."""
+    """Return the intervals of the m metrics, shape (m, 2); NaN if undefined."""
     if model.bootstrap is None:
         return np.full((len(model.result), 2), np.nan)
     return model.bootstrap.interval(level)[: len(model.result)]
@@ -192,7 +192,7 @@ def _categories(result: PanopticResult) -> list[Any]:
 
 
 def _images(result: PanopticResult) -> list[Any]:
-    """Return a table of the images with the lowest PQ over all categories together."""
+    """Return a table of the images with the lowest PQ, computed over the segments of all categories together."""
     tally = result.tally
     images = len(tally.image_ids)
     counts = np.zeros((images, 4), np.int64)

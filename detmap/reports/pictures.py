@@ -1,4 +1,4 @@
-"""Thumbnails of images with shapes drawn on them: boxes, outlines of masks, poses (extra ``images``)."""
+"""Thumbnails of images with boxes, outlines of masks, or poses drawn on them (extra ``images``)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Longer side of a thumbnail in pixels, and quality of its JPEG.
 _SIDE, _QUALITY = 440, 65
 
-#: Suffixes that may be missing in an image's name, as in the image ids of VOC.
+#: Suffixes appended to an image's name until a file is found; image ids of VOC, for example, have no suffix.
 _SUFFIXES = ("", ".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG", ".webp", ".bmp")
 
 #: Radius of a point of a pose, and half the width of a limb, in pixels of the thumbnail.
@@ -91,7 +91,7 @@ class Notes:
 
 
 class Thumbnail(NamedTuple):
-    """A thumbnail of part of an image: data URL (empty without pixels), size, and the part's x, y, width and height."""
+    """A thumbnail of part of an image: data URL (empty without pixels), size, and x, y, width and height of the part."""
 
     uri: str
     size: tuple[int, int]
@@ -140,7 +140,7 @@ def _around(box: tuple[float, ...], width: int, height: int) -> tuple[int, int, 
 def picture(
     name: str, shown: Thumbnail, marks: list[dict[str, Any]], says: str, cells: Iterable[str] = (), up: bool = False
 ) -> dict[str, Any]:
-    """Return a picture of a `Gallery`. `cells` are the cells of the confusion matrix of which the image is an example;
+    """Return a picture of a `Gallery`. `cells` are the cells of the confusion matrix for which the image is an example;
     `up` says whether y points upwards.
     """
     return {
@@ -156,7 +156,7 @@ def picture(
 
 
 class Shapes:
-    """Drawings of the shapes of a diagnosis."""
+    """Drawings of the geometry (boxes, masks, poses) of the objects and detections of a diagnosis."""
 
     def __init__(self, diagnosis: Diagnosis) -> None:
         self.diagnosis = diagnosis
@@ -165,7 +165,7 @@ class Shapes:
         self._limbs = dict(zip(categories.ids.tolist(), categories.limbs or (), strict=False))
 
     def drawing(self, side: str, row: int) -> Drawing:
-        """Return the drawing of a shape; a box if the shape's kind draws nothing."""
+        """Return the drawing of a row's mask, pose or other geometry, or of the row's box if this kind draws nothing."""
         kind = self.diagnosis.protocol.iou_type
         draw = find(kind).draw
         if draw is not None:
@@ -192,12 +192,12 @@ class Shapes:
         return np.asarray(pose.places[pairs[shown[pairs].all(axis=1)]])
 
     def points(self, side: str, row: int) -> NDArray[np.float64]:
-        """Return all points of a shape's drawing, shape (n, 2)."""
+        """Return all points of the drawing of an object or detection, shape (n, 2)."""
         made = self.drawing(side, row)
         return np.concatenate([*made.outlines, made.points])
 
     def mark(self, side: str, row: int, style: str, label: str, grain: float, **facts: Any) -> dict[str, Any]:
-        """Return a shape as an SVG path, with `facts` for filters; `grain` image pixels are one thumbnail pixel."""
+        """Return an object or detection as an SVG path, with `facts` for filters; a thumbnail pixel has `grain` pixels."""
         made, parts = self.drawing(side, row), []
         for outline in made.outlines:
             corners = "L".join(f"{x:g} {y:g}" for x, y in np.round(_simpler(outline, grain), 1).tolist())

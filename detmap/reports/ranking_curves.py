@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 
-#: Recalls at which precision is averaged over queries, and maximum rank of curves by rank.
+#: Recalls at which precision is averaged over queries, and maximum rank in curves over the rank.
 _RECALLS = np.linspace(0, 1, 51)
 _DEEPEST = 1000
 
@@ -71,7 +71,7 @@ def curves(models: Sequence[Model], level: float) -> Section:
 
 _Drawn = Sequence[tuple[str, str, "Curves | None", "Model"]]
 
-#: Name, style, ranks, and the values of every query at these ranks.
+#: A curve: name, style, ranks, and the value of each query at each rank.
 _Ranked = tuple[str, str, NDArray[np.int64], Values]
 
 
@@ -104,8 +104,8 @@ def _is_plain(model: Model) -> bool:
 
 @dataclass(frozen=True)
 class Curves:
-    """Values of each query with relevant items, shape (q, …): having a hit (`first`), precision and recall at `ranks`,
-    and precision at `_RECALLS`.
+    """Values of the q queries with relevant items: whether there is a hit (`first`), precision and recall, each at `ranks`
+    with shape (q, ranks), and precision at `_RECALLS` with shape (q, recalls).
     """
 
     ranks: NDArray[np.int64]
@@ -131,7 +131,7 @@ class Curves:
 
 
 def ranks_drawn(deepest: int) -> NDArray[np.int64]:
-    """Return the ranks at which curves are drawn: all ranks up to 20, then equally many per decade."""
+    """Return the ranks at which curves are drawn: all ranks up to 20, then the same number of ranks per decade."""
     return np.unique(np.rint(np.concatenate((np.arange(1, 21), np.geomspace(1, 1000, 73)))).clip(1, deepest)).astype(
         np.int64
     )
@@ -148,7 +148,9 @@ def _rank_ticks(deepest: int) -> list[tuple[str, str]]:
 
 
 def band(values: Values, level: float) -> tuple[Values, Values, Values]:
-    """Return the means of columns over queries, and their intervals by Student's t; NaN for fewer than `FEWEST` queries."""
+    """Return the mean of each column over queries, and the low and high end of its interval by Student's t. The ends are
+    NaN for fewer than `FEWEST` queries.
+    """
     count = len(values)
     mean = values.mean(axis=0) if count else np.full(values.shape[1], np.nan)
     if count < FEWEST:

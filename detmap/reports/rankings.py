@@ -58,7 +58,7 @@ _FIRST = ("nDCG@10", "CMC@1", "MRR", "P@10", "R@", "mAP")
 #: Maximum number of metrics on the first screen.
 _METRICS = 16
 
-#: Minimum difference of mean AP that is sure to be visible in four decimals.
+#: Minimum difference of mean AP that always changes the fourth decimal.
 _LITTLE = 1e-4
 
 #: Number of bars of a distribution, and maximum number of queries listed.
@@ -67,7 +67,7 @@ _BARS, _WORST = 10, 100
 #: Number of the worst queries whose documents are listed.
 _SHOWN = 50
 
-#: Upper bounds of the groups of queries by number of relevant items.
+#: Upper bounds of the numbers of relevant items by which queries are grouped.
 _SIZES = (1, 3, 10, 30, 100)
 
 
@@ -88,7 +88,7 @@ class Model:
     bootstrap : Bootstrap, optional
         Intervals of the means over queries, as computed by `intervals`.
     checked : Report or str, optional
-        Report of a check of the files, or the reason why there is none.
+        Report of a check of the files, or the reason why the files were not checked.
     under : mapping of str to float
         Mean AP under every named convention that applies.
     documents : callable, optional
@@ -230,7 +230,7 @@ def _counts(result: RankingResult) -> str:
 
 
 def _lacking(models: Sequence[Model]) -> list[tuple[int, int]]:
-    """Return for each model the number of queries that it lacks but another model has, and the number of all queries."""
+    """Return for each model the number of queries that only other models have, and the number that any model has."""
     key = models[0].metrics[models[0].metric]
     if any(key not in model.result.per_query for model in models):
         return [(0, 0)] * len(models)
@@ -276,7 +276,7 @@ def _first_metrics(models: Sequence[Model], level: float) -> list[dict[str, Any]
 
 
 def _ends(model: Model, level: float) -> dict[str, tuple[float, float]]:
-    """Return the interval of every metric, NaN if undefined."""
+    """Return the interval of every metric; its ends are NaN if the interval is undefined."""
     if model.bootstrap is None:
         return dict.fromkeys(model.metrics, (math.nan, math.nan))
     ends = model.bootstrap.interval(level)
@@ -423,7 +423,7 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
 
 
 def _conventions(models: Sequence[Model]) -> Section:
-    """Return a section on mean AP of all models under other conventions, with the number that swap the first two models."""
+    """Return a section on mean AP of all models under other conventions, and the number of them that swap the first two."""
     several = len(models) > 1
     own = models[0].result.convention.name
     names = [f"mAP {model.name}" if several else "mAP" for model in models]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Options = Mapping[str, Mapping[str, Any]]
 
-#: Maximum number of classes with a curve: those with the most objects.
+#: Maximum number of classes with a curve; the classes with the most objects are shown.
 _CURVES = 100
 
 #: Recalls at which precision is shown.
@@ -59,8 +59,8 @@ def part(diagnosis: Diagnosis, name: str, options: Options) -> Finding:
 
 @dataclass
 class Given:
-    """Inputs of sections: options of parts, metrics, images, the largest gain in AP of all models, and the number of
-    models on the page.
+    """Inputs of sections: options of the diagnosis's parts, metrics, images, the largest gain in AP from fixing an error
+    in any model, and the number of models on the page.
     """
 
     options: Options
@@ -71,7 +71,7 @@ class Given:
     _gallery: Gallery | None = None
 
     def worst(self, diagnosis: Diagnosis) -> Finding:
-        """Return the part on the worst images, by default with up to `_MEASURED` images."""
+        """Return the diagnosis's part on the worst images, by default with up to `_MEASURED` images."""
         return part(diagnosis, "images", {"images": {"most": _MEASURED, **self.options.get("images", {})}})
 
     def gallery(self, diagnosis: Diagnosis) -> Gallery:
@@ -92,7 +92,7 @@ def most_gained(diagnosis: Diagnosis, options: Options) -> float:
 
 
 def of(name: str, diagnosis: Diagnosis, given: Given, checked: Report | None) -> list[Section]:
-    """Return the sections of one model; a part that cannot be computed is replaced by a sentence."""
+    """Return the sections of one model; a sentence replaces the content of a section that cannot be computed."""
     made = []
     for anchor, (title, lead, fill) in _sections().items():
         try:
@@ -165,7 +165,7 @@ def _errors(diagnosis: Diagnosis, given: Given) -> list[Any]:
 
 
 def of_classes(diagnosis: Diagnosis) -> dict[str, dict[str, str]]:
-    """Return the query that selects a class's pictures, by class name."""
+    """Map each class name to the query that selects the pictures of the class."""
     return {"category": {name: f"class={k}" for k, name in enumerate(diagnosis.categories)}}
 
 
@@ -199,7 +199,7 @@ def _curves(diagnosis: Diagnosis, given: Given) -> list[Any]:
 def _by_threshold(
     diagnosis: Diagnosis, given: Given, lines: list[dict[str, str]], chosen: list[int], averaged: NDArray[np.bool_]
 ) -> dict[str, Any]:
-    """Add the curves at all IoU thresholds to `lines`; return the fields of `Plot` for variants, {} with one threshold."""
+    """Add the curves at all IoU thresholds to `lines`; return the fields of `Plot` for variants, or {} for one threshold."""
     result = given.result
     if result is None or len(result.protocol.iou_thresholds) < 2:
         return {}

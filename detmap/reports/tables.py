@@ -13,7 +13,7 @@ from detmap.results import cell, is_words, p_value, printable, without_nan
 #: Default maximum number of rows shown.
 MOST = 500
 
-#: Maximum line length in characters of a table on half of a page, and on half of a wide screen.
+#: Maximum line length, in characters, of a table that fits half of a page, and of one that fits half of a wide screen.
 _HALF, _WHOLE = 66, 76
 
 #: Minimum width of a column of longer texts, in characters.
@@ -62,8 +62,8 @@ def table(
     """Return the first `most` of `rows`, which all have the same columns, as a table with a note below.
 
     `bars` maps columns to the value of a full bar; None stands for the column's maximum. Rows are sorted by ascending
-    values of the column `worst`, if given. `queries` gives, by column and value, the queries of linked pictures.
-    Undefined numbers are NaN.
+    values of the column `worst`, if given. `queries` gives, by column and value, the query that selects the
+    linked pictures. Undefined numbers are NaN.
     """
     if worst:
         rows = sorted(rows, key=lambda row: (math.isnan(row[worst]), row[worst]))

@@ -87,7 +87,7 @@ class Owned:
 
     @property
     def held(self) -> Any:
-        """The detections not yet taken."""
+        """The detections, if they were not taken before."""
         return self._held[0]
 
     def take(self) -> Any:
@@ -111,7 +111,8 @@ def tables_of(
 ) -> tuple[GroundTruth, Detections]:
     """Return tables of ground truth and detections. Raises `InputError` for other types and for swapped arguments.
 
-    Files and dictionaries are read with the scored kind of shape and the fields of `levels`, by default the protocol's.
+    Files and dictionaries are read for the scored kind of shape, with the object fields that `levels` read (by default
+    the protocol's levels).
     For `once` see `Input.detections`.
     """
     detections = detections.take() if isinstance(detections, Owned) else detections

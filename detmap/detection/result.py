@@ -234,8 +234,8 @@ class DetectionResult(Result):
         return self._largest.precision[self._threshold(iou), :, :, 0, 0]
 
     def _mean(self, kind: str, iou: float | None, area: int, cap: int, category: int | str | None) -> float:
-        """Return the mean over thresholds and over categories with ground truth, or a group of these; NaN without any. As
-        in pycocotools it is one mean over all values, because a mean of means differs in the last bit.
+        """Return the value of a metric: the mean over thresholds and over the selected categories with ground truth, NaN if
+        there are none. As in pycocotools it is one mean over all values, because a mean of means differs in the last bit.
         """
         if kind == "pooled":
             pool = 0 if category is None else 1 + self.protocol.groups.index(str(category))
@@ -260,7 +260,7 @@ class DetectionResult(Result):
         return mean_of_defined(values if category is None else values[..., chosen])
 
     def _few_positives(self) -> dict[str, int]:
-        """Return notices on metrics with fewer objects than sampled scores, and on classes without a category."""
+        """Return notices on metrics with fewer than `SAMPLES` objects, or one if no class of the protocol is a category."""
         if self.protocol.interpolation not in SAMPLED:
             return {}
         names = [name.casefold() for _, name in self.categories]
@@ -581,7 +581,7 @@ class DetectionResult(Result):
         """Return protocol, metrics, per_category and notices as plain values, and ``bootstrap`` if there are intervals."""
         intervals = {} if self._intervals is None else {"bootstrap": self._intervals.to_dict()}
         return {
-            # iou_type also if it is the default
+            # `iou_type` is included even if it is the default
             "protocol": {**self.protocol.to_dict(), "iou_type": self.protocol.iou_type},
             "metrics": dict(self),
             "per_category": [
@@ -613,7 +613,7 @@ class DetectionResult(Result):
         raise AttributeError(f"no attribute or metric {name!r}; metrics: {', '.join(list(metrics)[:20])}")
 
 
-#: Attributes of other libraries' results, and what replaces them here.
+#: Attributes of other libraries' results, and their replacements in detmap.
 _ELSEWHERE = {
     "summarize": "print(result)",
     "stats": "list(result.values())",

@@ -303,10 +303,10 @@ class Hits(Frozen):
             ``101-linear-tail`` are Ultralytics' rules: trapezoids over 101 recalls, read from straight lines between the
             points of the envelope. After the last point the curve drops to 0, or falls to (1, 0) in a straight line.
             ``sampled-40`` and ``sampled-11`` are KITTI's rules: the envelope of precision is read at the hits nearest to
-            recalls 0, 1/40, 2/40 and so on, at most 41 hits, and averaged over 40 of them without the first, or over
-            every fourth; fewer than 41 positives cannot fill all places. `epsilon` is not added. ``101-clipped`` is
-            nuScenes' rule: straight lines between the precisions at the items themselves are read at recalls 0.11 to 1;
-            0.1 is subtracted from the precision, and the rest divided by 0.9.
+            recalls 0, 1/40, 2/40 and so on, which gives 41 values, padded with 0 if fewer hits are read. AP is the mean
+            of all values but the first, or of every fourth value; `epsilon` is not added. ``101-clipped`` is nuScenes'
+            rule: straight lines between the precisions at the items themselves are read at recalls 0.11 to 1; 0.1 is
+            subtracted from the precision, and the difference is divided by 0.9.
         epsilon : float
             Added to the rank in the denominator of precision; COCO's is ``numpy.spacing(1)``.
 

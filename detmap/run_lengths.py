@@ -224,7 +224,7 @@ def runs_of_polygons(
 
 
 def lengths_of_runs(runs: Runs, first: int, stop: int) -> NDArray[np.int64]:
-    """Return the lengths of the runs ``first:stop``, which are those of one mask."""
+    """Return the lengths of the runs that end at ``ends[first:stop]``, all of one mask."""
     ends = runs.ends[first:stop].astype(np.int64)
     lengths: NDArray[np.int64] = np.diff(ends, prepend=np.int64(0))
     return lengths & WORD

@@ -86,7 +86,7 @@ class CategoryLists(Frozen):
 
 def _flat(lists: Lists, rows: Mapping[Any, int]) -> tuple[list[int], list[int], list[Any]] | None:
     """Return the row of each image that has a list, the number of ids in each list, and the ids of all lists; None unless
-    these are plain lists of one type of id, as in files.
+    every list is a Python list or tuple, and all ids have one type, as in files.
     """
     own = list(lists.values())
     if not {*map(type, own)} <= {list, tuple}:

@@ -613,8 +613,8 @@ class Detections(_Shaped, Frozen):
         Other scores of each detection by name, such as the score of a part of its pose; NaN if a detection has none. See
         `Protocol.score_field`.
     areas : ndarray of float64, shape (n,), or None
-        For masks, poses or rotated boxes, the areas that area ranges use; NaN stands for the area of the mask, pose or
-        rotated box itself. None if there are only boxes.
+        If there are masks or other geometries besides boxes, the areas that area ranges use; NaN stands for the
+        geometry's own area. None if there are only boxes.
     """
 
     images: Ids
@@ -666,8 +666,8 @@ class Detections(_Shaped, Frozen):
         more_scores : mapping of str to array_like of float, shape (n,), optional
             Other scores by name, as ``{"foot_score": [...]}``, for `Protocol.score_field`; NaN where a detection has none.
         areas : array_like of float, shape (n,), optional
-            For masks, poses or rotated boxes, the areas that area ranges use; NaN stands for the geometry's own area. By
-            default the areas of the `boxes` if boxes are given too, as in pycocotools, else the geometries' own areas.
+            If masks or other geometries are given, the areas that area ranges use; NaN stands for the geometry's own area.
+            By default the areas of the `boxes` if boxes are given too, as in pycocotools, else the geometries' areas.
         box_format : {"xywh", "xyxy", "cxcywh"}
             Near corner and size, two corners, or centre and size; see `GroundTruth.from_arrays`.
         invalid_boxes : {"error", "miss", "drop"}

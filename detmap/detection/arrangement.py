@@ -382,7 +382,7 @@ class Arrangement:
         return readonly(areas, np.float64)
 
     def unmatched_measures(self, begin: int, end: int) -> NDArray[np.float64]:
-        """Return the measures, shape (n, M), by which unmatched detections are ignored; -inf is outside of any range."""
+        """Return the measures, shape (n, M), that decide if unmatched detections are ignored; -inf is outside any range."""
         areas = self.detection_areas(begin, end)
         measures = self._measuring.of_detections(areas, self._measured, begin, end)
         if self._lenient is not None:
@@ -502,7 +502,7 @@ def _bounds(
     apart: NDArray[np.bool_] | None = None,
     boxed: BoxedObjects | None = None,
 ) -> overlap.Boxes:
-    """Return the boxes around shapes by position, and the areas of the shapes if the kind defines them."""
+    """Return the bounding boxes of `shapes` by position, and the areas of `shapes` if the kind defines areas."""
     boxes = _nowhere(shapes.bounds().placed(order, pixel), apart)
     boxes = boxes if kind.covered is None else boxes._replace(areas=readonly(kind.covered(shapes), np.float64))
     return boxes if boxed is None else boxed.proposed(boxes)

@@ -439,8 +439,8 @@ class Evaluator(Accumulator):
         Raises
         ------
         StateError
-            If protocols or categories differ, if only one of the evaluators has image ids, or if both have seen an image
-            and duplicates are errors.
+            If protocols or categories differ, if only one of the evaluators has image ids, or if both have seen the same
+            image and duplicates are errors.
         """
         if not isinstance(other, Evaluator):
             raise StateError(f"only an Evaluator can be merged, not {type(other).__name__}")

@@ -67,7 +67,7 @@ class Matches(Frozen):
         matches an object that is ignored or outside of the area range, or is itself unmatched and outside of the area
         range.
     ground_truth : ndarray of int32, shape (n,)
-        The row of the matched object in the table of ground truth, also if ignored.
+        The row of the matched object in the table of ground truth, also if the object is ignored.
     overlap : ndarray of float64, shape (n,)
         The overlap with the matched object; distances are negated, here and below.
     same, same_overlap : ndarray, shape (n,), or None

@@ -199,7 +199,7 @@ class ShardedTally:
         sorting.group_by(keys.category, keys.tie_order(), order, starts)
         scores = np.take(keys.scores, order)
         del keys
-        # The kernel sorts image and rank by score; `order` takes the place of image, so that it is sorted too.
+        # The kernel sorts image and rank by score; `order` takes the place of image, so that `order` is sorted too.
         rank = self._column("rank", begin, end)[order].astype(np.int32)
         words = np.empty((order.size, 0), np.uint64)
         rows = sorting.Rows(order, rank, np.empty(0, np.int64), scores.view(np.uint64), words, words)

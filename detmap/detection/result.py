@@ -84,7 +84,8 @@ class DetectionResult(Result):
     tally : Tally
         The tally in ranking order. For a sharded tally it is assembled when it is first read.
     precision : ndarray of float64, shape (T, R, K, A, M)
-        The largest precision at a recall of at least the threshold; 0 if it is not reached, NaN without ground truth.
+        The largest precision at a recall of at least the threshold; 0 if no recall reaches the threshold, NaN without
+        ground truth.
     scores : ndarray of float64, shape (T, R, K, A, M)
         The score at which the recall threshold is first reached.
     recall : ndarray of float64, shape (T, K, A, M)
@@ -401,7 +402,7 @@ class DetectionResult(Result):
         categories: Sequence[Any] | None = None,
         iou: float | None = None,
     ) -> Any:
-        """Draw interpolated precision against recall for some categories, by default all with ground truth.
+        """Draw interpolated precision against recall for some categories, by default all categories with ground truth.
 
         The mean over these categories is drawn on top. The categories with the most objects are labelled with their name
         and AP. For up to four categories the raw curves are drawn too.

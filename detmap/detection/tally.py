@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """The specification of a column of a tally. All handling of columns follows it, so a new column only requires a row
-    in `COLUMNS`.
+    """The specification of a column of a tally. All handling of columns follows `COLUMNS`, so a new column only requires
+    a row in `COLUMNS`.
     """
 
     #: The attribute of `Tally`.

@@ -68,7 +68,7 @@ def read_image(
     """Return image `i` of an update, checked. Raises `InputError` for data that cannot be scored.
 
     `names` are the categories, if given; `needs` comes from `detmap.detection.ranges.needs`. If boxes are missing, the
-    bounding boxes of the masks, poses or rotated boxes are used.
+    bounding boxes of the masks or other geometries are used.
     """
     shapes, true_shapes = (
         _read_shapes(record, source, i, kind) for record, source in ((prediction, "predictions"), (target, "targets"))
@@ -236,7 +236,7 @@ def _read_shapes(record: Mapping[str, Any], source: str, i: int, kind: Kind) -> 
 
 
 def _around(shapes: Any, box_format: BoxFormat) -> NDArray[np.float64]:
-    """Return the boxes around shapes."""
+    """Return the bounding boxes of `shapes`."""
     bounds: Boxes = shapes.bounds()
     near, size = bounds.table[:, :2], bounds.table[:, 2:]
     if not bounds.sizes:

@@ -103,7 +103,8 @@ def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
 
 def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Words) -> Otherwise | None:
     """Apply `id_zero` to the matched words in place. Return the detections whose words differ under its other value. Only
-    cells with an object of id 0 are matched again, for each threshold and area range, to find its detections.
+    cells with an object of id 0 are matched again, for each threshold and area range, to find the detections that match
+    the object.
     """
     if arranged.zero is None:
         return None
@@ -175,7 +176,7 @@ def unmatched_words(
 
     In `cells` the d detections are numbered from 0, one cell after the other. By position, `zero` flags objects whose
     annotation has the id 0, and `outside`, shape (d, A), the ranges in which a detection is ignored if unmatched;
-    `words` are the words that `match` returned, shape (d, w).
+    `words` are the words that `match` wrote, both of shape (d, w).
     """
     thresholds, found = levels.thresholds, np.zeros((len(outside), 64 * words.hit.shape[1]), np.bool_)
     ignored = np.zeros_like(found)

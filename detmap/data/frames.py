@@ -115,7 +115,7 @@ def columns_of(
 
 
 def image_names(table: Any, columns: Mapping[str, str] | None, source: str) -> dict[Any, str]:
-    """Return the file names of images by id; empty unless the table has columns for both."""
+    """Return the file names of images by id; empty unless the table has columns for ids and names."""
     found = _by_role(table, columns, source, table.column_names)
     if not {"image_id", "image"} <= set(found):
         return {}

@@ -388,8 +388,8 @@ class GroundTruth(_Shaped, Frozen):
         shapes : mapping of str to Column, optional
             Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
         kinds : sequence of str, optional
-            The `iou_type` of the shapes to be scored; by default all that are given. With several, `detmap.evaluate`
-            needs an ``iou_type``.
+            The kinds of shape to score, by their `iou_type`; by default all given kinds. With several kinds,
+            `detmap.evaluate` needs an ``iou_type``.
         box_format : {"xywh", "xyxy", "cxcywh"}
             Near corner and size, two corners, or centre and size. Sizes are widths and heights under every protocol: if
             pixels are inclusive, as in VOC, the far corner is ``x + width - 1``, and a box given by corners is

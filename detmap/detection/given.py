@@ -24,7 +24,7 @@ Found = Detections | str | os.PathLike[str] | Sequence[Mapping[str, Any]]
 #: Detections of several models: by name, or in a sequence.
 Models = Mapping[str, Found] | Sequence[Found]
 
-#: Fields that may wrap COCO's results instead of a bare list.
+#: Fields of a JSON object that may hold COCO's results, which otherwise are a bare list.
 _WRAPPED = ("annotations", "predictions")
 
 
@@ -55,7 +55,7 @@ def by_name(detections: Found | Models) -> dict[str, Found]:
 
 
 def _is_one(detections: object) -> bool:
-    """Return whether detections belong to one model: a table, a path, or COCO's results."""
+    """Return whether detections are a table, a path or COCO's results, all of which belong to one model."""
     if isinstance(detections, Mapping):
         return any(isinstance(detections.get(name), list | tuple) and _is_one(detections[name]) for name in _WRAPPED)
     if isinstance(detections, list | tuple):

@@ -86,7 +86,7 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
 
 
 def most_of_all(protocol: Protocol) -> int | None:
-    """Return the cap that names AR if no cap applies per category and image: the cap per image over all categories, or
+    """Return the cap in AR's name if no cap applies per category and image: the cap per image over all categories, or
     else the cap per category over all images.
     """
     if protocol.max_dets[-1] < UNLIMITED or not protocol.groups:
@@ -94,7 +94,7 @@ def most_of_all(protocol: Protocol) -> int | None:
     return protocol.max_per_image or protocol.max_per_category
 
 
-#: What nuScenes' errors measure.
+#: The quantity that each of nuScenes' errors measures.
 _OF_ERRORS = {
     "ATE": "translation in metres",
     "ASE": "scale, 1 - IoU",

@@ -185,8 +185,8 @@ def kinds_given(prediction: object, target: object) -> list[str]:
 
 
 def kind_of_images(given: Mapping[int, list[str]], before: str | None) -> str | None:
-    """Return the kind of shape to score: boxes if all images have them, else the one other kind that all have; None if
-    undecided.
+    """Return the kind of shape to score: boxes if all images have boxes, else the one other kind that all images have;
+    None if undecided.
 
     `given` maps the index of each image in the update to its kinds; `before` is the kind of earlier images, if any. Raises
     `InputError` if an image without boxes has several kinds, or if kinds differ between images.

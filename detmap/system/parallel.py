@@ -232,7 +232,7 @@ def even(count: int, threads: int | None) -> list[tuple[int, int]]:
 
 
 def together(count: int, size: int) -> list[tuple[int, int]]:
-    """Cut ``[0, count)`` into equal ranges of at most `size`; each thread gets equally many if `count` is large enough."""
+    """Cut ``[0, count)`` into equal ranges of at most `size`; threads get equally many ranges if `count` is large."""
     workers = thread_count(None)
     pieces = min(count, workers * -(-count // (workers * size)))
     return [(count * i // pieces, count * (i + 1) // pieces) for i in range(pieces)]

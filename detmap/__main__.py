@@ -29,7 +29,7 @@ def _import_numpy_alone() -> None:
     os.environ[name] = "1"
     import numpy  # noqa: F401
 
-    del os.environ[name]  # otherwise child processes would inherit it
+    del os.environ[name]  # otherwise child processes would inherit the variable
 
 
 def run() -> int:

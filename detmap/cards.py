@@ -336,7 +336,7 @@ def _defaults(again: Mapping[str, Any]) -> dict[str, Any]:
     return {one.name: _plain(default_of(one)) for one in fields(of) if declared[one.name].since != FIRST}
 
 
-#: Members of an input that are compared, and the suffix that names each in messages, after the role of the input.
+#: Members of an input that are compared, with the suffix that names the member in messages after the input's role.
 _COMPARED = {"sha256": "", "beside": " (files beside it)", "content": " (what was read of it)"}
 
 #: Known members of an input.

@@ -33,7 +33,7 @@ _KINDS = {
 
 
 class _Place:
-    """The origin of a column, for messages. Each row of the column is a record, unless `record` is given for all rows."""
+    """The origin of a column, for messages. Each row is a record, unless one `record` is given for the whole column."""
 
     def __init__(self, source: str | None, field: str | None, record: int | str | None) -> None:
         self.source, self.field, self.record = source, field, record

@@ -63,7 +63,7 @@ class Flag:
 
 @dataclass(frozen=True, kw_only=True)
 class Declared:
-    """A field of a dataclass that users choose: a decision, or an option of reading."""
+    """A field of a dataclass that users choose: a decision, or a reading option."""
 
     #: A sentence or more that describes the decision.
     says: str
@@ -129,7 +129,7 @@ def varied(rules: T, changes: Mapping[str, Any]) -> T:
     return made
 
 
-#: Checked values by class, field and identity, at most `_MOST_CHECKED`: variants share most of their values.
+#: Checked values by class, field and identity, at most `_MOST_CHECKED`, because variants of a protocol share most values.
 _CHECKED: dict[tuple[type, str, int], object] = {}
 _MOST_CHECKED = 10_000
 
@@ -198,7 +198,7 @@ def describe(whole: Any) -> str:
 
 
 def rows(whole: Any) -> list[dict[str, str]]:
-    """Return a row per decision that affects something: name, value in `whole`, what it affects, meaning."""
+    """Return a row per decision that affects something: its name, value in `whole`, effects (see `Affects`) and meaning."""
     return [
         {
             "decision": name,
@@ -257,7 +257,7 @@ def documented(of: type[T]) -> type[T]:
 
 
 def entry(field: Field[Any], name: str | None = None) -> list[str]:
-    """Return the lines of a field in a section of a docstring, under `name`."""
+    """Return the lines that document a field in a section of a docstring, under `name`."""
     made: Declared = field.metadata["declared"]
     from textwrap import wrap
 

@@ -60,7 +60,7 @@ def evaluate(
         Number of bootstrap resamples of the images for confidence intervals: at least 200, usually 1000. The result has
         the intervals in ``intervals`` and in its tables and documents. By default no intervals are computed.
     seed, level, method
-        Options of the intervals: seed of the draws, confidence level, and ``"t"``, ``"bca"`` or ``"percentile"``; see
+        Options of the intervals: seed of the resampling, confidence level, and ``"t"``, ``"bca"`` or ``"percentile"``; see
         `detmap.statistics.bootstrap`.
     threads : int, optional
         One per processor by default. The result does not depend on it.
@@ -92,7 +92,7 @@ def evaluate(
     Under ``coco`` results equal those of pycocotools 2.0.11 to the bit, with NaN where pycocotools writes -1. Three
     accidents of pycocotools, which only a drop-in should reproduce, are exceptions: a match with ground truth of id 0
     counts as a miss (here with ``id_zero="missed"``), the last of several annotations with one id is scored once for each
-    of them, and two boxes whose areas underflow (sides below 1e-160 pixels) match.
+    of these annotations, and two boxes whose areas underflow (sides below 1e-160 pixels) match.
     """
     if bootstrap is None and (seed, level, method) != (0, 0.95, "t"):
         raise OptionError("seed, level and method are those of intervals: they need bootstrap=N")
@@ -144,7 +144,8 @@ def evaluate_parts(
     Returns
     -------
     dict of str to DetectionResult
-        The result of each part by its name, in the order of the points; then that of the whole, by the protocol's name.
+        The result of each part by its name, in the order of the points; then the result of the whole skeleton, by
+        the protocol's name.
 
     Raises
     ------

@@ -16,7 +16,7 @@ from detmap.system import parallel
 
 Interpolation = Literal["step", "all-point", "trapezoid", "trapezoid-hits", "11-point", "101-point"]
 
-#: Interpolations with a weight per hit, and their rule in the kernel.
+#: Interpolations with a weight per hit, each with its rule in the kernel.
 RULES = {
     "step": curves.STEP,
     "all-point": curves.ALL_POINT,
@@ -57,7 +57,7 @@ _NO_COUNTS = readonly((), np.int64)
 
 Linear = Literal["101-linear", "101-linear-tail", "all-point-pairwise", "11-point-matlab", "101-clipped"]
 
-#: Means of the precision at up to 41 hits, as in KITTI: of all but the first hit, or of every fourth hit.
+#: Means of the precision at up to 41 hits, as in KITTI: over all hits but the first, or over every fourth hit.
 Sampled = Literal["sampled-40", "sampled-11"]
 SAMPLED = {"sampled-40": slice(1, None), "sampled-11": slice(0, None, 4)}
 
@@ -92,8 +92,8 @@ def counted(starts: NDArray[np.int64], flags: NDArray[np.bool_]) -> NDArray[np.i
 
 def bends(hits: NDArray[np.int64], items: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the 0-based places at which a ranking's curve over recall can bend, and the number of hits up to each place.
-    The places are the `hits`, the items before them, and the last item: recall is constant in between, so they determine
-    the curve.
+    The places are the `hits`, the items before them, and the last item: recall is constant in between, so these places
+    determine the curve.
     """
     count = np.arange(1, hits.size + 1)
     places = np.append(np.stack([hits - 1, hits], axis=1).ravel(), items - 1)
@@ -297,16 +297,16 @@ class Hits(Frozen):
             ``all-point`` is the area under the envelope (VOC from 2010), with terms added from first to last;
             ``all-point-pairwise`` adds them as numpy does, which differs in the last bit (TensorFlow's Object Detection
             API). ``trapezoid`` is Oxford's and Market-1501's rule, which averages the precision at a hit and at the rank
-            before it; ``trapezoid-hits`` uses the hit before instead, a known mistake, to reproduce published numbers.
+            before it; ``trapezoid-hits`` uses the previous hit instead, a known mistake, to reproduce published numbers.
             ``11-point`` and ``101-point`` are the mean of the envelope at fixed recalls (VOC2007, COCO);
             ``11-point-matlab`` uses the values of MATLAB's 0:0.1:1 (THUMOS14's first kit). ``101-linear`` and
             ``101-linear-tail`` are Ultralytics' rules: trapezoids over 101 recalls, read from straight lines between the
             points of the envelope. After the last point the curve drops to 0, or falls to (1, 0) in a straight line.
             ``sampled-40`` and ``sampled-11`` are KITTI's rules: the envelope of precision is read at the hits nearest to
-            recalls 0, 1/40, 2/40 and so on, at most 41 hits, and averaged over 40 of them without the first, or over
-            every fourth; fewer than 41 positives cannot fill all places. `epsilon` is not added. ``101-clipped`` is
-            nuScenes' rule: straight lines between the precisions at the items themselves are read at recalls 0.11 to 1;
-            0.1 is subtracted from the precision, and the rest divided by 0.9.
+            recalls 0, 1/40, 2/40 and so on, which gives 41 values, padded with 0 if fewer hits are read. AP is the mean
+            of all values but the first, or of every fourth value; `epsilon` is not added. ``101-clipped`` is nuScenes'
+            rule: straight lines between the precisions at the items themselves are read at recalls 0.11 to 1; 0.1 is
+            subtracted from the precision, and the difference is divided by 0.9.
         epsilon : float
             Added to the rank in the denominator of precision; COCO's is ``numpy.spacing(1)``.
 
@@ -391,7 +391,8 @@ class Hits(Frozen):
         -------
         precision, scores : ndarray of float64, shape (q, r)
             ``precision[i, j]`` is the maximum precision of ranking *i* at recall ``grid[j]`` or more, and ``scores[i,
-            j]`` is the score at which that recall is first reached; both are 0 if it is not reached, NaN without positives.
+            j]`` is the score at which that recall is first reached. Both are 0 if the recall is not reached, NaN without
+            positives.
             `scores` has shape (0, r) if the hits have no scores.
         """
         recalls = readonly(grid, np.float64)
@@ -489,9 +490,9 @@ def average_precision(
     relevance : array_like, shape (n,)
         Whether each item is relevant (greater than 0): in rank order, or in the order of `scores`.
     scores : array_like of float, shape (n,), optional
-        Higher ranks first; equal scores keep their order.
+        Items are ranked by descending score; items of equal score keep their order.
     positives : int, optional
-        Number of relevant items, including those not retrieved; by default the number of those in `relevance`.
+        Number of relevant items, including those not retrieved; by default the number of relevant items in `relevance`.
     interpolation, epsilon
         See `Hits.average_precision`.
 
@@ -568,7 +569,7 @@ class Curve:
         return cls(precision, recall, scores, interpolated)
 
     def best_f1(self, positives: int) -> dict[str, float]:
-        """Return the minimum score with the best F1, if items of at least that score are kept.
+        """Return the best F1 of all cuts that keep the items of at least some score, and that score.
 
         Items of equal score are kept or left out together; if several scores have the best F1, the highest is returned.
 

@@ -30,7 +30,7 @@ def install_command(extra: str) -> str:
 
 
 def _named_detmap() -> Iterator[tuple[str, bool, str]]:
-    """Yield version, ownership by detmap, and folder of each distribution named `FORMER`."""
+    """For each distribution named `FORMER`, yield its version, whether it is this package, and its folder."""
     from importlib.metadata import distributions
 
     for found in distributions(name=FORMER):

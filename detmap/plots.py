@@ -34,7 +34,7 @@ class Line:
     label: str
     #: Recall, ascending; shape (n,).
     recall: NDArray[np.float64]
-    #: Raw precision, and its envelope; at least one of them; shape (n,).
+    #: Raw precision and its envelope, both of shape (n,); at least one of the two is given.
     precision: NDArray[np.float64] | None = None
     interpolated: NDArray[np.float64] | None = None
     #: Further text in the legend, such as "AP 0.4".

@@ -33,8 +33,8 @@ _OWN = __name__.partition(".")[0]
 #: All registries.
 _REGISTRIES: list[Registry[Any]] = []
 
-#: External modules that have registered something, or were loaded as plug-ins: name to path, or None if the name
-#: suffices to import it.
+#: External modules that have registered something, or were loaded as plug-ins: the path by module name, or None if
+#: the module can be imported by its name.
 _MODULES: dict[str, str | None] = {}
 
 #: Whether installed plug-ins have been loaded, and the threads that are loading them.
@@ -118,7 +118,7 @@ class Registry(dict[str, T]):
 
     def values(self) -> list[T]:  # type: ignore[override]
         """Return all objects."""
-        return [self[name] for name in tuple(self)]  # importing one may register others
+        return [self[name] for name in tuple(self)]  # importing an object's module may register further objects
 
     def items(self) -> list[tuple[str, T]]:  # type: ignore[override]
         """Return all names with their objects."""
@@ -173,7 +173,7 @@ def register(thing: T) -> T:
 
 def load(modules: Iterable[str]) -> None:
     """Import plug-ins, given as module names or paths of ``.py`` files. The folder of such a file is appended to the
-    module search path. Raises `OptionError` with the reason if one cannot be imported.
+    module search path. Raises `OptionError` with the reason if a plug-in cannot be imported.
     """
     for given in modules:
         path = os.path.abspath(given) if given.endswith(".py") else None
@@ -236,7 +236,7 @@ def _entry_points() -> Sequence[Any]:
 
 
 def _may_be_installed() -> bool:
-    """Return whether some distribution's metadata mentions the group, or cannot be searched."""
+    """Return whether some distribution's metadata mentions the entry-point group, or cannot be searched."""
     # `importlib.metadata` takes 40 ms to import and parse the metadata of 100 distributions; this search takes 2 ms.
     finders = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
     if finders != [importlib.machinery.PathFinder]:

@@ -1,4 +1,4 @@
-"""Masks as runs, valid or not: conversion from strings, bitmaps and polygons and to strings, measures, and unions.
+"""Masks as runs, valid or not: conversion from strings, bitmaps and polygons, and to strings; areas, boxes, unions.
 `detmap.masks` validates masks for users; the drop-in for pycocotools uses masks unchecked.
 """
 
@@ -17,7 +17,7 @@ from detmap.system import parallel
 
 A = TypeVar("A", bound=NDArray[Any])
 
-#: Lengths and sums are 32 bits.
+#: Maximum of run lengths and of their sums, which are 32-bit integers.
 WORD = 2**32 - 1
 
 #: Maximum number of crossings of polygons with the centres of columns, of 8 bytes each, and the number by which each
@@ -50,7 +50,7 @@ class Runs(NamedTuple):
 
     @classmethod
     def of_lengths(cls, lengths: Sequence[NDArray[Any]], sizes: Any) -> Runs:
-        """Return the masks with given run lengths, an array of unsigned integers each; sums wrap at 32 bits."""
+        """Return the masks with given run lengths, an array of unsigned integers per mask; their sums wrap at 32 bits."""
         spans = np.empty((len(lengths), 4), np.int64)
         counts = np.array([array.size for array in lengths], np.int64)
         spans[:, 1] = np.cumsum(counts)
@@ -92,8 +92,8 @@ def over(task: Callable[[int, int], T], count: int, cost: int, threads: int | No
 def runs_of_text(
     text: bytes, sizes: Any, count: int, starts: NDArray[np.int64] | None = None, threads: int | None = 1
 ) -> tuple[Runs, int]:
-    """Return the masks of the NUL-terminated strings in `text`, and the index of the first truncated string, or -1. If the
-    `starts` of the strings are given, several threads read them.
+    """Return the masks of the NUL-terminated strings in `text`, and the index of the first truncated string, -1 if there is
+    none. If the `starts` of the strings are given, several threads read the strings.
     """
     characters = np.frombuffer(text, np.uint8)
     ends = np.empty(characters.size, np.uint32)
@@ -120,7 +120,7 @@ def strings_of_runs(runs: Runs) -> list[bytes]:
 
 
 def measure(runs: Runs, threads: int | None = 1) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return areas, boxes (x, y, width, height) and flags of masks whose ends ascend strictly."""
+    """Return areas, boxes (x, y, width, height), and flags that tell whether the ends of a mask ascend strictly."""
     count = len(runs.spans)
     areas, boxes, regular = np.empty(count, np.uint32), np.empty((count, 4)), np.empty(count, np.bool_)
 
@@ -224,7 +224,7 @@ def runs_of_polygons(
 
 
 def lengths_of_runs(runs: Runs, first: int, stop: int) -> NDArray[np.int64]:
-    """Return the lengths of the runs from `first` to `stop`, those of one mask."""
+    """Return the lengths of the runs that end at ``ends[first:stop]``, all of one mask."""
     ends = runs.ends[first:stop].astype(np.int64)
     lengths: NDArray[np.int64] = np.diff(ends, prepend=np.int64(0))
     return lengths & WORD

@@ -19,7 +19,7 @@ class Benchmark(NamedTuple):
     fields: Mapping[str, tuple[str, ...]]
     #: The protocol that reads these fields; "" if there is none.
     protocol: str = ""
-    #: What to do if there is no protocol.
+    #: Advice to the user if there is no protocol.
     remedy: str = ""
 
 
@@ -73,12 +73,12 @@ _TRUE = ("1", "1.0", "true")
 #: Spellings of an unset or unknown flag in text, in lower case.
 _NOT_TRUE = ("0", "0.0", "false", "-1", "-1.0", "")
 
-#: Problem with a cell that is no spelling of a flag.
+#: Error text for a cell that is no spelling of a flag.
 NO_FLAG = "must be 1 or true, 0 or false, or -1 where it is not known"
 
 
 def fields_of(section: str) -> dict[str, str]:
-    """Return the foreign fields of a list of COCO's JSON, and their benchmarks."""
+    """Return the benchmark of each benchmark-specific field in a list of COCO's JSON (`section`)."""
     return {field: one.name for one in BENCHMARKS for field in one.fields.get(section, ())}
 
 
@@ -107,7 +107,7 @@ def unread(notices: Mapping[str, int], fields: Iterable[str]) -> dict[str, int]:
 
 
 def converted(notices: Mapping[str, int]) -> dict[str, int]:
-    """Return notices of a conversion, without advice on scoring and without groups, which it keeps or lists as lost."""
+    """Return notices for a conversion: no advice on scoring, and no groups, which a conversion keeps or lists as lost."""
     plain = {code: count for code, count in notices.items() if code not in ("group_boxes", LEVELS)}
     return {code.replace(_FOREIGN, "converted_fields:", 1): count for code, count in plain.items()}
 
@@ -117,7 +117,7 @@ def _of_benchmark(code: str, one: Benchmark) -> bool:
 
 
 def noted(fields: Iterable[str], section: str) -> dict[str, int]:
-    """Return a notice for each of the `fields` of a JSON list (`section`) that belongs to a benchmark."""
+    """Return a notice for each of the `fields` in a JSON list (`section`) that is specific to a benchmark."""
     known = fields_of(section)
     return {_code(field, known[field]): 1 for field in fields if field in known}
 

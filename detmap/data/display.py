@@ -35,8 +35,8 @@ _ROWS, _CHARACTERS = 40, 300
 
 
 def fragment(title: str, tables: Mapping[str, Sequence[Mapping[str, Any]]], notes: Sequence[str] = ()) -> str:
-    """Return HTML for a notebook: a title, the first rows of tables by caption, and sentences, without scripts and with
-    all text escaped.
+    """Return HTML for a notebook: a title, the first rows of tables by caption, and sentences. There are no
+    scripts, and all text is escaped.
     """
     import html
 

@@ -59,7 +59,7 @@ class CategoryLists(Frozen):
     def of_pairs(
         cls, images: NDArray[Any], categories: NDArray[Any], count: int, listed: NDArray[np.bool_]
     ) -> CategoryLists:
-        """Return lists with the given pairs, in any order, among `count` categories."""
+        """Return the lists with these pairs of image and category, in any order; `count` is the number of categories."""
         cells = np.sort(images.astype(np.int64) * max(count, 1) + categories)
         cells = cells[np.diff(cells, prepend=-1) > 0]  # numpy's `unique` hashes, which takes ten times as long
         image, category = np.divmod(cells, max(count, 1))
@@ -85,8 +85,8 @@ class CategoryLists(Frozen):
 
 
 def _flat(lists: Lists, rows: Mapping[Any, int]) -> tuple[list[int], list[int], list[Any]] | None:
-    """Return the row and the number of ids of each image, and all ids; None unless the ids are plain lists of one type,
-    as in files.
+    """Return the row of each image that has a list, the number of ids in each list, and the ids of all lists; None unless
+    every list is a Python list or tuple, and all ids have one type, as in files.
     """
     own = list(lists.values())
     if not {*map(type, own)} <= {list, tuple}:
@@ -129,8 +129,8 @@ def _checked(lists: Lists, rows: Mapping[Any, int], source: str, field: str) -> 
 def among(
     pairs: tuple[NDArray[Any], NDArray[Any]], wanted: tuple[NDArray[Any], NDArray[Any]], sizes: tuple[int, int]
 ) -> NDArray[np.bool_]:
-    """Return which `wanted` pairs of image and category are in `pairs`; `sizes` are the numbers of images and
-    categories, and a category of -1 matches none.
+    """Return a mask of the `wanted` pairs of image and category that are in `pairs`; `sizes` are the numbers of images
+    and categories. A category of -1 is in no pair.
     """
     images, categories = sizes
     known, asked = (image.astype(np.int64) * max(categories, 1) + category for image, category in (pairs, wanted))

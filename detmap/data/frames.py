@@ -68,8 +68,8 @@ def columns_of(
     source: str,
     have: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Return the arguments of ``from_arrays`` from a `pyarrow.Table`; `have` are the titles that messages list, by
-    default the table's. Raises `InputError` for a missing column or invalid values.
+    """Return the arguments of ``from_arrays`` from a `pyarrow.Table`; `have` are the column titles that messages
+    list, by default those of the table. Raises `InputError` for a missing column or invalid values.
     """
     titles = list(table.column_names if have is None else have)
     found = _by_role(table, columns, source, titles)
@@ -115,7 +115,7 @@ def columns_of(
 
 
 def image_names(table: Any, columns: Mapping[str, str] | None, source: str) -> dict[Any, str]:
-    """Return the file names of images by id; empty unless the table has columns for both."""
+    """Return the file names of images by id; empty unless the table has columns for ids and names."""
     found = _by_role(table, columns, source, table.column_names)
     if not {"image_id", "image"} <= set(found):
         return {}
@@ -157,7 +157,7 @@ def _fields(table: Any, columns: Mapping[str, str] | None) -> dict[str, Any]:
 
 
 def _by_role(table: Any, columns: Mapping[str, str] | None, source: str, titles: Sequence[str]) -> dict[str, Any]:
-    """Return columns by role, as given by the caller or known by their names."""
+    """Return columns by role; the role is given by the caller (`columns`) or known from the name of the column."""
     renamed: dict[str, str] = {}
     for role, title in (columns or {}).items():
         known: str | None = role if role in LISTS else role_of_title(str(role))
@@ -225,7 +225,7 @@ def _boxes(found: Mapping[str, Any], given: str | None, titles: Sequence[str], s
 
 
 def _listed(column: Any, name: str, source: str) -> NDArray[Any]:
-    """Return a column of lists as a table of four columns, without a copy if possible."""
+    """Return a column of lists as an array of shape (n, 4), without a copy if possible."""
     pa = pyarrow()
     kind = column.type
     whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
@@ -249,7 +249,7 @@ def _listed(column: Any, name: str, source: str) -> NDArray[Any]:
 
 
 def _of_images(found: Mapping[str, Any], image: str, source: str) -> dict[str, Any]:
-    """Return all images that rows of ground truth name, with their sizes."""
+    """Return all images that rows of ground truth name, with the sizes of the images."""
     given = ids_of(found[image], image, source)
     values, codes = given if isinstance(given, Coded) else np.unique(given, return_inverse=True)
     out: dict[str, Any] = {"images": values}
@@ -325,7 +325,7 @@ class Framed:
         columns : mapping of str to str, optional
             Titles of columns by role, if the titles are not recognised.
         box_format : {"xywh", "xyxy", "cxcywh"}, optional
-            The format of boxes, overriding what the names of their columns say.
+            The format of boxes, overriding the format that the column names imply.
         source : str, optional
             Name of the data in messages.
         **more
@@ -413,7 +413,7 @@ class Framed:
 
 
 def _left_out(data: Any, table: Any) -> int:
-    """Return the number of rows whose other shapes were left out when `to_arrow` or `to_frame` made a table."""
+    """Return the number of rows whose masks or other shapes `to_arrow` or `to_frame` left out."""
     attributes = getattr(data, "attrs", None)
     value = attributes.get(_SHAPES_LEFT_OUT) if isinstance(attributes, Mapping) else None
     if value is None:

@@ -88,7 +88,7 @@ def _flattened(
 
 
 def expanded(table: T, hierarchy: Hierarchy) -> T:
-    """Return a table in which each row is followed by copies for every label above its own.
+    """Return a table in which each row is followed by a copy for every label above the row's label.
 
     In ground truth, labels verified as present on an image are likewise repeated for every label above, and labels
     verified as absent for every label below. Labels that the hierarchy lacks are unchanged, with a notice.
@@ -147,7 +147,7 @@ def _listed(names: Sequence[str], above: Mapping[str, Sequence[str]]) -> tuple[l
 def _lists(
     lists: CategoryLists | None, to: Sequence[int], more: Sequence[Iterable[int]], count: int
 ) -> CategoryLists | None:
-    """Remap lists of categories by `to`, and extend each list by the categories in `more` of each listed category."""
+    """Remap the categories of lists by `to`; for each listed category *k* add the categories ``more[k]`` to the list."""
     if lists is None:
         return None
     every = [[own, *others] for own, others in zip(to, more, strict=True)]

@@ -61,12 +61,12 @@ class Images(Ids):
     names: tuple[str, ...] | None = None
     #: The position of each image in the given list or file; None if there was no list, or the list is ascending.
     order: NDArray[np.int64] | None = None
-    #: The cluster of each image: images that depend on each other, such as frames of a video, share one. Intervals and
-    #: tests draw and exchange whole clusters. None: images are independent.
+    #: The cluster of each image; None if images are independent. Images that depend on each other, such as frames of a
+    #: video, share a cluster: the bootstrap draws whole clusters, and permutation tests exchange whole clusters.
     clusters: NDArray[Any] | None = None
     #: CrowdPose's ``crowdIndex`` of each image, NaN if unknown; None if all are unknown.
     crowd_index: NDArray[np.float64] | None = None
-    #: The pose of the recording car and its surroundings per image; None if unknown.
+    #: The pose and the surroundings of the ego vehicle in each image; None if unknown.
     surroundings: Surroundings | None = None
 
     @property
@@ -186,7 +186,7 @@ def zeros(ids: Sequence[Any]) -> NDArray[np.bool_]:
 
 
 def index_among(ids: ArrayLike | Ids, listed: ArrayLike | Ids | None, source: str, field: str, plural: str) -> Ids:
-    """Index `ids` among the `listed` ids, or else among themselves."""
+    """Index `ids` among the `listed` ids, or among the distinct `ids` if `listed` is None."""
     own = index_ids(ids, source=source, field=field)
     if listed is None:
         return own
@@ -218,7 +218,7 @@ def used(table: Ids, rows: NDArray[Any]) -> Ids:
 
 
 def coded(strings: Sequence[str], source: str | None = None, field: str = "id") -> Ids:
-    """Return the distinct strings and each one's code; in an array of all strings each would be as wide as the longest."""
+    """Return distinct strings and the code of each string; an array of all strings would pad every string to the longest."""
     places: dict[str, int] = {}
     codes = [places.setdefault(value, len(places)) for value in strings]
     return Ids(columns.texts(list(places), source=source, field=field), np.array(codes, np.int32))

@@ -61,7 +61,7 @@ _FEWEST_SHARES = 3
 
 def notices_of_units(ground_truth: GroundTruth, detections: Detections) -> dict[str, int]:
     """Return a notice if the boxes of one table, or of both, seem to be shares of their images. If only one table's boxes
-    lie within 0 to 1, the median area of the other table's boxes must be above 1; otherwise no box is looked at.
+    lie within 0 to 1, the median area of the other table's boxes must be above 1. Areas are computed in that case only.
     """
     if not (len(detections) and len(ground_truth)):
         return {}

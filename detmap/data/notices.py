@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from detmap.data.benchmarks import advice
 from detmap.errors import shorten
 
-#: Sentence fragments on boxes within 0 to 1, and how to convert them to pixels.
+#: Fragments of sentences on boxes within 0 to 1: the comparison with shares of an image, and the conversion to pixels.
 _SHARES = "as shares of an image do"
 _SCALE = "multiply x and width by the image's width, y and height by its height"
 
@@ -139,7 +139,7 @@ def describe(notices: Mapping[str, int]) -> list[str]:
         if name:
             named.setdefault(code, []).append(shorten(name)[1:-1])
         counts[code] = counts.get(code, 0) + (1 if name else count)
-    if "zero_id_effect" in counts:  # the sentence of zero_id covers it
+    if "zero_id_effect" in counts:  # the sentence of zero_id_effect covers zero_id
         counts.pop("zero_id", None)
     sentences = []
     for code, text in NOTICES.items():

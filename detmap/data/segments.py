@@ -23,7 +23,7 @@ class Classes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SegmentedImages:
-    """The segments of some images. Image *i* has the rows ``starts[i]:starts[i + 1]``, in the order of the file.
+    """The segments of some images. Image *i* has the rows ``starts[i]:starts[i + 1]`` of the columns, in file order.
 
     Attributes
     ----------

@@ -102,7 +102,7 @@ def _boxes(
 
 
 def _columns(shapes: Mapping[str, Column] | None, source: str, **values: Any) -> dict[str, Column]:
-    """Return `shapes` together with the columns that are given by arguments called as in `Kind.argument`."""
+    """Return `shapes`, and the columns made from `values`, whose names are those of `Kind.argument`."""
     columns = dict(shapes or {})
     if all(value is None for value in values.values()):
         return columns
@@ -116,7 +116,7 @@ def _columns(shapes: Mapping[str, Column] | None, source: str, **values: Any) ->
 
 
 def _categories(category_ids: Any, labels: Any, source: str) -> Any:
-    """Return the categories, given under either of their two names."""
+    """Return the categories, given as `category_ids` or as `labels`."""
     given = categories_given(category_ids, labels)
     if given is None:
         raise InputError(
@@ -265,17 +265,17 @@ class GroundTruth(_Shaped, Frozen):
     crowd, difficult : ndarray of bool, shape (n,)
         COCO's ``iscrowd`` and VOC's ``difficult``.
     zero_ids : ndarray of bool, shape (n,), or None
-        Whether the annotation of an object has the id 0, see `Protocol.id_zero`. None if no annotation has; always None
-        for files other than COCO's JSON, whose objects have no ids.
+        Whether the annotation of an object has the id 0, see `Protocol.id_zero`. None if no annotation has that id;
+        always None for files other than COCO's JSON, whose objects have no ids.
     group_of : ndarray of bool, shape (n,), or None
         Whether a box stands for a group of objects, Open Images' ``IsGroupOf``; see `Protocol.group_of`. None if no box
-        does.
+        stands for a group.
     negatives, not_exhaustive : CategoryLists, or None
         LVIS's ``neg_category_ids``, the categories that are known to be absent from an image, and its
         ``not_exhaustive_category_ids``, the categories of which some objects may not be annotated; see `Protocol.judged`
         and `Protocol.not_exhaustive`. None if no image has such a list.
     part_flags : mapping of str to ndarray of bool, shape (n,)
-        Whether a part of each object's shape is valid, by name, as COCO-WholeBody's ``foot_valid``; see
+        Whether a part of each object's pose is valid, by name of the flag, as COCO-WholeBody's ``foot_valid``; see
         `Protocol.valid_flag`.
     present : CategoryLists, or None
         The categories that are known to be on an image, with or without boxes: Open Images' verified labels of confidence
@@ -388,20 +388,20 @@ class GroundTruth(_Shaped, Frozen):
         shapes : mapping of str to Column, optional
             Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
         kinds : sequence of str, optional
-            The `iou_type` of the shapes to be scored; by default all that are given. With several, `detmap.evaluate`
-            needs an ``iou_type``.
+            The kinds of shape to score, by their `iou_type`; by default all given kinds. With several kinds,
+            `detmap.evaluate` needs an ``iou_type``.
         box_format : {"xywh", "xyxy", "cxcywh"}
             Near corner and size, two corners, or centre and size. Sizes are widths and heights under every protocol: if
             pixels are inclusive, as in VOC, the far corner is ``x + width - 1``, and a box given by corners is
             ``x2 - x1 + 1`` wide.
         areas : array_like of float, shape (n,), optional
-            Width times height by default; if `boxes` are left out, the areas of the shapes.
+            Width times height by default; if `boxes` are left out, the areas of the masks or other geometries.
         crowd, difficult : array_like of bool, shape (n,), optional
             False by default; numbers must be 0 or 1.
         zero_ids : array_like of bool, shape (n,), optional
-            Whether the annotation of an object has the id 0; none has by default.
+            Whether the annotation of an object has the id 0; by default no annotation has.
         group_of : array_like of bool, shape (n,), optional
-            Whether a box stands for a group of objects; none does by default.
+            Whether a box stands for a group of objects; by default no box does.
         images, categories : array_like of int or str, optional
             All ids; by default those of the objects. Images without objects matter, because detections on them are false
             positives.
@@ -421,9 +421,9 @@ class GroundTruth(_Shaped, Frozen):
         frequencies : mapping of category id to {"r", "c", "f"}, optional
             Whether a category is rare, common or frequent, for the metrics APr, APc and APf.
         crowd_index : mapping of image id to float, optional
-            How crowded an image is, for `Protocol.crowd_groups`.
+            The crowd index of an image, for `Protocol.crowd_groups`.
         part_flags : mapping of str to array_like of bool, shape (n,), optional
-            Whether a part of each object's shape is valid, as ``{"foot_valid": [...]}``, for `Protocol.valid_flag`.
+            Whether a part of each object's pose is valid, as ``{"foot_valid": [...]}``, for `Protocol.valid_flag`.
         fields : mapping of str to array_like of float or bool, shape (n,), optional
             Other fields of the objects that levels of difficulty read, as ``{"occlusion": [0, 2, 1]}``; None or NaN is no
             value.
@@ -531,13 +531,13 @@ class GroundTruth(_Shaped, Frozen):
         )
 
     def with_clusters(self, clusters: Clusters | None) -> GroundTruth:
-        """Return the same objects with images in clusters, which intervals and tests draw and exchange as a whole.
+        """Return the same objects with images in clusters, which the bootstrap draws, and tests permute, as a whole.
 
         Parameters
         ----------
         clusters : mapping of image id to cluster, or array_like of int or str, shape (i,), or None
-            The cluster of each image, such as the video of a frame, by image id or in the order of ``images.ids``. None:
-            images are independent.
+            The cluster of each image, such as the video of a frame, by image id or in the order of ``images.ids``. None
+            if images are independent.
 
         Raises
         ------
@@ -553,8 +553,8 @@ class GroundTruth(_Shaped, Frozen):
         Parameters
         ----------
         ids : ndarray of int or str
-            Ids of images in any order. Ids that the table has are unchanged; ids of another type than the table's are
-            ignored.
+            Ids of images in any order. Images that the table already has are unchanged; ids of another type than the
+            table's are ignored.
         """
         own = self.images.ids
         if (own.size and own.dtype.kind != ids.dtype.kind) or not (locate(ids, own) < 0).any():
@@ -610,11 +610,11 @@ class Detections(_Shaped, Frozen):
     source : str
         Name of the file or of the data, for messages.
     more_scores : mapping of str to ndarray of float64, shape (n,)
-        Other scores of each detection by name, such as the score of a part of its shape; NaN if a detection has none. See
+        Other scores of each detection by name, such as the score of a part of its pose; NaN if a detection has none. See
         `Protocol.score_field`.
     areas : ndarray of float64, shape (n,), or None
-        With shapes other than boxes, the areas that area ranges use; NaN stands for the area of the shape. None if there
-        are only boxes.
+        If there are masks or other geometries besides boxes, the areas that area ranges use; NaN stands for the
+        geometry's own area. None if there are only boxes.
     """
 
     images: Ids
@@ -666,8 +666,8 @@ class Detections(_Shaped, Frozen):
         more_scores : mapping of str to array_like of float, shape (n,), optional
             Other scores by name, as ``{"foot_score": [...]}``, for `Protocol.score_field`; NaN where a detection has none.
         areas : array_like of float, shape (n,), optional
-            For shapes other than boxes, the areas that area ranges use; NaN stands for the area of the shape. By default
-            the areas of the `boxes` if boxes are given too, as in pycocotools, else the areas of the shapes.
+            If masks or other geometries are given, the areas that area ranges use; NaN stands for the geometry's own area.
+            By default the areas of the `boxes` if boxes are given too, as in pycocotools, else the geometries' areas.
         box_format : {"xywh", "xyxy", "cxcywh"}
             Near corner and size, two corners, or centre and size; see `GroundTruth.from_arrays`.
         invalid_boxes : {"error", "miss", "drop"}

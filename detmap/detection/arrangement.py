@@ -32,7 +32,7 @@ from detmap.shapes import Boxes, Column, Kind, Pairs, find
 from detmap.shapes.kinds import BOXES
 from detmap.system import parallel
 
-_LONG = 1e5  # Cost of a block of cells above which interrupts would have to wait too long.
+_LONG = 1e5  # Maximum cost of a block of cells for which an interrupt may wait.
 
 #: Minimum overlap of boxes that touch: the smallest normal float.
 _TOUCHING = float(np.finfo(np.float64).tiny)
@@ -42,9 +42,9 @@ _TOUCHING = float(np.finfo(np.float64).tiny)
 class Side:
     """The evaluated rows of one table, ordered by image and then category. A cell is one category on one image.
 
-    Images come first because files usually are ordered by image, so that memory is read sequentially. `starts` are the
-    first positions of the cells; the other columns have one value per position: the row (`order`), and the row's image,
-    category, rank in the cell, and score.
+    Images come first because files usually are ordered by image, so that memory is read sequentially. A position is an
+    index in this order. `starts` are the first positions of the cells. The other columns have one value per position: the
+    row in the table (`order`), image, category, rank in the cell, and score.
     """
 
     order: NDArray[np.int32]
@@ -138,11 +138,11 @@ class Arrangement:
     ranges: matching.Ranges
     #: The properties of objects that matching needs, by position.
     objects: matching.Objects
-    #: Whether an object's annotation has the id 0, by position, shape (objects,); None if no annotation has.
+    #: Whether an object's annotation has the id 0, by position, shape (objects,); None if no annotation has the id 0.
     zero: NDArray[np.bool_] | None
     #: The cluster of each image, shape (i,); None if images are independent.
     clusters: NDArray[Any] | None
-    #: The crowd index of each image, if the protocol groups images by it; None if unknown.
+    #: The crowd index of each image, if the protocol groups images by crowd index; None if unknown.
     crowd_index: NDArray[np.float64] | None
     #: The frequency of each category, if known and if the protocol groups categories by it.
     frequencies: dict[Any, str]
@@ -361,7 +361,7 @@ class Arrangement:
         )
 
     def deviations(self, found: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the errors of p matched pairs, given by their positions, shape (p, errors)."""
+        """Return the errors of p matched pairs, shape (p, errors); `found` and `truth` are the pairs' positions."""
         assert self.kind.deviations is not None
         rows, others = self._bounds[0].order[found], self._bounds[1].order[truth]
         half = has_rule(self.protocol, (name for _, name in self.categories), HALF_TURNS)
@@ -382,7 +382,7 @@ class Arrangement:
         return readonly(areas, np.float64)
 
     def unmatched_measures(self, begin: int, end: int) -> NDArray[np.float64]:
-        """Return the measures that decide whether unmatched detections are ignored, (n, M); -inf is outside of any range."""
+        """Return the measures, shape (n, M), that decide if unmatched detections are ignored; -inf is outside any range."""
         areas = self.detection_areas(begin, end)
         measures = self._measuring.of_detections(areas, self._measured, begin, end)
         if self._lenient is not None:
@@ -420,7 +420,7 @@ class Arrangement:
     def _refine(
         self, refine: Any, cells: overlap.Cells, found: overlap.Candidates, lowest: float, begin: int, end: int
     ) -> None:
-        """Replace the overlaps of bounding boxes by the overlaps of the shapes, in place."""
+        """Replace the overlaps of bounding boxes, in place, by those of the masks or other geometries that are compared."""
         count = int(found.last.max(initial=0))
         rows = pairs.Rows(
             np.empty(count, np.int64), np.empty(count, np.int64), self._bounds[0].order, self._bounds[1].order
@@ -502,7 +502,7 @@ def _bounds(
     apart: NDArray[np.bool_] | None = None,
     boxed: BoxedObjects | None = None,
 ) -> overlap.Boxes:
-    """Return the boxes around shapes by position, and the areas of the shapes if the kind defines them."""
+    """Return the bounding boxes of `shapes` by position, and the areas of `shapes` if the kind defines areas."""
     boxes = _nowhere(shapes.bounds().placed(order, pixel), apart)
     boxes = boxes if kind.covered is None else boxes._replace(areas=readonly(kind.covered(shapes), np.float64))
     return boxes if boxed is None else boxed.proposed(boxes)
@@ -545,7 +545,7 @@ def _selection(ids: NDArray[Any], wanted: Any, what: str) -> tuple[NDArray[Any],
 
 
 def _translate(table: Ids, known: NDArray[Any]) -> NDArray[np.int32]:
-    """Return each record's index among the `known` ids, -1 for other ids."""
+    """Return the index of each record's id among the `known` ids, -1 for unknown ids."""
     place = locate(table.ids, known).astype(np.int32)
     if place.size == known.size and (place == np.arange(place.size)).all():
         return table.codes

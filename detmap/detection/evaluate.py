@@ -81,7 +81,7 @@ def tally_of(
     caller: Callable[..., Any] | None = None,
     **decisions: Any,
 ) -> Tally:
-    """Return the tally of the input, image by image; tables that are read here or handed over are freed after matching."""
+    """Return the tally with detections ordered by image; tables read here, or given as `Owned`, are freed after matching."""
     truth, found = tables_of(ground_truth, detections, protocol, iou_type, decisions.get("levels"), once=True)
     protocol = asked_protocol(protocol, truth)
     kind = scored_kind(protocol, iou_type, truth, found)
@@ -97,7 +97,7 @@ def _match(
     category_ids: Any,
     threads: int | None,
 ) -> Tally:
-    """Return the tally, image by image. This is a separate function so that its local variables are freed."""
+    """Return the tally with detections ordered by image. A separate function, so that its local variables are freed."""
     arranged = Arrangement.of(ground_truth, detections, protocol, image_ids, category_ids, threads)
     words, steps, otherwise = _match_cells(arranged, threads)
     found, truth = arranged.found, arranged.truth
@@ -139,7 +139,7 @@ def _match(
 
 
 def _errors(arranged: Arrangement, threads: int | None) -> NDArray[np.float64]:
-    """Return the errors of every matched detection by position, NaN for other detections; shape (n, errors)."""
+    """Return the errors of each detection, shape (n, errors), by position; NaN for detections that are not hits."""
     protocol = arranged.protocol
     assert protocol.error_threshold is not None
     outside = arranged.objects.ignored | outside_of(arranged.objects.measures, arranged.ranges)[:, 0]
@@ -154,8 +154,8 @@ def _errors(arranged: Arrangement, threads: int | None) -> NDArray[np.float64]:
 def _match_cells(
     arranged: Arrangement, threads: int | None
 ) -> tuple[matching.Words, dict[str, NDArray[Any]], zero_ids.Otherwise | None]:
-    """Return the hit and ignored words of every detection by position, the columns of matching repeated at each score
-    (empty for other rules), and the words under the other value of `id_zero`.
+    """Return the `hit` and `ignored` words of every detection by position; the columns `STEPS`, which are empty unless
+    matching is repeated at each score; and the detections whose words differ under the other value of `id_zero`.
     """
     protocol, cells = arranged.protocol, arranged.cells
     count, words = arranged.found.order.size, word_count(protocol)

@@ -134,7 +134,7 @@ class Evaluator(Accumulator):
         self._names = read_categories(categories)
         self._frequencies = dict(frequencies or {})
         frequency_column(self._frequencies, np.empty(0, np.int64), "evaluator")  # raises for invalid frequencies
-        # also held where the state is only read, because this may match the collected images first
+        # also held by methods that only read the state, because reading may match the collected images first
         self._lock = threading.RLock()
         self.reset()
 
@@ -393,7 +393,7 @@ class Evaluator(Accumulator):
         self._waiting, self._boxes = {}, 0
 
     def _listed(self, name: str) -> dict[Any, list[Any]]:
-        """Return the category lists of the collected images under a name, by image."""
+        """Return the category lists that the collected images have under `name`, by image."""
         return {identity: image.lists[name] for identity, image in self._waiting.items() if name in image.lists}
 
     def _noted_of(self, image: Image) -> dict[str, int]:
@@ -439,8 +439,8 @@ class Evaluator(Accumulator):
         Raises
         ------
         StateError
-            If protocols or categories differ, if only one of the evaluators has image ids, or if both have seen an image
-            and duplicates are errors.
+            If protocols or categories differ, if only one of the evaluators has image ids, or if both have seen the same
+            image and duplicates are errors.
         """
         if not isinstance(other, Evaluator):
             raise StateError(f"only an Evaluator can be merged, not {type(other).__name__}")

@@ -93,7 +93,7 @@ POOLED = _decision(
 #: The fields of an image that list categories.
 LISTS = ("neg_category_ids", "not_exhaustive_category_ids")
 
-#: By decision: its default, and the JSON fields that are read under any other value.
+#: For each decision, its default, and the JSON fields that are read under any other value.
 _FIELDS = {
     "judged": ("all", ("neg_category_ids", "pos_category_ids")),
     "not_exhaustive": ("wrong", ("not_exhaustive_category_ids",)),
@@ -104,14 +104,14 @@ _FIELDS = {
 
 
 def fields_read(protocol: Protocol) -> list[str]:
-    """Return the benchmarks' fields that need no notice: those that the protocol reads, and frequency with LVIS's lists."""
+    """Return the fields that need no notice: those the protocol reads, and frequency if it reads LVIS's lists."""
     read = [field for name, (default, own) in _FIELDS.items() if getattr(protocol, name) != default for field in own]
     read += find(protocol.iou_type).lists
     return list(dict.fromkeys([*read, *(["frequency"] if {*LISTS} & {*read} else [])]))
 
 
 def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArray[np.bool_]) -> dict[str, int]:
-    """Return the numbers of selected images, and of their objects, that lack a field which the protocol reads."""
+    """Return, for each field that the protocol reads, the number of selected images, or of their objects, that lack it."""
     lists = dict(
         zip(LISTS, ((ground_truth.negatives, ground_truth.present), (ground_truth.not_exhaustive,)), strict=True)
     )
@@ -170,8 +170,8 @@ class Judgement:
     """Flags of detections whose category was not looked for on the image (`unjudged`), or was not exhaustively annotated
     there (`lenient`: ignored if unmatched). Shape (n,); None if no flag is set.
 
-    `images` and `categories` are indices into those of the ground truth; -1 stands for a category that it lacks. Objects
-    that are `left_out` are no evidence that their category was looked for.
+    `images` and `categories` are the detections' indices among the images and categories of the ground truth, -1 for a
+    category that the ground truth lacks. Objects that are `left_out` are no evidence that their category was looked for.
     """
 
     unjudged: NDArray[np.bool_] | None = None

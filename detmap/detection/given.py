@@ -24,7 +24,7 @@ Found = Detections | str | os.PathLike[str] | Sequence[Mapping[str, Any]]
 #: Detections of several models: by name, or in a sequence.
 Models = Mapping[str, Found] | Sequence[Found]
 
-#: Fields that may wrap COCO's results instead of a bare list.
+#: Fields of a JSON object that may hold COCO's results, which otherwise are a bare list.
 _WRAPPED = ("annotations", "predictions")
 
 
@@ -55,7 +55,7 @@ def by_name(detections: Found | Models) -> dict[str, Found]:
 
 
 def _is_one(detections: object) -> bool:
-    """Return whether detections belong to one model: a table, a path, or COCO's results."""
+    """Return whether detections are a table, a path or COCO's results, all of which belong to one model."""
     if isinstance(detections, Mapping):
         return any(isinstance(detections.get(name), list | tuple) and _is_one(detections[name]) for name in _WRAPPED)
     if isinstance(detections, list | tuple):
@@ -87,7 +87,7 @@ class Owned:
 
     @property
     def held(self) -> Any:
-        """The detections not yet taken."""
+        """The detections, if they were not taken before."""
         return self._held[0]
 
     def take(self) -> Any:
@@ -111,7 +111,8 @@ def tables_of(
 ) -> tuple[GroundTruth, Detections]:
     """Return tables of ground truth and detections. Raises `InputError` for other types and for swapped arguments.
 
-    Files and dictionaries are read with the scored kind of shape and the fields of `levels`, by default the protocol's.
+    Files and dictionaries are read for the scored kind of shape, with the object fields that `levels` read (by default
+    the protocol's levels).
     For `once` see `Input.detections`.
     """
     detections = detections.take() if isinstance(detections, Owned) else detections

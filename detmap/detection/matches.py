@@ -37,9 +37,9 @@ __all__ = ["HIT", "IGNORED", "MISS", "Matches", "match_pairs"]
 class Matches(Frozen):
     """The outcome of every detection at one IoU threshold and in one area range: one row per detection.
 
-    Rows are sorted by image, category and descending score. Detections beyond the largest cap have no row, nor have
-    detections on images or of categories that are not selected or not in the ground truth. Where a detection has no
-    matched or nearest object, the object's index is -1 and the overlap NaN.
+    Rows are sorted by image, category and descending score. There is no row for a detection
+    beyond the largest cap, or for one whose image or category is not selected or not in the ground truth. Where a
+    detection has no matched or nearest object, the object's index is -1 and the overlap NaN.
 
     `outcome` agrees with the bits of the `detmap.Tally` of the same protocol at that threshold and area range. In each
     category the number of objects in `missed` is the number of false negatives.
@@ -67,7 +67,7 @@ class Matches(Frozen):
         matches an object that is ignored or outside of the area range, or is itself unmatched and outside of the area
         range.
     ground_truth : ndarray of int32, shape (n,)
-        The row of the matched object in the table of ground truth, also if ignored.
+        The row of the matched object in the table of ground truth, also if the object is ignored.
     overlap : ndarray of float64, shape (n,)
         The overlap with the matched object; distances are negated, here and below.
     same, same_overlap : ndarray, shape (n,), or None
@@ -261,7 +261,7 @@ def _at(column: NDArray[np.int32], positions: NDArray[np.int32]) -> NDArray[np.i
 
 def taken_at(arranged: Arrangement, objects: Objects, iou: float, at: int, threads: int | None) -> pairs.Taken:
     """Match at one threshold in range `at`; return the outcome and matched position of each detection. `objects` outside
-    of the range must be ignored.
+    of the range must be flagged as ignored.
     """
     count = arranged.found.order.size
     protocol = arranged.protocol

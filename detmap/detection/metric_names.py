@@ -10,18 +10,19 @@ from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.detection.true_positives import names_of
 from detmap.shapes import find
 
-#: A metric: its kind, IoU threshold, indices of area range and cap, and category (an index) or group of categories (its
-#: letter); None is the mean over all. Kinds are "AP", "AR", and "pooled" (AP of one ranking of several categories);
-#: "group" and "published" (CrowdPose's number), AP of a group of images, whose name replaces the category; the names of
-#: errors of true positives; and "score", nuScenes' detection score.
+#: A metric: kind, IoU threshold, index of the area range, index of the cap, and category. The category is an index, or
+#: the letter of a frequency group. None as threshold or category means all thresholds or categories. The kinds "AP" and
+#: "AR" are means, and "pooled" is AP of one ranking of several categories. "group" and "published" (CrowdPose's number)
+#: are AP on a group of images, and have the group's name as category. Other kinds are the names of errors of true
+#: positives, "score" (nuScenes' detection score), and `OF_CLASS`.
 Row = tuple[str, float | None, int, int, int | str | None]
 
 
 #: The kinds of metrics over a group of images.
 OF_IMAGES = ("group", "published")
 
-#: The kinds of metrics of a class of `Protocol.class_thresholds`, whose name replaces the category: AP and similarity
-#: of orientation, in percent.
+#: The kinds of metrics of one class of `Protocol.class_thresholds`: AP and similarity of orientation, both in percent.
+#: These metrics have the name of the class as category.
 OF_CLASS = ("percent", "orientation")
 
 
@@ -85,7 +86,7 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
 
 
 def most_of_all(protocol: Protocol) -> int | None:
-    """Return the cap that names AR if no cap applies per category and image: the cap per image over all categories, or
+    """Return the cap in AR's name if no cap applies per category and image: the cap per image over all categories, or
     else the cap per category over all images.
     """
     if protocol.max_dets[-1] < UNLIMITED or not protocol.groups:
@@ -93,7 +94,7 @@ def most_of_all(protocol: Protocol) -> int | None:
     return protocol.max_per_image or protocol.max_per_category
 
 
-#: What nuScenes' errors measure.
+#: The quantity that each of nuScenes' errors measures.
 _OF_ERRORS = {
     "ATE": "translation in metres",
     "ASE": "scale, 1 - IoU",
@@ -107,8 +108,8 @@ _FREQUENT = {"r": "rare", "c": "common", "f": "frequent"}
 
 
 def scope(row: Row, protocol: Protocol) -> str:
-    """Describe what a metric of `metric_table` covers: thresholds, objects, and the cap of AR; of an error its unit; ""
-    for other kinds.
+    """Describe the thresholds, the objects and, for AR, the cap that a metric of `metric_table` covers. For an error of
+    true positives describe its unit; return "" for all other kinds.
     """
     kind, iou, area, cap, category = row
     if kind in find(protocol.iou_type).errors:

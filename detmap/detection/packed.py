@@ -17,7 +17,7 @@ from detmap.hits import SAMPLED
 from detmap.kernels import readonly, sorting
 from detmap.system import parallel
 
-#: Maximum number of detections unpacked together, in whole categories; a category with more is unpacked by itself.
+#: Maximum number of detections unpacked together, in whole categories; a category with more detections is unpacked alone.
 TOGETHER = 2**21
 
 #: The columns of detections that are stored; the column of categories follows from `PackedTally.starts`.
@@ -27,8 +27,8 @@ _HIT = next(column for column in _PACKED if column.name == "hit")
 
 @dataclass(frozen=True, eq=False)
 class PackedTally:
-    """A tally whose detections take about 24 bytes each instead of 36: integers have the narrowest type that holds their
-    values, and words of bits are cut to the bytes in use.
+    """A tally whose detections take about 24 bytes each instead of 36, because integers have the narrowest type that holds
+    their values, and words of bits are cut to the bytes in use.
     """
 
     #: The tally without its detections.
@@ -49,7 +49,7 @@ class PackedTally:
             columns[column.name] = _narrow(
                 column, np.take(values, order, axis=0) if len(values) else values.copy(), tally.protocol
             )
-        # Empty slices of the tally's own columns would keep these in memory.
+        # Empty slices of the tally's columns would keep the whole columns in memory.
         nothing = Tally.empty(tally.protocol, tally.categories)
         none: dict[str, Any] = {
             column.name: getattr(nothing, column.name) for column in COLUMNS if column.per == "detection"
@@ -77,7 +77,7 @@ def _pieces(count: int) -> list[tuple[int, int]]:
 
 
 def _pieces_of(rows: NDArray[np.uint8]) -> list[tuple[int, int, NDArray[Any]]]:
-    """Return word, shift and view of each integer in rows of bytes; integers are copied faster than single bytes."""
+    """Return word, shift in the word, and view of each integer in rows of bytes; integers are copied faster than bytes."""
     count, width = rows.shape
     return [
         (at // 8, 8 * (at % 8), np.ndarray(count, f"<u{size}", rows.data if count else None, at if count else 0, width))
@@ -199,7 +199,7 @@ class ShardedTally:
         sorting.group_by(keys.category, keys.tie_order(), order, starts)
         scores = np.take(keys.scores, order)
         del keys
-        # The kernel sorts three columns by score; original rows are passed in place of images.
+        # The kernel sorts image and rank by score; `order` takes the place of image, so that `order` is sorted too.
         rank = self._column("rank", begin, end)[order].astype(np.int32)
         words = np.empty((order.size, 0), np.uint64)
         rows = sorting.Rows(order, rank, np.empty(0, np.int64), scores.view(np.uint64), words, words)

@@ -11,7 +11,7 @@ from detmap.errors import InputError
 from detmap.kernels import overlap, readonly
 from detmap.system import limits
 
-_PAIR = 12  # bytes per pair: its overlap, and its object
+_PAIR = 12  # bytes per pair: 8 for the overlap, 4 for the index of the object
 
 
 def candidates(

@@ -18,7 +18,7 @@ from detmap.hits import SAMPLED, SAMPLES, Hits
 from detmap.kernels import Frozen, matching, readonly
 from detmap.system import parallel
 
-#: Approximate number of blocks of rankings: few, because each costs a call, but enough for all threads.
+#: Approximate number of blocks of rankings: few, because each block costs a call, but enough for all threads.
 _BLOCKS = 16
 
 #: Minimum cost of a block, in the units of `Rankings.blocks`: a smaller block takes less time than the call for it.
@@ -55,8 +55,8 @@ class Rankings:
         )
 
     def blocks(self) -> list[tuple[int, int]]:
-        """Cut the rankings into blocks. To limit memory, a large block costs at most the number of detections or rankings,
-        whichever is larger.
+        """Cut the rankings into blocks. To limit memory, a large block costs at most the number of detections or the number
+        of rankings, whichever is larger.
         """
         capacity = self._capacity(0, len(self))
         looked_at = np.repeat(np.diff(self.tally.class_starts), len(self) // max(len(self.tally.categories), 1))
@@ -211,7 +211,7 @@ def published_mean(values: NDArray[np.float64]) -> float:
 
 
 def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, int]:
-    """Return a notice with AP when annotations of the id 0 are found and when they are missed; empty if there are none.
+    """Return a notice with AP under both values of `id_zero`; empty if no annotation has the id 0.
 
     `tally` must be in ranking order.
     """
@@ -222,8 +222,8 @@ def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, in
 
 
 class Changed(NamedTuple):
-    """A mask of the categories that change with `id_zero`, shape (K,), and the values that their AP averages under the
-    other value of `id_zero`, in the first area range: by threshold, recall and category.
+    """A mask of the categories that change with `id_zero`, shape (K,), and the values that AP averages for these
+    categories, by threshold, recall and category, in the first area range and under the other value of `id_zero`.
     """
 
     categories: NDArray[np.bool_]
@@ -231,7 +231,7 @@ class Changed(NamedTuple):
 
 
 def changed_by_zero_ids(tally: Tally, threads: int | None = None) -> Changed | None:
-    """Return the changes due to annotations of the id 0; None if there are none, or if the changes are unknown."""
+    """Return the changes due to annotations of the id 0; None without such annotations, or if the changes are unknown."""
     under = zero_ids.under_other(tally)
     if under is None:
         return None
@@ -241,9 +241,9 @@ def changed_by_zero_ids(tally: Tally, threads: int | None = None) -> Changed | N
 
 
 def notice_of_zero_ids(tally: Tally, curves: Curves, changed: Sequence[Changed | None]) -> dict[str, int]:
-    """Return a notice with AP when annotations of the id 0 are found and when they are missed; empty if unknown.
+    """Return a notice with AP under both values of `id_zero`; empty if all of `changed` are None.
 
-    `curves` are of all categories within the largest cap; the items of `changed` are of consecutive ranges of categories.
+    `curves` cover all categories within the largest cap; the items of `changed` cover consecutive ranges of categories.
     """
     parts = [part for part in changed if part is not None]
     if not parts:

@@ -51,7 +51,7 @@ def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protoc
 
 
 def _parted(table: T, protocol: Protocol) -> T:
-    """Return a table with only the part of its shapes that the protocol compares; count labelled points if needed."""
+    """Return a table whose poses have only the points that the protocol compares; count labelled points if needed."""
     kind = find(protocol.iou_type)
     if kind.part is None or (protocol.points is None and protocol.labelled == "field"):
         return table
@@ -81,8 +81,8 @@ def prepared_scores(scores: NDArray[np.float64], protocol: Protocol) -> NDArray[
 def left_out(
     ground_truth: GroundTruth, detections: Detections, protocol: Protocol
 ) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None]:
-    """Return masks of the objects and of the detections that are not scored, shapes (g,) and (n,); None if all are
-    scored. All detections must be on images of the ground truth.
+    """Return a mask of the objects, shape (g,), and a mask of the detections, shape (n,), that are not scored. None in
+    place of a mask means that every row is scored. All detections must be on images of the ground truth.
     """
     if not (
         protocol.left_out

@@ -527,8 +527,8 @@ YTVIS = replace(
     ),
 )
 
-#: Recalls from 0 to 1 in single precision as `torch.linspace` computes them: ascending from 0 and descending from 1,
-#: each rounded once.
+#: Recalls from 0 to 1 in single precision, as `torch.linspace` computes them: up to 0.5 counted up from 0, and above 0.5
+#: counted down from 1, each recall rounded once.
 _STEP = float(np.float32(0.01))
 _SINGLE_RECALLS = tuple(float(np.float32(k * _STEP if k <= 50 else 1 - (100 - k) * _STEP)) for k in range(101))
 

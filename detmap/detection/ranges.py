@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Measures of boxes that ranges and levels can limit. The length is that of the box's longer side.
 MEASURES = ("area", "height", "width", "length")
 
-#: Names of fields in levels that stand for columns of every table of ground truth, and these columns.
+#: Columns that every table of ground truth has, by the field names that stand for them in levels.
 FLAGS = {"iscrowd": "crowd", "crowd": "crowd", "difficult": "difficult", "ignore": "difficult"}
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -43,7 +43,7 @@ _WORDS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 
 class Condition(NamedTuple):
     """A condition: measure or field (`of`), operator, and number. Flags tell whether the number is a percentage of the
-    image's measure, and whether the condition applies to objects and to detections (`MEASURES` only).
+    image's measure, and whether the condition applies to objects and to detections (only `MEASURES` apply to detections).
     """
 
     of: str
@@ -59,7 +59,7 @@ class Condition(NamedTuple):
         return self.of in MEASURES
 
     def holds(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return where the condition holds; False for unknown values."""
+        """Return a mask of the values for which the condition holds; False for unknown values (NaN)."""
         return np.asarray(_OPERATORS[self.operator](values, self.value) & ~np.isnan(values))
 
     def __str__(self) -> str:
@@ -293,7 +293,7 @@ def fields_of(levels: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def needs(protocol: Protocol) -> dict[str, Any]:
-    """Return the options of reading ground truth that a protocol's ranges and levels need."""
+    """Return the options with which ground truth must be read for a protocol's ranges and levels."""
     fields = fields_of(protocol.levels)
     sizes = any(one.share for own in conditions(protocol) for one in own)
     return {**({"fields": fields} if fields else {}), **({"image_facts": True} if sizes else {})}

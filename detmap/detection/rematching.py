@@ -144,7 +144,7 @@ def chosen_thresholds(protocol: Protocol, categories: Sequence[tuple[Any, str]])
 
 
 class Repeated(NamedTuple):
-    """Objects; those of neighbouring classes are repeated in the category that ignores them."""
+    """The rows of all objects, and copies of objects of neighbouring classes, which `neighbour` flags."""
 
     rows: NDArray[np.int64]
     category: NDArray[np.int32]
@@ -155,8 +155,8 @@ class Repeated(NamedTuple):
 def with_neighbours(
     truth: GroundTruth, protocol: Protocol, category: NDArray[np.int32], image: NDArray[np.int32]
 ) -> Repeated | None:
-    """Repeat objects of neighbouring classes in the categories that ignore them, in table order; None if there are none.
-    `category` and `image` have one value per row of the table, -1 if the row is not scored.
+    """Copy each object of a neighbouring class into every category that ignores that class, in table order; None if
+    nothing is copied. `category` and `image` have one value per row of the table, -1 if the row is not scored.
     """
     names = [name.casefold() for name in truth.categories.names]
     parts = []
@@ -186,8 +186,8 @@ def absorbers(
     image: NDArray[np.int32],
     category: NDArray[np.int32],
 ) -> tuple[NDArray[np.int32], overlap.Cells]:
-    """Return rows of `small` detections that take part in cells of other categories on their image, and each cell's range
-    in these rows. `small`, `image` and `category` have one value per row of the table.
+    """Find, for each cell, the `small` detections of other categories on the cell's image. Return their rows in the table,
+    and the range of each cell in these rows. `small`, `image` and `category` have one value per row of the table.
     """
     rows = np.flatnonzero(small & (image >= 0))
     rows = rows[np.argsort(image[rows], kind="stable")]

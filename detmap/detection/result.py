@@ -84,7 +84,8 @@ class DetectionResult(Result):
     tally : Tally
         The tally in ranking order. For a sharded tally it is assembled when it is first read.
     precision : ndarray of float64, shape (T, R, K, A, M)
-        The largest precision at a recall of at least the threshold; 0 if it is not reached, NaN without ground truth.
+        The largest precision at a recall of at least the threshold; 0 if no recall reaches the threshold, NaN without
+        ground truth.
     scores : ndarray of float64, shape (T, R, K, A, M)
         The score at which the recall threshold is first reached.
     recall : ndarray of float64, shape (T, K, A, M)
@@ -234,8 +235,8 @@ class DetectionResult(Result):
         return self._largest.precision[self._threshold(iou), :, :, 0, 0]
 
     def _mean(self, kind: str, iou: float | None, area: int, cap: int, category: int | str | None) -> float:
-        """Return the mean over thresholds and over categories with ground truth, or a group of these; NaN without any. As
-        in pycocotools it is one mean over all values, because a mean of means differs in the last bit.
+        """Return the value of a metric: the mean over thresholds and over the selected categories with ground truth, NaN if
+        there are none. As in pycocotools it is one mean over all values, because a mean of means differs in the last bit.
         """
         if kind == "pooled":
             pool = 0 if category is None else 1 + self.protocol.groups.index(str(category))
@@ -260,7 +261,7 @@ class DetectionResult(Result):
         return mean_of_defined(values if category is None else values[..., chosen])
 
     def _few_positives(self) -> dict[str, int]:
-        """Return notices on metrics with fewer objects than sampled scores, and on classes without a category."""
+        """Return notices on metrics with fewer than `SAMPLES` objects, or one if no class of the protocol is a category."""
         if self.protocol.interpolation not in SAMPLED:
             return {}
         names = [name.casefold() for _, name in self.categories]
@@ -401,7 +402,7 @@ class DetectionResult(Result):
         categories: Sequence[Any] | None = None,
         iou: float | None = None,
     ) -> Any:
-        """Draw interpolated precision against recall for some categories, by default all with ground truth.
+        """Draw interpolated precision against recall for some categories, by default all categories with ground truth.
 
         The mean over these categories is drawn on top. The categories with the most objects are labelled with their name
         and AP. For up to four categories the raw curves are drawn too.
@@ -581,7 +582,7 @@ class DetectionResult(Result):
         """Return protocol, metrics, per_category and notices as plain values, and ``bootstrap`` if there are intervals."""
         intervals = {} if self._intervals is None else {"bootstrap": self._intervals.to_dict()}
         return {
-            # iou_type also if it is the default
+            # `iou_type` is included even if it is the default
             "protocol": {**self.protocol.to_dict(), "iou_type": self.protocol.iou_type},
             "metrics": dict(self),
             "per_category": [
@@ -613,7 +614,7 @@ class DetectionResult(Result):
         raise AttributeError(f"no attribute or metric {name!r}; metrics: {', '.join(list(metrics)[:20])}")
 
 
-#: Attributes of other libraries' results, and what replaces them here.
+#: Attributes of other libraries' results, and their replacements in detmap.
 _ELSEWHERE = {
     "summarize": "print(result)",
     "stats": "list(result.values())",

@@ -90,7 +90,7 @@ def positives_of(tally: Tally, copies: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _steps(tally: Tally) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """Return the changes of hits, misses and similarity at each detection: its own outcome if matching is not repeated."""
+    """Return the changes of hits, misses and similarity at each detection: its own outcome unless rematched."""
     if rematched(tally.protocol):
         return tally.found, tally.missed, tally.alike
     bits = len(tally.protocol.range_names) * len(tally.protocol.iou_thresholds)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """The specification of a column of a tally. All handling of columns follows it, so a new column only requires a row
-    in `COLUMNS`.
+    """The specification of a column of a tally. All handling of columns follows `COLUMNS`, so a new column only requires
+    a row in `COLUMNS`.
     """
 
     #: The attribute of `Tally`.
@@ -41,7 +41,7 @@ class Column(NamedTuple):
     index_of: Literal["", "categories", "image_ids"] = ""
     #: The meaning of the column's second axis: words of bits, area ranges and levels, bits, or errors of true positives.
     width: Literal["", "words", "areas", "bits", "errors"] = ""
-    #: ``where(protocol)`` returns whether the column is used; an unused column is empty. None: always used.
+    #: ``where(protocol)`` returns whether the column is used; an unused column is empty. If None, it is always used.
     where: Callable[[Protocol], bool] | None = None
 
     def shape(self, protocol: Protocol, rows: int) -> tuple[int, ...]:
@@ -113,8 +113,8 @@ class Tally(Frozen):
     * however the images are split, the merged tallies of the parts equal the tally of the whole.
 
     The laws hold because ties are broken by stored columns, never by the order of merging: by image and rank, under some
-    protocols after the position in the file or the number of hits. Under ``ties="file"`` or ``"file-reversed"`` the third
-    law requires parts of one file or table.
+    protocols preceded by the position in the file or the number of hits. Under ``ties="file"`` or ``"file-reversed"`` the
+    third law requires parts of one file or table.
 
     Attributes
     ----------
@@ -154,9 +154,9 @@ class Tally(Frozen):
     otherwise : Otherwise or None
         The effect of annotations with the id 0, for a notice; it is not saved.
     clusters : ndarray of int64 or str, shape (i,), or None
-        The cluster of each image; intervals and tests resample whole clusters. None: images are independent.
+        The cluster of each image; intervals and tests resample whole clusters. None if images are independent.
     crowd_index : ndarray of float64, shape (i,), or None
-        The crowd index of each image, if the protocol groups images by it; NaN if unknown. None: unknown for all images.
+        The crowd index of each image, if the protocol groups images by crowd index; NaN if unknown. None if all are unknown.
     frequencies : mapping of category id to {"r", "c", "f"}
         The frequency group of each category, if the protocol has such groups and the group is known.
     """
@@ -257,14 +257,14 @@ class Tally(Frozen):
         return self.take(place < most, slice(None))
 
     def beside(self, others: Sequence[Tally], images: Sequence[NDArray[np.integer]]) -> Tally:
-        """Return the rows of this tally followed by the rows of others.
+        """Return the rows of this tally followed by the rows of other tallies.
 
         Parameters
         ----------
         others : sequence of Tally
             Tallies of the same protocol and categories.
         images : sequence of ndarray of int
-            For this tally and each of the others, the new index of each image. The caller must replace `image_ids`.
+            For this tally and each other tally, the new index of each image. The caller must replace `image_ids`.
         """
         parts = (self, *others)
         columns: dict[str, Any] = {}
@@ -313,9 +313,9 @@ class Tally(Frozen):
         return replace(self.on_images(self.of_crowd_group(name)), otherwise=None)
 
     def pools(self, threads: int | None = None) -> Tally:
-        """Return a tally in ranking order that has pools for categories: one of all, and one of each frequency group.
+        """Return a tally in ranking order whose categories are pools: of all categories, and of each frequency group.
 
-        Ties are sorted by image, category and rank. Ranks remain those within a category, to which caps apply.
+        Ties are sorted by image, category and rank. Detections keep the rank within their category, to which caps apply.
         """
         groups = self.protocol.groups
         chosen = [np.ones(len(self.categories), np.bool_), *(self.in_group(group) for group in groups)]
@@ -349,7 +349,7 @@ class Tally(Frozen):
         return replace(self, order=readonly(order, np.int64), ranked=False)
 
     def _with_indices(self, of: str, to: NDArray[np.integer], things: Any) -> Tally:
-        """Return the tally with the attribute `of` replaced by `things`, and indices into it remapped by `to`."""
+        """Return the tally with the attribute `of` replaced by `things`; `to` maps old indices into it to new indices."""
         columns: dict[str, Any] = {
             column.name: readonly(to[getattr(self, column.name)], column.native())
             for column in COLUMNS
@@ -377,7 +377,7 @@ class Tally(Frozen):
             threads,
         )
         by_bits = ranked._replace(scores=ranked.scores.view(np.uint64))
-        # A category's rows are contiguous now, so they about fit into a cache while they are sorted.
+        # A category's rows are contiguous now, so they roughly fit into a cache while they are sorted.
         parallel.run(
             lambda begin, end: sorting.sort_rows(starts, begin, end, by_bits, category),
             parallel.cut(starts, threads),
@@ -475,7 +475,7 @@ class Tally(Frozen):
     def every_notice(self, detections: int | None = None) -> dict[str, int]:
         """Return `notices`, and notices that follow from the tally: no detections, categories without ground truth.
 
-        `detections` is the number of detections; it is needed only if the tally does not store them.
+        `detections` is the number of detections, needed only if the tally does not store the detections.
         """
         found = self.positives[:, 0] > 0
         own = {
@@ -565,7 +565,7 @@ class Tally(Frozen):
         try:
             header = msgspec.convert(content, Header, strict=True)
             unknown = set(header.protocol) - set(Protocol.__dataclass_fields__)
-            if unknown:  # a missing decision has its default: an earlier version did not have it
+            if unknown:  # a missing decision has its default, because an earlier version lacked the decision
                 raise StateError(f"its protocol decides {shorten(min(unknown))}, which this version does not know")
             saved = msgspec.convert(header.protocol, Protocol)
         except (msgspec.ValidationError, DetmapError, RecursionError) as error:
@@ -722,7 +722,7 @@ def _of_one_kind(ids: Sequence[Any], protocol: Protocol) -> bool:
 
 
 def _cells(tally: Tally, prefix: str = "", rows: Any = slice(None)) -> NDArray[np.int64]:
-    """Return the cell of each detection, numbered by image and then category; with prefix ``positive_``, of each pair."""
+    """Return a number per detection that stands for its image and category; with prefix ``positive_``, one per pair."""
     image, category = (getattr(tally, prefix + name)[rows].astype(np.int64) for name in ("image", "category"))
     return np.asarray(image * len(tally.categories) + category)
 

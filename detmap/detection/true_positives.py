@@ -1,8 +1,8 @@
 """Errors of true positives matched within one distance, and the detection score that combines them with AP.
 
 nuScenes' rules (Caesar et al., "nuScenes: A multimodal dataset for autonomous driving", 2020). The running mean of an error
-over the matches of a class, by descending score, is sampled at 101 recalls, and averaged over those above 0.1 that the
-detector reaches. A class that does not reach a recall of 0.1 has errors of 1.
+over the matches of a class, by descending score, is sampled at 101 recalls, and averaged over the recalls above 0.1 that
+the detector reaches. A class that does not reach a recall of 0.1 has errors of 1.
 """
 
 from __future__ import annotations
@@ -140,8 +140,8 @@ def class_error(
 
 
 def class_errors(tally: Tally, copies: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-    """Return the errors of every class, shape (K, E), of a tally in ranking order; NaN for errors that a class does not
-    have under the protocol. `copies` are the weights of images, by default 1.
+    """Return the errors of every class, shape (K, E), of a tally in ranking order; NaN for errors that the protocol
+    does not define for a class. `copies` are the weights of images, by default 1.
     """
     names = names_of(tally.protocol)
     out = np.empty((len(tally.categories), len(names)))

@@ -36,10 +36,10 @@ class Image(NamedTuple):
     boxes: NDArray[np.float64]
     scores: NDArray[np.float64]
     labels: NDArray[Any]
-    own_areas: NDArray[np.float64]  # areas of boxes given besides other shapes; NaN for the area of the shape
+    own_areas: NDArray[np.float64]  # areas of boxes given besides other shapes; NaN if the shape's own area counts
     true_boxes: NDArray[np.float64]
     true_labels: NDArray[Any]
-    areas: NDArray[np.float64]  # NaN for the area of the box
+    areas: NDArray[np.float64]  # NaN if the area of the box counts
     crowd: NDArray[np.bool_]
     difficult: NDArray[np.bool_]
     group_of: NDArray[np.bool_]
@@ -67,8 +67,8 @@ def read_image(
 ) -> Image:
     """Return image `i` of an update, checked. Raises `InputError` for data that cannot be scored.
 
-    `names` are the categories, if given; `needs` comes from `detmap.detection.ranges.needs`. If boxes are missing, those
-    around the other shapes are used.
+    `names` are the categories, if given; `needs` comes from `detmap.detection.ranges.needs`. If boxes are missing, the
+    bounding boxes of the masks or other geometries are used.
     """
     shapes, true_shapes = (
         _read_shapes(record, source, i, kind) for record, source in ((prediction, "predictions"), (target, "targets"))
@@ -185,8 +185,8 @@ def kinds_given(prediction: object, target: object) -> list[str]:
 
 
 def kind_of_images(given: Mapping[int, list[str]], before: str | None) -> str | None:
-    """Return the kind of shape to score: boxes if all images have them, else the one other kind that all have; None if
-    undecided.
+    """Return the kind of shape to score: boxes if all images have boxes, else the one other kind that all images have;
+    None if undecided.
 
     `given` maps the index of each image in the update to its kinds; `before` is the kind of earlier images, if any. Raises
     `InputError` if an image without boxes has several kinds, or if kinds differ between images.
@@ -236,7 +236,7 @@ def _read_shapes(record: Mapping[str, Any], source: str, i: int, kind: Kind) -> 
 
 
 def _around(shapes: Any, box_format: BoxFormat) -> NDArray[np.float64]:
-    """Return the boxes around shapes."""
+    """Return the bounding boxes of `shapes`."""
     bounds: Boxes = shapes.bounds()
     near, size = bounds.table[:, :2], bounds.table[:, 2:]
     if not bounds.sizes:
@@ -254,7 +254,7 @@ def _read_boxes(
     invalid_boxes: InvalidBoxes,
     shapes: Any = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
-    """Return boxes, and a mask of the boxes to keep, None for all."""
+    """Return boxes, and a mask of the boxes to keep (None if all are kept)."""
     if shapes is not None and "boxes" not in record:
         return _around(shapes, box_format), None
     boxes = _own(_field(record, "boxes", source, i), source, "boxes", i)

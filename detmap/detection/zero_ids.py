@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: Value of the decision `id_zero` under which matches with objects of id 0 are misses.
 MISSED = "missed"
 
-#: The opposite value of `id_zero`.
+#: The other value of `id_zero`, for each of its two values.
 OTHER: dict[str, Literal["found", "missed"]] = {"found": "missed", "missed": "found"}
 
 
@@ -44,7 +44,7 @@ class Otherwise(Frozen):
     image: NDArray[Any]
     category: NDArray[Any]
     rank: NDArray[np.int32]
-    #: The words of `hit` and `ignored` under the other value; shape (n, w).
+    #: The words of `hit` and `ignored` under the other value of `id_zero`; shape (n, w).
     hit: NDArray[np.uint64]
     ignored: NDArray[np.uint64]
 
@@ -102,8 +102,9 @@ def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
 
 
 def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Words) -> Otherwise | None:
-    """Apply `id_zero` to the matched words in place, and return the words under its other value. Only cells with an object
-    of id 0 are matched again, for each threshold and area range, to find the detections that match the object.
+    """Apply `id_zero` to the matched words in place. Return the detections whose words differ under its other value. Only
+    cells with an object of id 0 are matched again, for each threshold and area range, to find the detections that match
+    the object.
     """
     if arranged.zero is None:
         return None
@@ -145,7 +146,7 @@ def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Wo
 
 
 def effect(metric: str, id_zero: str, here: float, there: float) -> dict[str, int]:
-    """Return a notice with a metric under the protocol's value of `id_zero` (`here`) and under the other (`there`)."""
+    """Return a notice with a metric under the protocol's value of `id_zero` (`here`) and its other value (`there`)."""
     found, missed = (there, here) if id_zero == MISSED else (here, there)
     digits = 4 if f"{found:.4f}" != f"{missed:.4f}" or found == missed else 17
     return {f"zero_id_effect:{metric} {found:.{digits}f} or {missed:.{digits}f}": 1}
@@ -173,9 +174,9 @@ def unmatched_words(
 ) -> matching.Words:
     """Return the words of `detmap.kernels.matching.match` with hits on objects of id 0 turned into unmatched detections.
 
-    In `cells` detections are numbered from 0, one cell after the other. By position, `zero` flags objects whose
+    In `cells` the d detections are numbered from 0, one cell after the other. By position, `zero` flags objects whose
     annotation has the id 0, and `outside`, shape (d, A), the ranges in which a detection is ignored if unmatched;
-    `words` are the words as matched, shape (d, words) each.
+    `words` are the words that `match` wrote, both of shape (d, w).
     """
     thresholds, found = levels.thresholds, np.zeros((len(outside), 64 * words.hit.shape[1]), np.bool_)
     ignored = np.zeros_like(found)

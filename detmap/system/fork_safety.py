@@ -4,8 +4,8 @@ fork waits until no other thread compiles or loads a kernel, or imports a module
 
 from __future__ import annotations
 
-# Both modules register locks that a fork takes. Handlers registered later run earlier, so `_before` waits for other
-# threads before these locks are taken, which those threads may need.
+# `concurrent.futures.thread` and `logging` register locks that a fork takes. Handlers registered later run earlier, so
+# `_before` waits for other threads before these locks are taken, because those threads may need the locks.
 import concurrent.futures.thread
 import importlib
 import logging

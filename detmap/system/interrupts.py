@@ -31,7 +31,7 @@ def watch() -> None:
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
     reader, writer = os.pipe()
-    if os.name == "posix":  # Windows does not require it
+    if os.name == "posix":  # `set_wakeup_fd` requires it, except on Windows
         os.set_blocking(writer, False)
     threading.Thread(target=_wait, args=(reader,), name="detmap-interrupts", daemon=True).start()
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -51,7 +51,7 @@ def _wait(reader: int) -> None:
 
 
 def end() -> NoReturn:
-    """End this process as interrupted."""
+    """End this process with the exit code and the message of an interrupt."""
     _ending.append(True)
     last = threading.Thread(target=_tidy, daemon=True)
     last.start()
@@ -70,7 +70,7 @@ def _tidy() -> None:
 
 
 def ending() -> bool:
-    """Return whether this process is about to end, interrupted."""
+    """Return whether this process is about to end because of an interrupt."""
     return bool(_ending)
 
 

@@ -37,7 +37,7 @@ def thread_count(threads: int | None) -> int:
     if threads is not None and (not is_integer(threads) or threads < 1):
         raise OptionError(f"threads must be a positive integer or None, not {threads!r}")
     limit: int | None = getattr(_inside, "limit", None)
-    # More than a few threads per processor only cost their creation.
+    # More than a few threads per processor save no time, and starting them takes time.
     return min(int(threads or limit or cores()), limit or 8 * cores())
 
 
@@ -69,7 +69,7 @@ def _check() -> None:
 
 
 def steps(begin: int, end: int, cost: int, limit: int) -> Iterator[tuple[int, int]]:
-    """Cut a block with `cost` per item into parts of about `limit`, between which work can be cancelled."""
+    """Cut a block with `cost` per item into parts with a cost of about `limit`, between which work can be cancelled."""
     step = max(1, limit // max(1, cost))
     for low in range(begin, end, step):
         _check()
@@ -102,8 +102,8 @@ def run(
     """Call ``task(begin, end)`` for every half-open block and return the results in the order of `blocks`.
 
     A task must release the GIL (a kernel, or numpy on large arrays) and write only the output of its block. Called from
-    within a task, `run` uses only the calling thread. With `apart`, blocks may take long (and check `stop_flag`); none
-    runs in the main thread, because only the main thread handles signals.
+    within a task, `run` uses only the calling thread. With `apart`, blocks may take long (and check `stop_flag`); no
+    block runs in the main thread, because only the main thread handles signals.
     """
     workers = min(thread_count(threads), len(blocks))
     if workers <= 1 and not (apart and blocks and threading.current_thread() is threading.main_thread()):
@@ -134,7 +134,7 @@ def run(
             future.cancel()
         own = any(future.done() and not future.cancelled() and future.exception() is error for future in futures)
         if wait(futures, None if own else _PATIENCE).not_done:
-            _pools.pop(workers, None)  # its threads are still busy, so the next call needs new ones
+            _pools.pop(workers, None)  # the pool's threads are still busy, so the next call needs a new pool
         raise
     _check()
     return results
@@ -175,8 +175,8 @@ class Workers(ThreadPoolExecutor):
         return future
 
     def stop(self, patience: float | None) -> None:
-        """Cancel pending tasks, tell running tasks to stop, and wait up to `patience` seconds for these (None: without
-        limit).
+        """Cancel pending tasks, tell running tasks to stop, and wait up to `patience` seconds for running tasks
+        (without limit if None).
         """
         self._flag.set()
         self.shutdown(wait=False, cancel_futures=True)
@@ -232,7 +232,7 @@ def even(count: int, threads: int | None) -> list[tuple[int, int]]:
 
 
 def together(count: int, size: int) -> list[tuple[int, int]]:
-    """Cut ``[0, count)`` into equal ranges of at most `size`; each thread gets equally many if `count` is large enough."""
+    """Cut ``[0, count)`` into equal ranges of at most `size`; threads get equally many ranges if `count` is large."""
     workers = thread_count(None)
     pieces = min(count, workers * -(-count // (workers * size)))
     return [(count * i // pieces, count * (i + 1) // pieces) for i in range(pieces)]

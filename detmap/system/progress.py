@@ -60,7 +60,7 @@ def counting(*parts: tuple[str, int]) -> Iterator[None]:
 
 
 def counted(name: str, items: Sequence[T]) -> Iterator[T]:
-    """Yield the items of a sequence, counting each when done."""
+    """Yield the items of a sequence, counting each item as a step when it is done."""
     with counting((name, len(items))):
         for item in items:
             yield item

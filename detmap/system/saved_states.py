@@ -73,7 +73,7 @@ def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
 
 def _gathered(state: bytes, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None) -> list[bytes]:
     """Return the states of all processes, in the order of ranks. By default the number of processes comes from
-    ``torch.distributed``; raises `OptionError` if that is not imported.
+    ``torch.distributed``; raises `OptionError` if that package is not imported.
     """
     if world_size is None:
         distributed = sys.modules.get("torch.distributed")
@@ -123,7 +123,7 @@ class Accumulator(ABC):
         return made
 
     def sync(self, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None = None) -> Self:
-        """Return an evaluator of the data seen by all processes, equal in each process; this one stays unchanged.
+        """Return an evaluator of the data seen by all processes, equal in each process; this evaluator stays unchanged.
 
         Parameters
         ----------

@@ -67,9 +67,14 @@ def functions(text: str) -> dict[str, list[range]]:
     return found
 
 
+def code(line: str) -> str:
+    """Return a line without its indent and its comment."""
+    return line.partition("  # ")[0].strip()
+
+
 @dataclass(frozen=True)
 class Mutant:
-    """One changed line: `old` becomes `new` in a function of a file of detmap/kernels."""
+    """One changed line: `old`, without its comment, becomes `new` in a function of a file of detmap/kernels."""
 
     where: str  # file.function
     old: str
@@ -90,7 +95,7 @@ class Mutant:
         found = functions(text).get(name, [])
         if len(found) != 1:
             raise SystemExit(f"{self.path} has {len(found)} functions {name!r}")
-        places = [i for i in found[0] if lines[i].strip() == self.old]
+        places = [i for i in found[0] if code(lines[i]) == self.old]
         if len(places) != 1:
             raise SystemExit(f"{self.path}: {name} has {len(places)} lines {self.old!r}; it must have one")
         (place,) = places

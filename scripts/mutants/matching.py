@@ -119,7 +119,7 @@ MUTANTS = [
     ),
     (
         "overlap._compare_all",
-        "if value >= least[0] or (bounds and np.isnan(value)):  # an unknown area allows any overlap",
+        "if value >= least[0] or (bounds and np.isnan(value)):",
         "if value > least[0] or (bounds and np.isnan(value)):",
         "kernels_overlap::swept_cells kernels_overlap::box_candidates",
     ),
@@ -131,7 +131,7 @@ MUTANTS = [
     ),
     (
         "overlap._swept",
-        "if right[active[i], 2] - x1 + pixel > 0.0:  # otherwise no later detection overlaps it either",
+        "if right[active[i], 2] - x1 + pixel > 0.0:",
         "if right[active[i], 2] - x1 > 0.0:",
         "kernels_overlap::pixels_that_touch_only_when_inclusive",
     ),

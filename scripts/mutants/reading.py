@@ -155,7 +155,7 @@ MUTANTS = [
     # -------------------------------------------------------------------------------------------------------- records
     (
         "records._find_field",
-        "if data[k] == 92:  # an escape may spell a known name",
+        "if data[k] == 92:",
         "if data[k] == 93:",
         "scanning scanning_numbers scanning_ground_truth scanning_drawn scanning_blocks",
     ),

@@ -40,7 +40,7 @@ MUTANTS = [
     ),
     (
         "masks._measure_regular",
-        "if bottom > height:  # the run continues in the next column",
+        "if bottom > height:",
         "if bottom >= height:",
         "masks_naive::any_string_is_read_as_pycocotools_reads_it masks::every_function_on_random_masks",
     ),
@@ -275,7 +275,7 @@ MUTANTS = [
     # ------------------------------------------------------------------------------------------------------- polygons
     (
         "polygons._fifth",
-        "return np.int32(5.0 * value + 0.5)  # towards zero, as in C",
+        "return np.int32(5.0 * value + 0.5)",
         "return np.int32(np.floor(5.0 * value + 0.5))",
         "masks::polygons_are_drawn_alike",
     ),

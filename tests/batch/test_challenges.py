@@ -19,6 +19,7 @@ from detmap import batch
 from detmap.batch import limited_process
 from detmap.batch.discretion import withheld
 from detmap.errors import InputError, OptionError
+from detmap.results import without_nan
 
 pytestmark = pytest.mark.compiled
 
@@ -64,7 +65,7 @@ def test_a_split_scores_as_its_images_alone(truth, files, names, listed):
         for name, value in expected.items():
             assert found[f"{split}:{name}"] == value
             assert list(found.interval(f"{split}:{name}")) == made["intervals"][name]
-        assert found.rows(split) == batch.scoring.without_nan(expected.per_category)
+        assert found.rows(split) == without_nan(expected.per_category)
 
 
 def test_forms_of_splits(tmp_path, truth, names, listed):

@@ -20,7 +20,7 @@ def test_every_line_that_a_mutant_changes_is_there_once():
         one = mutate.Mutant(*row)
         text = (ROOT / one.path).read_text("utf-8")
         before, after = text.split("\n"), one.applied(text).split("\n")
-        assert [old.strip() for old, new in zip(before, after, strict=True) if old != new] == [one.old]
+        assert [mutate.code(old) for old, new in zip(before, after, strict=True) if old != new] == [one.old]
 
 
 def test_the_tests_of_a_mutant_are_there():

@@ -200,7 +200,7 @@ def _refuse_inputs(target: Path, inputs: Sequence[Path]) -> None:
     for one in inputs:
         try:
             same = os.path.samefile(one, target)
-        except (OSError, ValueError):  # one of them does not exist
+        except (OSError, ValueError):  # one of the paths does not exist
             same = False
         if same or os.path.abspath(one) == os.path.abspath(target):
             raise OptionError(

@@ -23,7 +23,7 @@ _CORNERS = 64
 _UPRIGHT = ("0", "0.0", "0.00")
 _SIDES = ("xtl", "ytl", "xbr", "ybr")
 
-#: Elements of an image that have no area, or are not supported in every case.
+#: Elements of an image that are counted as unread, because they have no area, or this reader does not support them.
 _UNREAD = ("polyline", "points", "mask", "ellipse", "skeleton", "cuboid")
 
 

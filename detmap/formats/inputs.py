@@ -167,9 +167,9 @@ class Input:
 
     @property
     def format(self) -> Format:
-        """The recognised format, or else the one whose reader has the best error message. Raises `OptionError` for an
-        unknown format or one without this role; `InputError` if two formats fit, if the file is of the other role, and
-        for text of no known form.
+        """The recognised format, or else the format whose reader has the best error message. Raises `OptionError` for
+        an unknown format or a format without this role; `InputError` if two formats fit, if the file is of the other
+        role, and for text of no known form.
         """
         return self._recognised or registry.unknown(self.source, self.role)
 
@@ -263,7 +263,9 @@ class Input:
         return () if form.beside is None else form.beside(self.source)
 
     def _members(self) -> tuple[Path | Held, str]:
-        """Return the folder that holds the files of detections, and their suffix; else the source and ""."""
+        """Return the folder that holds the files of detections, and their suffix; for another source, the source and
+        "".
+        """
         if isinstance(self.source, Held) or not os.path.isdir(self.source):
             return self.source, ""
         inside = os.path.join(self.source, self.format.inside)

@@ -268,8 +268,8 @@ class Format:
     read_detections : callable, or None
         ``read_detections(source, ground_truth, reading)`` returns `Detections`. The ground truth may be None.
     write_ground_truth, write_detections : callable, or None
-        ``write(table, path, writing)`` writes a table, and returns what is lost: codes of `LOST` with numbers of
-        records, which may be 0.
+        ``write(table, path, writing)`` writes a table, and returns the number of records that lose content, which may
+        be 0, by code of `LOST`.
     written : tuple of str
         Suffixes of the files that it writes, its main suffix first. If empty, the format writes folders or has no own
         suffix, and is written only if it is named.
@@ -432,9 +432,9 @@ def recognise(source: Path | Held, role: Role) -> Format | None:
 
 
 def find(source: Path | Held, role: Role, name: str | None = None) -> Format:
-    """Return the format of a source (the one called `name`, if given), or the one whose reader has the best error
-    message. Raises `OptionError` for an unknown name or one without this role, `InputError` if two formats fit, if the
-    source is of the other role, and for text of no known form.
+    """Return the format of a source (the format called `name`, if given), or the format whose reader has the best error
+    message. Raises `OptionError` for an unknown name or a format without this role, `InputError` if two formats fit, if
+    the source is of the other role, and for text of no known form.
     """
     if name is not None:
         return _named(name, f"read_{role}", able(role))
@@ -536,8 +536,8 @@ def _refuse_unlike(given: Given, source: Path | Held) -> None:
 
 
 def to_write(path: Path, role: Role, name: str | None = None) -> Format:
-    """Return the format to write a path in: the one called `name`, or the one of the path's suffix. Raises `OptionError`
-    if there is none, or the format cannot write this role.
+    """Return the format to write a path in: the format called `name`, or the format of the path's suffix. Raises
+    `OptionError` if there is none, or the format cannot write this role.
     """
     writers = [one for one in FORMATS.values() if getattr(one, f"write_{role}") is not None]
     if name is not None:

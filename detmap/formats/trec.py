@@ -246,7 +246,7 @@ def _wrong_count(line: bytes, kind: str, count: int, place: str) -> InputError:
     remedy = "query, 0, document, grade" if kind == "qrels" else "query, Q0, document, rank, score, name"
     if found == (6 if kind == "qrels" else 4):
         remedy += "; are the arguments swapped? The qrels come first"
-    # With two records on one line, the last field of one may be joined to the first of the other.
+    # With two records on one line, the last field of the first record may be joined to the first field of the second.
     if found > count and (kind == "run" or found >= 2 * count - 1):
         remedy += "; two records on one line? A line feed is missing, as where files were joined"
     return InputError(f"{found} fields where {count} belong", source=place, value=line, remedy=remedy)

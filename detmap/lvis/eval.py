@@ -165,7 +165,7 @@ class LVISEval:
 
     @cached_property
     def eval_imgs(self) -> list[Any]:
-        """The matches for each category, area range and image, in this order; None where there are no objects and
+        """The matches for each category, area range and image, in this order; None where there are neither objects nor
         detections.
         """
         return [] if self._made is None else self._made.images()

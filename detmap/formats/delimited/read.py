@@ -226,9 +226,7 @@ _LISTED, _SIDES = BOX_FIELD, {"width", "height"}
 
 
 def _are_sizes(cells: Mapping[str, list[str]]) -> bool:
-    """Return whether the columns ``width`` and ``height`` beside corners can be image sizes, because all boxes lie
-    within.
-    """
+    """Return whether columns ``width`` and ``height`` beside corners are sizes of images that contain the boxes."""
     if len(_ways(cells.keys() - _SIDES)) != 1 or not {"x2", "y2"} <= cells.keys() or len(_ways(cells)) > 1:
         return False
     try:

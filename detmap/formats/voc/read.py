@@ -30,7 +30,7 @@ from detmap.reading.sources import Source, members, name_of, read_bytes
 from detmap.shapes.boxes import INVALID_BOXES, InvalidBoxes, inverted, negative
 
 _DEEPEST = 64  # maximum depth of nested elements
-_LONGEST = 256  # maximum number of characters of a field: columns are as wide as their widest element
+_LONGEST = 256  # maximum number of characters of a field, because columns are as wide as their widest element
 _WORTH_SCANNING = 1 << 17  # minimum size of a file in bytes for the scanner
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _RESULTS = re.compile(r"comp\d+_det_[^_]+_(?P<name>.+)\.txt")
@@ -486,7 +486,7 @@ _IN_FOLDER = {
 def _sniff(given: Given) -> bool:
     if given.is_folder or given.is_archive:
         named = any(map(_IN_FOLDER[given.role].fullmatch, given.names))
-        # The first files of an archive may be images, in which case its names show no XML.
+        # The first files of an archive may be images, so that no XML is among the names.
         return named or (given.is_archive and not any(name.lower().endswith(".txt") for name in given.names))
     return class_of(given.name) is not None
 

@@ -1,4 +1,4 @@
-"""ActivityNet's JSON: segments of time in videos, and detections of them.
+"""ActivityNet's JSON: time segments in videos, and detections of such segments.
 
 Ground truth is ``{"database": {video: {"subset": …, "annotations": [{"segment": [start, end], "label": …}]}}}``, results
 are ``{"results": {video: [{"label": …, "segment": [start, end], "score": …}]}}``, both in seconds. Videos
@@ -241,7 +241,9 @@ _VERSION = "VERSION 1.3"
 def _written(
     table: GroundTruth | Detections, truth: GroundTruth | None
 ) -> tuple[list[dict[str, Any]], list[str], dict[str, int]]:
-    """Return the label and segment of each row, the labels of all categories, and what is lost."""
+    """Return the label and segment of each row, the labels of all categories, and the number of records that lose
+    content, by code of `LOST`.
+    """
     names = category_names(table, truth)
     ends = table.shape(TEMPORAL).arrays()["ends"].tolist()
     rows = [

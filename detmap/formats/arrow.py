@@ -93,7 +93,7 @@ def _write(form: str, table: GroundTruth | Detections, path: Path, writing: Writ
 
 
 def _sniff(form: str, given: Given) -> bool:
-    """Recognise by the first bytes, or by the name if the content is not available."""
+    """Recognise a file by its first bytes, or by its name if the content is not available."""
     named = not given.is_folder and given.name.lower().endswith(_ENDINGS[form])
     streamed = form == "feather" and named and given.head.startswith(STREAM)
     return given.head.startswith(MAGIC[form]) or streamed or (named and not given.head)

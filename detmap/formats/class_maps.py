@@ -22,7 +22,7 @@ from detmap.kernels import readonly
 from detmap.reading.options import Path
 from detmap.reading.sources import read_bytes
 
-#: A class map: the name or id of a class to that of the class which replaces it; "" leaves the class out.
+#: A class map: maps the name or id of a class to the name or id of the class that replaces it; "" drops the class.
 ClassMap = Path | Mapping[Any, Any]
 
 _MOST = 1 << 20
@@ -96,7 +96,7 @@ def without_classes(ground_truth: GroundTruth) -> GroundTruth:
 
 
 def mapped_detections(table: Detections, class_map: Mapping[str, str], ground_truth: GroundTruth | None) -> Detections:
-    """Return detections with mapped classes, given by category ids of the ground truth."""
+    """Return detections with mapped classes; with ground truth, the classes become category ids of the ground truth."""
     names: dict[str, str] = {}
     if ground_truth is not None:
         own_ids = map(str, ground_truth.categories.values.tolist())
@@ -135,13 +135,15 @@ def mapped_detections(table: Detections, class_map: Mapping[str, str], ground_tr
 
 
 def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> GroundTruth:
-    """Return ground truth with mapped classes; a class is merged with its target if that exists by name or id."""
+    """Return ground truth with mapped classes; a class is merged with its target if the ground truth has a class with
+    the target's name or id.
+    """
     ids, names = table.categories.ids.tolist(), table.categories.names
     target = [class_map.get(name, class_map.get(str(one), name)) for one, name in zip(ids, names, strict=True)]
     there = {name: i for i, name in enumerate(names)}
     for i, one in enumerate(ids):
         there.setdefault(str(one), i)
-    made: dict[str, Any] = {}  # ids by name
+    made: dict[str, Any] = {}  # category ids by name
     of_category: list[Any] = []
     strings = table.categories.ids.dtype.kind != "i"
     for i, wanted in enumerate(target):
@@ -165,7 +167,7 @@ def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> Gro
     places = np.array([-1 if one is None else place_of[one] for one in of_category], np.int64)
 
     def mapped(attribute: tuple[Any, ...] | None, unknown: Any) -> Any:
-        """Return an attribute of the new classes: for each, the value of the old class with the same id."""
+        """Return an attribute of the new classes; a new class takes the value of the old class with the same id."""
         known = dict(zip(ids, attribute or (), strict=False))
         return None if attribute is None else tuple(known.get(one, unknown) for one in listed)
 
@@ -176,7 +178,7 @@ def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> Gro
         mapped(table.categories.frequencies, ""),
         mapped(table.categories.limbs, ()),
     )
-    # A merged class is known to be absent from an image only if all classes that were merged are.
+    # A merged class is known to be absent from an image only if all of its source classes are known to be absent.
     return replace(
         kept,
         categories=categories,
@@ -190,8 +192,8 @@ def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> Gro
 def _mapped_lists(
     lists: CategoryLists | None, places: NDArray[np.int64], count: int, *, every: bool
 ) -> CategoryLists | None:
-    """Return the lists for merged categories: one is listed if a category merged into it is, or `every` such category.
-    `places` are the new indices.
+    """Return the lists for merged categories. A merged category is listed if any of its source categories is listed;
+    with `every`, only if all of them are. `places` are the new indices.
     """
     if lists is None:
         return None

@@ -160,7 +160,7 @@ def _kinds(given: Input, iou_type: str | None, target: Format) -> tuple[list[str
         kinds = [iou_type]
     else:
         kinds = [kind for kind, count in counts.items() if count and count == total and _holds(target, kind)]
-        # Of two kinds that read the same column, take the one that reads more of it.
+        # Of two kinds that read the same column, take the kind that reads more of the column.
         whole = [find(kind).column_name for kind in kinds if find(kind).lists]
         kinds = [kind for kind in kinds if find(kind).lists or kind not in whole]
     counts = {kind: count for kind, count in counts.items() if kind in kinds or kind not in map(_column, kinds)}
@@ -200,7 +200,7 @@ def _refuse_inputs(target: Path, inputs: Sequence[Path]) -> None:
     for one in inputs:
         try:
             same = os.path.samefile(one, target)
-        except (OSError, ValueError):  # one of them does not exist
+        except (OSError, ValueError):  # one of the paths does not exist
             same = False
         if same or os.path.abspath(one) == os.path.abspath(target):
             raise OptionError(

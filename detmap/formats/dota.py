@@ -184,7 +184,7 @@ class _Found(NamedTuple):
 
 
 def _scanned(files: Mapping[str, tuple[bytes, str]]) -> _Found | None:
-    """Return the scanner's result for large and plain files; None for others, which are read word by word."""
+    """Return the scanner's result for large and plain files; None for other files, which are read word by word."""
     contents = [data for data, _ in files.values()]
     if sum(map(len, contents)) < _WORTH_SCANNING:
         return None
@@ -220,7 +220,9 @@ def _split(lines: Lines) -> _Found:
 
 
 def _shapes(quads: NDArray[np.float64], reading: Reading, name: str) -> dict[str, Any]:
-    """Return the shapes for a table: the rotated boxes; or the boxes around these, with a notice."""
+    """Return the shapes for a table: the rotated boxes or, if only boxes are read, the axis-aligned boxes around these,
+    with a notice.
+    """
     given = find(ROTATED).given
     assert given is not None
     column = given(quads, name)
@@ -265,7 +267,9 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _quads(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], dict[str, int]]:
-    """Return the corners of the rotated boxes (of the boxes if there are none), and what is lost."""
+    """Return the corners of the rotated boxes (of the boxes if there are no rotated ones), and the number of records
+    that lose content, by code of `LOST`.
+    """
     column = table.shapes.get(ROTATED)
     lost = {"shapes": shapes_lost(table, (ROTATED,))}
     if column is not None:
@@ -276,7 +280,7 @@ def _quads(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], dict[s
 
 
 def _kinds_in(source: Any) -> dict[str, int]:
-    """Return the number of lines with rotated boxes (all but those of Task2), and of all lines."""
+    """Return the number of lines with rotated boxes (all but those of Task2), and the number of all lines."""
     lines = read_lines((data, place) for _, data, place in _result_files(source))
     counts = [len(words) for words in lines.fields if not _is_header(words)]
     return {ROTATED: sum(count != 6 for count in counts), "": len(counts)}

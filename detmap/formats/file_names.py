@@ -61,7 +61,9 @@ def stems_of(table: GroundTruth | Detections, ground_truth: GroundTruth | None) 
 
 
 def _short_names(ids: Sequence[Any]) -> dict[Any, str]:
-    """Return ids without suffixes of image files, by id; empty if no id has one, or names would be repeated."""
+    """Return ids without suffixes of image files, by id; empty if no id has such a suffix, or two ids would become
+    equal.
+    """
     if not any(isinstance(one, str) and one.lower().endswith(ENDINGS) for one in ids):
         return {}
     pairs = [(one, stem(one) if one.lower().endswith(ENDINGS) else one) for one in ids]
@@ -216,7 +218,7 @@ def _number(name: str, known: set[int]) -> int | None:
 def resolve_categories(names: Sequence[str], ground_truth: GroundTruth) -> list[Any]:
     """Return the id of each category by its name or id in the ground truth; unknown names are kept. Raises `InputError`
     for a name of several categories. With integer ids, unknown categories get unused integers, because ids of a table
-    have one type; their detections are counted, but not scored.
+    have one type; the detections of unknown categories are counted, but not scored.
     """
     by_name = dict(zip(ground_truth.category_names, ground_truth.categories.values.tolist(), strict=True))
     if len(by_name) < ground_truth.categories.ids.size:
@@ -357,7 +359,9 @@ def by_image(table: GroundTruth | Detections) -> list[NDArray[np.int64]]:
 
 
 def grouped_by_image(table: GroundTruth | Detections) -> tuple[list[NDArray[np.int64]], int]:
-    """Return the rows of each image that has any, ordered by first row, and the number of rows that move."""
+    """Return the rows of each image that has rows, with the images ordered by first row, and the number of rows that
+    move.
+    """
     codes = table.images.codes
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     order = np.argsort(first[inverse.reshape(-1)], kind="stable")
@@ -374,8 +378,8 @@ def images_as_given(table: GroundTruth) -> list[int]:
 
 
 def lost_facts(table: GroundTruth, areas: NDArray[np.float64]) -> dict[str, int]:
-    """Return what formats of shapes other than boxes lose: flags, areas that differ from those of the shapes (`areas`),
-    and names and sizes of images.
+    """Return the numbers of values that formats without boxes cannot store: flags, areas that differ from the shapes'
+    own `areas`, and names and sizes of images.
     """
     return {
         "crowd": int(table.crowd.sum()),

@@ -173,7 +173,7 @@ def write(
         assert found.write_ground_truth is not None
         with registry.asked(found, path):
             lost = dict(found.write_ground_truth(table, path, writing))
-        if table.zero_ids is not None:  # a table holds no other ids of annotations, so formats cannot write them
+        if table.zero_ids is not None:  # tables store no ids of annotations, so no format writes ids of 0
             lost["zero_ids"] = int(table.zero_ids.sum())
         if table.group_of is not None and not found.grouped:
             lost["groups"] = int(table.group_of.sum())

@@ -26,7 +26,7 @@ VIDEO = "video_id"
 #: Minimum number of images with a common prefix, and minimum number of such prefixes, to suggest frames of videos.
 _FEWEST_FRAMES, _FEWEST_VIDEOS = 3, 2
 
-#: Minimum share of a prefix's images whose number follows the previous one by the most common step.
+#: Minimum share of the steps between consecutive image numbers of a prefix that equal the most common step.
 _RUNNING = 0.9
 
 _NUMBERED = re.compile(r"(.*?)(\d+)\D*")
@@ -51,7 +51,7 @@ def with_clusters(table: GroundTruth, clusters: Path | Mapping[Any, Any], field_
 
 
 def clusters_of(clusters: Path | Mapping[Any, Any], ids: NDArray[Any], names: Mapping[Any, Any]) -> NDArray[Any]:
-    """Return the cluster of each image, shape (i,), from a file or a mapping that has image ids or keys of `names`."""
+    """Return the cluster of each image, shape (i,), given by image ids or by keys of `names` in a file or a mapping."""
     rows, name = image_values(clusters, "cluster")
     found = dict[Any, Any]()
     for place, image, cluster in rows:

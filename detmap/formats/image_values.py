@@ -1,4 +1,5 @@
-"""Files with a value per image: CSV with a column of images and one of values, or a JSON object of id to value."""
+"""Files with a value per image: CSV with a column of images and a column of values, or a JSON object that maps ids to
+values."""
 
 from __future__ import annotations
 

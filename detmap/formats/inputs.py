@@ -1,4 +1,4 @@
-"""`Input`: ground truth or detections with options of reading; its format is recognised once."""
+"""`Input`: ground truth or detections with reading options; the format is recognised once."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ T = TypeVar("T")
 #: A path, the bytes of a stream that can be read only once, or COCO's document as returned by ``json.load``.
 Source = Path | Held | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
-#: The default options of reading.
+#: The default reading options.
 _PLAIN = Reading()
 
 
 class Input:
     """Ground truth or detections to read: a path, a stream (``-`` is standard input), the content of a stream, or
-    COCO's document as ``json.load`` returns it; with options of reading. By default the content decides the role. Files
+    COCO's document as ``json.load`` returns it; with reading options. By default the content decides the role. Files
     are opened lazily. The format is recognised once, and a stream is read once.
     """
 
@@ -100,7 +100,7 @@ class Input:
         return f"<Input: {self.name}>"
 
     def read_as(self, reading: Reading) -> Input:
-        """Return the same input with other options of reading, sharing its cached facts."""
+        """Return the same input with other reading options, sharing its cached facts."""
         made = Input(self.path, self._role, reading)
         if reading.format in (None, self.reading.format):
             made._once = self._once
@@ -167,9 +167,9 @@ class Input:
 
     @property
     def format(self) -> Format:
-        """The recognised format, or else the one whose reader has the best error message. Raises `OptionError` for an
-        unknown format or one without this role; `InputError` if two formats fit, if the file is of the other role, and
-        for text of no known form.
+        """The recognised format, or else the format whose reader has the best error message. Raises `OptionError` for
+        an unknown format or a format without this role; `InputError` if two formats fit, if the file is of the other
+        role, and for text of no known form.
         """
         return self._recognised or registry.unknown(self.source, self.role)
 
@@ -196,8 +196,8 @@ class Input:
     def _settled(self) -> Reading:
         """Return the options that concern the format; raise an error for a kind of shape that the format cannot hold.
 
-        Other options are dropped, because options are given for several inputs together; but an option of ground truth
-        alone is an error.
+        Other options are dropped, because options are given for several inputs together; but an option that concerns
+        only ground truth raises an error.
         """
         form, reading = self.format, self.reading
         registry.check_kind(form, reading.iou_type, sources.name_of(self.source, self.role.replace("_", " ")))
@@ -252,7 +252,7 @@ class Input:
 
     def beside(self) -> Sequence[str]:
         """Return the paths of further files that decide how detections are read, such as YOLO's ``data.yaml``; empty if
-        no format is recognised, for which reading raises the error.
+        no format is recognised; reading then raises the error.
         """
         if isinstance(self.source, Held):
             return ()
@@ -263,15 +263,17 @@ class Input:
         return () if form.beside is None else form.beside(self.source)
 
     def _members(self) -> tuple[Path | Held, str]:
-        """Return the folder that holds the files of detections, and their suffix; else the source and ""."""
+        """Return the folder that holds the files of detections, and their suffix; for another source, the source and
+        "".
+        """
         if isinstance(self.source, Held) or not os.path.isdir(self.source):
             return self.source, ""
         inside = os.path.join(self.source, self.format.inside)
         return (inside if self.format.inside and os.path.isdir(inside) else self.source), self.format.members
 
     def fingerprint(self) -> str:
-        """Return the hash of a file, or of the names and contents of a folder's files, including files beside it that
-        decide how it is read, such as YOLO's ``data.yaml``. Raises `InputError` if it cannot be read.
+        """Return the hash of a file, or of the names and contents of a folder's files, including the files of `beside`.
+        Raises `InputError` if a file cannot be read.
         """
         own = sources.fingerprint(*self._members())
         more = [sources.fingerprint(one, "") for one in self.beside()]
@@ -282,7 +284,9 @@ class Input:
         return hashlib.sha256("\n".join([own, *more]).encode()).hexdigest()
 
     def _stamps(self) -> list[sources.Stamp] | None:
-        """Return the stamps of the files that `fingerprint` reads, which differ after changes; None for a stream."""
+        """Return the stamps of the files that `fingerprint` reads; a change of a file changes its stamp. None for a
+        stream.
+        """
         source, ending = self._members()
         if isinstance(source, Held):
             return None
@@ -331,8 +335,8 @@ def not_taken(option: str, name: str, formats: Iterable[Format]) -> OptionError:
 
 
 def check_taken(inputs: Sequence[Input]) -> None:
-    """Refuse an option that concerns none of the inputs for which it is given, rather than ignore it; unless one of the
-    inputs is an unread stream, whose format is unknown.
+    """Refuse an option that concerns none of the inputs for which it is given, rather than ignore it. An option is
+    accepted if one of these inputs is an unread stream, whose format is unknown.
     """
     for name, made in options_of().items():
         groups: dict[str, list[Input]] = {}

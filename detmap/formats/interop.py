@@ -197,7 +197,7 @@ def from_ultralytics(
     Parameters
     ----------
     results : Results or iterable of Results
-        One for each image; a generator (``stream=True``) is consumed once.
+        One `Results` for each image; a generator (``stream=True``) is consumed once.
     image_ids : iterable of int or str, optional
         The id of each image; by default its file name, by which the image is found in the ground truth.
     ground_truth : GroundTruth, optional
@@ -362,7 +362,7 @@ def from_supervision(
 
 
 def _add_names(names: dict[int, str], numbers: NDArray[Any], given: Any, source: str) -> None:
-    """Add the names of classes that are given for each record."""
+    """Add the class names that are given record by record."""
     if given is None:
         return
     for number, name in zip(numbers.tolist(), list(given), strict=True):

@@ -62,7 +62,8 @@ _OF_A_CLASS = re.compile(r"comp.*_det_|Task[12]_")
 #: Columns of flags, 0 or 1. The same words in brackets at the end of a description are flags, too.
 _FLAGS = ("difficult", "crowd")
 
-#: A function of lines, the four numbers of each box, and the option `box_format`; returns the box format and notices.
+#: A function that takes lines, the four numbers of each box, and the option `box_format`, and returns the box format
+#: and notices.
 Formed = Callable[[Lines, NDArray[np.float64], "str | None"], "tuple[str, dict[str, int]]"]
 
 
@@ -277,7 +278,9 @@ class _Side:
     def found_lines(
         self, source: Any, ground_truth: GroundTruth | None, reading: Reading
     ) -> tuple[Lines, list[Any], int]:
-        """Return the lines on images of the ground truth, the image id of each file, and the number of other lines."""
+        """Return the lines on images of the ground truth, the image id of each file, and the number of lines on other
+        images.
+        """
         files = self.files(source, "detections")
         ids: list[Any] = list(files)
         if ground_truth is not None:
@@ -299,7 +302,7 @@ class _Side:
         parsed = self.parsed(lines, reading)
         parsed = parsed.in_pixels([str(ids[file]) for file in lines.files], reading, source, ground_truth)
         categories: list[Any] = _called(parsed.classes, reading)
-        if self.more.folded and ground_truth is not None:  # which may be of a format with cases, as Car
+        if self.more.folded and ground_truth is not None:  # its class names may have capitals, as Car
             own = {name.lower(): name for name in ground_truth.category_names}
             own |= {name: name for name in ground_truth.category_names}
             categories = [own.get(one, one) for one in categories]
@@ -391,7 +394,9 @@ class _Side:
     def _columns(
         self, table: GroundTruth | Detections, names: Sequence[str], labels: list[str]
     ) -> tuple[list[str | list[str]], dict[str, int]]:
-        """Return the words of each column (one string if all lines have it), and what is lost."""
+        """Return the text of each column: one string if the text is the same on all lines, else a list with one string
+        per line. Also return the number of records that lose content, by code of `LOST`.
+        """
         for name in names:
             if len(name.split()) != 1 or name != name.strip() or not name.isprintable() or len(name.encode()) > 256:
                 raise InputError("a class of these lines must be one word", source=table.source, value=name)
@@ -491,7 +496,7 @@ def _regions(
 
 
 def _as_written(table: GroundTruth | Detections, form: str) -> tuple[NDArray[np.float64], dict[str, int]]:
-    """Return boxes in a box format ("" means corners), and what this format loses."""
+    """Return boxes in a box format ("" means corners), and the number of records that lose content, by code of `LOST`."""
     if form in ("xyxy", ""):
         boxes, rounded = corners(table)
         return boxes, {"rounded_boxes": rounded, "sizes": len(table) if table.box_sizes else 0}

@@ -35,7 +35,7 @@ _BRIEF = 20
 
 
 def brief(names: Sequence[str]) -> dict[str, str]:
-    """Return short forms of long names for narrow tables; ellipses stand for the beginning and end that all share."""
+    """Return short forms of long names for narrow tables; ellipses replace the common beginning and end of all names."""
     if max(map(len, names), default=0) <= _BRIEF or len(names) < 2:
         return {name: name for name in names}
     begin = _alike(names)

@@ -99,7 +99,7 @@ class _Sample(msgspec.Struct, gc=False):
 
 
 class _Scene(NamedTuple):
-    """A sample: boxes (JSON or decoded), position of the car, and bicycle racks."""
+    """A sample: boxes (JSON or decoded), position of the ego vehicle, and bicycle racks."""
 
     token: str
     boxes: msgspec.Raw | list[_Box]
@@ -268,7 +268,7 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
 
 
 def _surroundings(samples: Sequence[_Scene], images: NDArray[Any], name: str) -> Surroundings:
-    """Return the position of the car in each sample, and the bicycle racks."""
+    """Return the position of the ego vehicle in each sample, and the bicycle racks."""
     place = locate(columns.texts([one.token for one in samples], source=name), images)
     places = np.full((len(samples), 2), np.nan)
     for at, one in zip(place.tolist(), samples, strict=True):
@@ -363,7 +363,7 @@ _SCORED = {
 }
 _RACK = "static_object.bicycle_rack"
 
-#: The sensor whose poses give the position of the car.
+#: The sensor whose poses give the position of the ego vehicle.
 _CHANNEL = "LIDAR_TOP"
 
 #: Maximum time in seconds over which a velocity is computed, with one neighbouring sample (False) or two (True).
@@ -464,7 +464,7 @@ def _velocity(
 
 
 def _places(tables: _Tables, chosen: set[str]) -> dict[str, list[float]]:
-    """Return the position of the car in each sample."""
+    """Return the position of the ego vehicle in each sample."""
     sensors = {one.token for one in tables.rows("sensor", _Sensor) if one.channel == _CHANNEL}
     lidars = {one.token for one in tables.rows("calibrated_sensor", _Calibrated) if one.sensor_token in sensors}
     poses = {one.token: one.translation for one in tables.rows("ego_pose", _Pose)}
@@ -532,7 +532,7 @@ def _column(table: GroundTruth | Detections) -> MovingBoxes:
 
 
 def _written(table: GroundTruth | Detections, truth: GroundTruth | None) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Return the fields that boxes have in both roles, and what is lost."""
+    """Return the fields that boxes have in both roles, and the number of records that lose content, by code of `LOST`."""
     column = _column(table)
     names = _class_names(table, truth)
     attributes = column.attributes

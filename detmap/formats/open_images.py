@@ -128,8 +128,8 @@ def _masks_or_boxes(
     found: Table, part: Table, images: Sequence[str], rows: Sequence[int]
 ) -> tuple[Any, NDArray[np.float64] | None, int]:
     """Return the column of masks; boxes (None if every object has a mask); and the number of objects without a mask.
-    These get an empty mask, of the size of another mask on the image, or of a single pixel if there is no other, as in
-    TensorFlow's tool.
+    Objects without a mask get an empty one, of the size of another mask on the image, or of a single pixel if the image
+    has no mask, as in TensorFlow's tool.
     """
     _check_masked(found)
     codes = found.others["Mask"]
@@ -192,7 +192,7 @@ def _mask(code: str, width: str, height: str, source: str, record: str) -> dict[
     try:
         packed = base64.b64decode(code, validate=True)
         opened = zlib.decompressobj()
-        # Enough for any mask: runs of single pixels take about a byte each, and the longest run takes seven.
+        # Enough for any mask, because a run of a single pixel takes about a byte, and the longest run seven bytes.
         counts = opened.decompress(packed, 2 * sides[0] * sides[1] + 64)
         whole = opened.eof and not opened.unused_data
         text = counts.decode("ascii")
@@ -433,7 +433,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _written(table: GroundTruth | Detections, truth: GroundTruth | None) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Return the columns that both roles share, and what is lost."""
+    """Return the columns that both roles share, and the number of records that lose content, by code of `LOST`."""
     stems = stems_of(table, truth)
     plain = table.categories.values.dtype.kind != "i"
     labels = [str(one) for one in table.categories.values.tolist()] if plain else category_names(table, truth)

@@ -76,7 +76,9 @@ def _split(line: str) -> list[str]:
 
 
 def _of_beir(folder: str, kind: str) -> str:
-    """Return the path of a data set's judgements: those of the test split, which BEIR scores, if there are several."""
+    """Return the path of a data set's judgements: those of the test split, which BEIR scores, if there are several
+    splits.
+    """
     inside = os.path.join(folder, "qrels")
     place = inside if os.path.isdir(inside) else folder
     found = sorted(name for name in os.listdir(place) if name.endswith(".tsv"))
@@ -159,7 +161,7 @@ def _number(cell: str, kind: str, name: str, line: int) -> float:
 
 
 def _of_json(source: Any, kind: str) -> dict[str, dict[str, Any]]:
-    """Read a JSON object that holds for each query an object of values by document, as BEIR and others save runs."""
+    """Read a JSON object that maps each query to an object of values by document, as BEIR and other tools save runs."""
     data, name = read_bytes(source, kind)
     document = parsed(data, name)
     if not isinstance(document, dict) or not all(isinstance(one, dict) for one in document.values()):

@@ -32,7 +32,7 @@ PACKED = (".gz", ".zst")
 
 
 def packed(*endings: str) -> tuple[str, ...]:
-    """Return suffixes of file names, each followed by those of its compressed files."""
+    """Return suffixes of file names, each followed by the suffixes of its compressed files."""
     return tuple(ending + more for ending in endings for more in ("", *PACKED))
 
 
@@ -44,7 +44,8 @@ def unpacked_name(name: str) -> str:
 #: Suffixes of JSON files, for which the JSON reader reports errors.
 _NAMES_OF_JSON = packed(".json", ".jsonl", ".ndjson")
 
-#: Maximum number of a folder's entries that are counted to describe it, and of entries that a message proposes instead.
+#: Maximum number of entries that are counted to describe a folder in a message, and maximum number of entries that the
+#: message proposes to read in place of the folder.
 _MANY, _FEW = 10_000, 3
 
 #: Suffixes of tar archives.
@@ -65,7 +66,7 @@ class Given:
     source : path or Held
         A path, or the content of a stream.
     role : {"ground_truth", "detections"}
-        The role to read it for.
+        The role in which the source is read.
     """
 
     def __init__(self, source: Path | Held, role: Role) -> None:
@@ -113,7 +114,7 @@ class Given:
             return tuple(sorted(self._archived))
         if not self.is_folder or isinstance(self._source, Held):
             return ()
-        with suppress(OSError):  # reading it raises the error
+        with suppress(OSError):  # reading the folder raises the error
             return tuple(sorted(map(os.fsdecode, os.listdir(self._source))))
         return ()
 
@@ -267,13 +268,14 @@ class Format:
     read_detections : callable, or None
         ``read_detections(source, ground_truth, reading)`` returns `Detections`. The ground truth may be None.
     write_ground_truth, write_detections : callable, or None
-        ``write(table, path, writing)`` writes a table, and returns what is lost: codes of `LOST` with numbers of
-        records, which may be 0.
+        ``write(table, path, writing)`` writes a table, and returns the number of records that lose content, which may
+        be 0, by code of `LOST`.
     written : tuple of str
         Suffixes of the files that it writes, its main suffix first. If empty, the format writes folders or has no own
         suffix, and is written only if it is named.
     holds : tuple of str, or None
-        The kinds of shape that it can hold, by `iou_type`. If None, its readers refuse other kinds.
+        The kinds of shape that it can hold, by `iou_type`. If None, the readers themselves refuse kinds that the format
+        cannot hold.
     protocol : str
         The protocol of the format's benchmark, which a message proposes; empty if there is none.
     leveled : bool
@@ -284,7 +286,7 @@ class Format:
     grouped : bool
         Whether it has a field for boxes that stand for groups.
     fields : tuple of str, or None
-        The names of further fields of objects, see `GroundTruth.fields`, that it can hold. None: any name.
+        The names of further fields of objects, see `GroundTruth.fields`, that it can hold. If None, it can hold any.
     words : tuple of str
         Descriptions of a source of ground truth, and of detections, for help.
     members : str
@@ -294,8 +296,8 @@ class Format:
     beside : callable, or None
         ``beside(source)`` returns the paths of further files that decide how detections are read.
     takes : tuple of str, or None
-        The options of `Reading` that it supports, among those that concern only some formats. None: it supports all,
-        and ignores options that do not apply.
+        The options of `Reading` that it supports, among those that concern only some formats. If None, it supports all
+        options, and ignores those that do not apply.
     needs_images : bool
         Whether reading its detections needs names and sizes of images from the ground truth.
     by_name : callable, or None
@@ -306,10 +308,10 @@ class Format:
         unclear.
     kinds_in : callable, or None
         ``kinds_in(source)`` returns, by `iou_type`, the numbers of records with shapes of each kind that has its own
-        field besides boxes, and under ``""`` the number of all records. None: all records have boxes, or the kind given
-        by `iou_type`.
+        field besides boxes, and under ``""`` the number of all records. If `kinds_in` is None, all records have boxes,
+        or shapes of the kind `iou_type`.
     inspect : callable, or None
-        ``inspect(source)`` returns an `Inspection` of ground truth, for ``detmap check``; None: there are no further
+        ``inspect(source)`` returns an `Inspection` of ground truth, for ``detmap check``. If None, there are no further
         facts.
     salvage : callable, or None
         ``salvage(source, role, kinds, ground_truth)`` reads a source that strict reading refuses, with shapes of the
@@ -430,9 +432,9 @@ def recognise(source: Path | Held, role: Role) -> Format | None:
 
 
 def find(source: Path | Held, role: Role, name: str | None = None) -> Format:
-    """Return the format of a source (the one called `name`, if given), or the one whose reader has the best error
-    message. Raises `OptionError` for an unknown name or one without this role, `InputError` if two formats fit, if the
-    source is of the other role, and for text of no known form.
+    """Return the format of a source (the format called `name`, if given), or the format whose reader has the best error
+    message. Raises `OptionError` for an unknown name or a format without this role, `InputError` if two formats fit, if
+    the source is of the other role, and for text of no known form.
     """
     if name is not None:
         return _named(name, f"read_{role}", able(role))
@@ -440,8 +442,8 @@ def find(source: Path | Held, role: Role, name: str | None = None) -> Format:
 
 
 def unknown(source: Path | Held, role: Role) -> Format:
-    """Return the format whose reader has the best error message for an unrecognised source; raise `InputError` if it is
-    of the other role, and for text of no known form.
+    """Return the format whose reader has the best error message for an unrecognised source; raise `InputError` if the
+    source is of the other role, and for text of no known form.
     """
     given = Given(source, role)
     _refuse_foreign(given)
@@ -534,8 +536,8 @@ def _refuse_unlike(given: Given, source: Path | Held) -> None:
 
 
 def to_write(path: Path, role: Role, name: str | None = None) -> Format:
-    """Return the format to write a path in: the one called `name`, or the one of the path's suffix. Raises `OptionError`
-    if there is none, or the format cannot write this role.
+    """Return the format to write a path in: the format called `name`, or the format of the path's suffix. Raises
+    `OptionError` if there is none, or the format cannot write this role.
     """
     writers = [one for one in FORMATS.values() if getattr(one, f"write_{role}") is not None]
     if name is not None:

@@ -1,4 +1,4 @@
-"""THUMOS14's text files: a folder of segments of time, one file per class, and one file of detections.
+"""THUMOS14's text files: a folder of time segments, one file per class, and one file of detections.
 
 A line of ``Diving_test.txt`` is ``video start end``, in seconds; segments of the class Ambiguous are crowds of every class.
 ``detclasslist.txt`` has lines ``number class``. A line of detections is ``video start end number confidence``.
@@ -217,7 +217,9 @@ def _words(table: GroundTruth | Detections) -> list[str]:
 
 
 def _ambiguous(table: GroundTruth, lines: Sequence[str]) -> tuple[list[str], NDArray[np.bool_]]:
-    """Return the lines of segments that are crowds of every class, equally often for each, and a mask of their rows."""
+    """Return the lines of segments that are crowds of every class, equally often for each class, and flags of their
+    rows.
+    """
     whole = np.zeros(len(table), np.bool_)
     alike: dict[str, list[int]] = {}
     for row in np.flatnonzero(table.crowd).tolist():

@@ -18,7 +18,7 @@ from detmap.reading.sources import Opened, Source
 from detmap.reading.unlike import refuse_foreign
 from detmap.system import parallel
 
-#: Maximum length of an id: no corpus has longer ones, and some columns are as wide as their longest element.
+#: Maximum length of an id in bytes. No corpus has longer ids; without a limit, a single long id would widen a column.
 LONGEST_ID = 1024
 
 _MARK = b"\xef\xbb\xbf"  # UTF-8 byte order mark
@@ -114,13 +114,13 @@ def read_qrels(source: Source) -> Lines:
 
 def read_run(source: Source) -> Lines:
     """Read a run: lines of query, Q0, document, rank, score and name. Raises `InputError` for a line that cannot be
-    read, with the file and the line. Text after the name that could be another record is an error too: a line feed
-    seems to be missing, as between concatenated files.
+    read, with the file and the line. Text after the name that could be another record is an error too, because a line
+    feed seems to be missing, as between concatenated files.
 
     The rank is not read: documents are ordered by score, as in trec_eval. Other text after the name is ignored, as in
     trec_eval, and the lines with such text are counted. Line ends and comments are as in `read_qrels`. A line that
-    begins with ``#`` is a record if its fifth field is a number and it has six fields, or more with Q0 or 0 as the
-    second.
+    begins with ``#`` is a record if its fifth field is a number and it has six fields, or more than six with Q0 or 0 as
+    the second.
     """
     with Opened(source, "run") as opened:
         found = scan_run(opened.data) if len(opened) >= _WORTH_SCANNING else None
@@ -156,7 +156,7 @@ def _plain(found: RunColumns | QrelsColumns) -> bool:
     def longest(begin: int, end: int) -> int:
         return int((documents[begin:end] & LENGTHS).max())
 
-    # In blocks that fit into a cache: writing a column of all lengths would take longer than finding the maximum.
+    # The blocks fit into a cache, because writing all lengths to memory would take longer than finding their maximum.
     blocks = [(begin, min(begin + _BLOCK, documents.size)) for begin in range(0, documents.size, _BLOCK)]
     lengths = [*map(len, found.queries), *parallel.run(longest, blocks)]
     return max(lengths) <= LONGEST_ID and not any(query.startswith(_MARK) for query in found.queries)
@@ -167,7 +167,9 @@ def _documents(found: RunColumns | QrelsColumns) -> Texts:
 
 
 def _fields(opened: Opened, kind: str, count: int, wanted: int) -> tuple[Lines, list[bytes], list[str]]:
-    """Return `Lines` of `count` fields, still without values, and each line's text of field `wanted` and place."""
+    """Return the `Lines` of a file whose lines have `count` fields, still without values. Also return each line's text
+    of field `wanted`, and its name for messages.
+    """
     data, name = bytes(opened.whole()).removeprefix(_MARK), opened.name
     if b"\0" in data or data[:1] == b"<":
         refuse_foreign(data, name, "write lines of text")
@@ -244,7 +246,7 @@ def _wrong_count(line: bytes, kind: str, count: int, place: str) -> InputError:
     remedy = "query, 0, document, grade" if kind == "qrels" else "query, Q0, document, rank, score, name"
     if found == (6 if kind == "qrels" else 4):
         remedy += "; are the arguments swapped? The qrels come first"
-    # With two records on one line, the last field of one may be joined to the first of the other.
+    # With two records on one line, the last field of the first record may be joined to the first field of the second.
     if found > count and (kind == "run" or found >= 2 * count - 1):
         remedy += "; two records on one line? A line feed is missing, as where files were joined"
     return InputError(f"{found} fields where {count} belong", source=place, value=line, remedy=remedy)

@@ -1,4 +1,4 @@
-"""YouTube-VIS' JSON, which OVIS shares: masks for each frame of videos, and detections of them.
+"""YouTube-VIS' JSON, which OVIS shares: objects with a mask per frame of a video, and detections of such objects.
 
 Ground truth is ``{"videos": [{"id", "width", "height", "length"}], "categories": [...], "annotations": [{"id",
 "video_id", "category_id", "iscrowd", "segmentations": [code, polygons or null for each frame], "areas": [...]}]}``, results
@@ -40,8 +40,8 @@ _BLOCK = 1 << 20
 #: Assumed minimum length of a segmentation in bytes, for sizing a buffer; shorter ones may require a second pass.
 _SHORTEST = 32
 
-#: Minimum size of results in bytes for the scanner. Kernels compiled ahead of time load at once; loading others takes
-#: longer than reading a smaller file without them.
+#: Minimum size of results in bytes for the scanner. Kernels compiled ahead of time load at once; loading other kernels
+#: takes longer than reading a smaller file without them.
 _WORTH_SCANNING = 1 << 20 if _ahead.chosen().object is None else 0
 
 _REMEDY = {
@@ -147,8 +147,8 @@ def _detections(given: _Bytes, found: TrackColumns, ground_truth: GroundTruth | 
 
 
 class _Bytes(NamedTuple):
-    """The bytes of a document, the name of its source, and a larger buffer that begins with them, into which masks may be
-    written (None: no such buffer).
+    """The bytes of a document, the name of its source, and a larger buffer that begins with them, into which masks may
+    be written (None if there is no such buffer).
     """
 
     data: NDArray[np.uint8]

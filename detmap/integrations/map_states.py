@@ -126,7 +126,7 @@ class _Side(NamedTuple):
         return self._replace(labels=index_ids(np.zeros(count, np.int64), source="labels", field="labels"))
 
     def shapes(self, kind: str) -> dict[str, Any]:
-        """Return the shapes of a kind as an argument of ``from_arrays``."""
+        """Return the masks or boxes as an argument of ``from_arrays``."""
         return {"masks": self.masks} if kind == "segm" else {"boxes": self.boxes}
 
     def own_areas(self) -> NDArray[np.float64]:

@@ -59,8 +59,8 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # the parent class has
         query_labels, reference_labels : tensor or array, shapes (q,), (g,)
             Labels of the queries and of the references.
         ref_includes_query : bool
-            Whether the first q references are the queries. If so, each query is removed from its neighbours, or the
-            last neighbour if the query is not among them.
+            Whether the first q references are the queries. If so, each query is removed from its own list of
+            neighbours; if the list lacks the query, its last neighbour is removed.
         include, exclude : sequence of str
             Measures to compute or to leave out; by default all except those of clusters, which need embeddings.
 
@@ -72,7 +72,7 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # the parent class has
         Raises
         ------
         InputError
-            If the shapes do not fit, or an index is not that of a reference.
+            If the array shapes do not fit, or an index is not that of a reference.
         """
         places, _ = of_search((D, I), None)
         places = np.asarray(columns.array(places), np.int64)

@@ -34,7 +34,9 @@ class OnePassCocoMeanAveragePrecision(_Theirs):  # type: ignore[misc]
     """RF-DETR's metric with the additional backend "detmap"."""
 
     def compute(self) -> dict[str, Any]:
-        """Return the results that RF-DETR reads, with torchmetrics' names, and by class for every kind of shape."""
+        """Return the results that RF-DETR reads, with torchmetrics' names, including the values by class for boxes and
+        for masks.
+        """
         if not isinstance(self._coco_backend, Backend):
             computed: dict[str, Any] = super().compute()
             return computed

@@ -74,7 +74,7 @@ class InformationRetrievalEvaluator(_Theirs):  # type: ignore[misc]  # the paren
         Raises
         ------
         InputError
-            If the shapes do not fit, an index is outside of the corpus, or a query has a document twice.
+            If the array shapes do not fit, an index is outside of the corpus, or a query has a document twice.
         """
         values, found = (np.asarray(columns.array(given)) for given in (scores, indices))
         if values.ndim != 2 or values.shape != found.shape or len(found) != len(self.queries_ids):

@@ -73,8 +73,8 @@ class MeanAveragePrecision(TheirMetric):  # type: ignore[misc]
 def own_results(
     backend: Any, value_of: Callable[[str], Any]
 ) -> tuple[dict[str, Any], dict[str, Scores | None], list[int]]:
-    """Return a metric's results with torchmetrics' names, the scores by kind of shape from which they are made, and the
-    classes.
+    """Return a metric's results with torchmetrics' names, the scores by kind of shape from which the results are made,
+    and the classes.
     """
     states, settings = (tuple(map(value_of, kind._fields)) for kind in (States, Settings))
     found, classes = scores_of(States(*states), Settings(*settings))
@@ -103,7 +103,7 @@ def _calculate_map(*given: Any, **named: Any) -> Any:
     return own_results(values["coco_backend"], values.__getitem__)[0]
 
 
-#: The replacements of torchmetrics' objects, by module and name.
+#: The objects that replace torchmetrics' own, by the module and name of the replaced object.
 NAMES = {
     ("torchmetrics.detection.helpers", "CocoBackend"): CocoBackend,
     ("torchmetrics.detection.helpers", "_calculate_map_with_coco"): _calculate_map,

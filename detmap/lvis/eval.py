@@ -165,7 +165,9 @@ class LVISEval:
 
     @cached_property
     def eval_imgs(self) -> list[Any]:
-        """The matches for each category, area range and image, in this order; None without objects and detections."""
+        """The matches for each category, area range and image, in this order; None where there are neither objects nor
+        detections.
+        """
         return [] if self._made is None else self._made.images()
 
     def compute_iou(self, img_id: Any, cat_id: Any) -> Any:
@@ -226,7 +228,7 @@ class LVISEval:
             made[f"AR{area[0]}@{caps}"] = self._summarize("ar", area_rng=area)
 
     def _caps(self) -> str:
-        """Return the maximum numbers of detections as in names of metrics."""
+        """Return the maximum numbers of detections, as text for the names of metrics."""
         image, category = self.params.max_dets, self.params.max_dets_per_cat
         if category < 0:
             return str(image)
@@ -328,7 +330,7 @@ class _Evaluation:
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """For each row of the tally, the row in the table of detections."""
+        """The row in the table of detections for each row of the tally."""
         found = self._matches(0, 0)
         order = np.lexsort((self.tally.rank, self.tally.category, self.tally.image))
         rows = np.empty(len(self.tally), np.int64)

@@ -1,4 +1,4 @@
-"""Find what is wrong with COCO's records, in parsed objects and in files that the typed decoder refused."""
+"""Find the errors in COCO's records, in parsed objects and in files that the typed decoder refused."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LIST = 'a result file is [{"image_id": …, "category_id": …, "bbox": […], 
 
 
 def _results_within(document: Mapping[str, Any], name: str) -> Any:
-    """Return an object's list of results, or raise the error that says why it has none."""
+    """Return an object's list of results, or raise the error that says why the object has no such list."""
     found = [key for key in RESULT_LISTS if key in document]
     if len(found) > 1:
         raise InputError(f"has both {' and '.join(found)}", source=name, remedy="keep the list of detections alone")
@@ -76,7 +76,9 @@ def held_by(record: Any) -> str:
 
 
 def _closest(record: Mapping[str, Any], fields: Sequence[str]) -> str:
-    """Return the fields of a record; if more of these belong to another format than to COCO's, also what it lacks."""
+    """Return a clause that names the fields of a record. If they fit another format better than COCO's, the clause also
+    names the fields of that format that the record lacks.
+    """
     from detmap.formats.tools.recognition import RECORDS
 
     near = {name: needed & record.keys() for name, needed in RECORDS.items()}
@@ -140,7 +142,7 @@ def _side(value: Any) -> float:
 
 def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind | None = None) -> dict[str, Any]:
     """Return the record's fields as plain Python values, or raise the error that names what is wrong."""
-    # A record with another shape needs neither a box nor an area.
+    # A record with a shape other than a box needs neither a box nor an area.
     place: dict[str, Any] = {"source": name, "record": index if kind == "result" else f"{kind} {index}"}
     if not isinstance(record, Mapping):
         raise InputError(f"must be an object, not {_kind(record)}", **place, remedy=_LIST if kind == "result" else None)

@@ -1,5 +1,5 @@
-"""Fields of LVIS, Open Images and CrowdPose in COCO's JSON: category lists of images, frequencies of categories, group
-flags of boxes, and crowding of images.
+"""Federated fields in COCO's JSON, from LVIS, Open Images and CrowdPose: category lists of images, frequencies of
+categories, group flags of boxes, and crowding of images.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _decoders() -> tuple[Callable[[Buffer], Any], Callable[[Buffer], Any]]:
 
 
 def federated_columns(document: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the fields of a parsed document as arguments of `GroundTruth.from_arrays`."""
+    """Return the federated fields of a parsed document as arguments of `GroundTruth.from_arrays`."""
     annotations, images = document["annotations"], document["images"]
     groups = [[one.get(field) for field in GROUPS] for one in annotations]
     columns = {field: [one.get(field) for one in images] for field in (*LISTS, "crowdIndex")}
@@ -72,14 +72,14 @@ def _groups(values: Sequence[Sequence[Any]], name: str) -> dict[str, Any]:
 
 
 def federated_columns_in(data: Buffer, notices: Mapping[str, int], name: str) -> dict[str, Any]:
-    """Return the fields of a valid document, which is parsed only if the `notices` mention such fields."""
+    """Return the federated fields of a valid document, which is parsed only if the `notices` mention such fields."""
     if not any(code.startswith(_NOTED) and count for code, count in notices.items()):
         return {}
     return _decoded(unmarked(data), name)
 
 
 def federated_columns_of(sections: Mapping[str, bytes], name: str) -> dict[str, Any]:
-    """Return the fields from the raw lists of images and categories of a valid document."""
+    """Return the federated fields from the raw lists of images and categories of a valid document."""
     if not sections:
         return _columns((), {}, (), name)
     return _decoded(b"{%b}" % b",".join(b'"%b":%b' % (key.encode(), text) for key, text in sections.items()), name)

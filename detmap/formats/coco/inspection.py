@@ -110,7 +110,7 @@ def image_field(source: Source, name: str) -> dict[Any, Any]:
 
 def kinds_in(source: Source) -> dict[str, int]:
     """Return the number of records with a shape of each kind, and under "" the number of all records. Empty for a
-    document without such shapes, and for an unreadable one, for which reading raises the error.
+    document without such shapes, and for an unreadable document, for which reading raises the error.
     """
     fields = kinds_by_field() | {field: kind for kind, names in SHIPPED_LISTS.items() for field in names}
     with Opened(source, "records") as opened:
@@ -150,7 +150,7 @@ def has_key(text: Buffer, name: str) -> bool:
 
 
 def _absent(opened: Opened, names: Iterable[str]) -> set[str]:
-    """Return the keys that a document cannot have: a letter of the key never occurs, and nothing is escaped."""
+    """Return the keys that a document cannot have, because a letter of the key never occurs, and no letter is escaped."""
     # Results with only boxes lack letters of all other keys. This test takes a tenth of the time of a search for the
     # keys, and no memory.
     letters = {name: set(name.encode()) for name in names}

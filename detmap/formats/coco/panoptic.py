@@ -189,13 +189,13 @@ class _Arrays:
         return LabelMap.of(self.maps[self.image_ids[image]], name), name
 
     def content(self, image: int) -> bytes:
-        """Return the hash of the runs of an image's label map."""
+        """Return the hash of an image's run-length encoded label map."""
         made = self(image)[0]
         return hashlib.sha256(repr(made.shape).encode() + made.ends.tobytes() + made.ids.tobytes()).digest()
 
 
 def _document(source: Any, name: str, of: Any) -> Any:
-    """Return the content of the JSON."""
+    """Return the decoded JSON."""
     remedy = "see COCO's panoptic format"
     if of is _GroundTruth:
         remedy += "; predictions alone have no categories: are the arguments swapped?"

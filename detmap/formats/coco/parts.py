@@ -1,4 +1,4 @@
-"""Fields of COCO's records for parts of a shape, as in COCO-WholeBody: further lists of points, scores, flags."""
+"""Fields of COCO's records for parts of a body, as in COCO-WholeBody: further lists of keypoints, scores, flags."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from detmap.shapes import Kind, Place
 
 
 def parts_of_records(kind: Kind, records: Iterable[Mapping[str, Any]]) -> list[dict[str, bytes]]:
-    """Return for each parsed record its fields with parts, as JSON."""
+    """Return the fields for parts of each parsed record, as JSON."""
     wanted = _fields(kind)
     return [
         {name: msgspec.json.encode(plain(record[name])) for name in wanted if record.get(name) is not None}
@@ -30,7 +30,7 @@ def parts_of_records(kind: Kind, records: Iterable[Mapping[str, Any]]) -> list[d
 
 
 def parts_of_document(kind: Kind, data: Buffer, *, lines: bool = False) -> list[dict[str, bytes]]:
-    """Return for each record of a valid document its fields with parts, as raw JSON."""
+    """Return the fields for parts of each record of a valid document, as raw JSON."""
     text = data[3:] if data[:3] == BOM_UTF8 else data
     record, document = _structs(_fields(kind))
     if lines:
@@ -63,8 +63,8 @@ def _fields(kind: Kind) -> tuple[str, ...]:
 def with_parts(
     kind: Kind, columns: dict[str, Any], parts: Sequence[Mapping[str, bytes]], name: str, what: str
 ) -> dict[str, Any]:
-    """Return columns whose shapes have the points of all lists, and the scores or flags of parts. `what` is the word for
-    a record in messages, empty for results. Boxes and areas stay those of the first list. Raises `InputError` if only
+    """Return `columns` with the keypoints of all lists, and with the scores or flags of parts. `what` is the word for a
+    record in messages, empty for results. Boxes and areas stay those of the first list. Raises `InputError` if only
     some records have a list, if numbers of points differ, or for an invalid score or flag.
     """
     place = Place(name, what, None, None, {})

@@ -201,8 +201,8 @@ def read_coco_results(
 
 
 def _by_file_names(found: Detections, truth: GroundTruth) -> Detections:
-    """Return detections with image ids in place of file names, which Ultralytics' results have. Detections that have
-    ids are unchanged, as are all if the ground truth has no file names.
+    """Return detections with image ids in place of file names, which Ultralytics' results have. Detections are
+    unchanged if they have ids already, or if the ground truth has no file names.
     """
     own = found.images.ids
     if not isinstance(truth, GroundTruth) or truth.images.names is None:
@@ -254,18 +254,18 @@ def _results_in(opened: Opened, lines: bool, kind: Kind, truth: GroundTruth | No
 
 
 def _kind_of(iou_type: str, source: Any) -> Kind:
-    """Return the kind of shapes to read from a source; raise `InputError` if COCO's format has none of it."""
+    """Return the kind of shapes to read from a source; raise `InputError` if COCO's format cannot hold this kind."""
     path = os.fspath(source) if isinstance(source, str | os.PathLike) else ""
     try:
         return reader_of(iou_type, 0, path or getattr(source, "name", "data"))[0]
     except InputError:
-        if path and not os.path.exists(path):  # of no format is known what it holds
+        if path and not os.path.exists(path):  # a missing file is the error to report first
             raise unreadable(path, FileNotFoundError()) from None
         raise
 
 
 def _whole_results_in(opened: Opened, lines: bool, kind: Kind, truth: GroundTruth | None) -> dict[str, Any]:
-    """Return the columns of a file of results; of shapes with several lists only the first list is read."""
+    """Return the columns of a file of results; if records have several lists of keypoints, only the first is read."""
     scanned = _scanned_results(opened, lines, kind.name, truth)
     if scanned is not None:
         return scanned
@@ -367,7 +367,7 @@ _KEYS = frozenset([b"info", b"licenses", b"images", b"annotations", b"categories
 
 
 def _sniff(given: Given) -> bool:
-    if given.is_folder or given.name.endswith((".yaml", ".yml", ".csv", ".tsv")):  # may begin with a bracket too
+    if given.is_folder or given.name.endswith((".yaml", ".yml", ".csv", ".tsv")):  # these may begin with a bracket
         return False
     if json_format(given.head) is not None:
         return False
@@ -375,7 +375,7 @@ def _sniff(given: Given) -> bool:
 
 
 def _is_certain(given: Given) -> bool:
-    """Return whether the name is one of JSON, and the first keys are only COCO's."""
+    """Return whether the name has a suffix of JSON files, and the first keys occur only in COCO's files."""
     if given.is_folder or not given.name.endswith(_SUFFIXES):
         return False
     listed, own, _ = first_keys(given.head)

@@ -112,14 +112,14 @@ def truth_in(data: Buffer, kind: Kind, name: str) -> dict[str, Any]:
 
 
 def results_of(document: Any, kind: Kind, truth: GroundTruth | None, name: str) -> dict[str, Any]:
-    """Return the columns of parsed results; of shapes with several lists only the first list is read."""
+    """Return the columns of parsed results; if records have several lists of keypoints, only the first is read."""
     if kind.reader is not None:
         return _results_with(kind, checked_results(document, name, kind), truth, name)
     return _result_columns(_typed(_Result, checked_results(document, name)), name)
 
 
 def results_in(data: Buffer, lines: bool, kind: Kind, truth: GroundTruth | None, name: str) -> dict[str, Any]:
-    """Return the columns of a file of results; of shapes with several lists only the first list is read."""
+    """Return the columns of a file of results; if records have several lists of keypoints, only the first is read."""
     if kind.reader is None:
         return _result_columns(_parsed_results(data, name, lines), name)
     decode = partial(_decode_plain, keys=RESULT_LISTS, name=name, lines=lines)
@@ -248,7 +248,7 @@ def _parse(
     data = unmarked(data)
     try:
         found = decode(data)
-        _check_encoding(data, name)  # the decoder skips fields that are not read without checking them
+        _check_encoding(data, name)  # the decoder does not check fields that it skips
         return found
     except UNREADABLE as error:
         reason = str(error)  # the exception would keep this frame, and the data, alive in a reference cycle

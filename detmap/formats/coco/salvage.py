@@ -221,7 +221,7 @@ def _halved(
     prefix: str,
     made: _Shaped,
 ) -> None:
-    """Read the shapes of some records; if one is invalid, read each half separately."""
+    """Read the shapes of some records; if a shape is invalid, read each half of the records separately."""
     if not rows:
         return
     at = np.array(rows)

@@ -1,4 +1,5 @@
-"""Convert masks and keypoints of COCO's records to columns: from the scanner for large files, else parsed records."""
+"""Convert masks and keypoints of COCO's records to columns: from the scanner for large files, else from parsed
+records."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ from detmap.shapes.kinds import BOX_FIELD, BOXES
 
 
 def reader_of(iou_type: str, size: int, source: str = "read_coco") -> tuple[Kind, tuple[str, Reader] | None]:
-    """Return a kind and the reader of its shapes for a document of `size` bytes; no reader if the shapes are the boxes."""
+    """Return the kind `iou_type`, and the reader of its shapes for a document of `size` bytes; None in place of the
+    reader if the shapes are the boxes.
+    """
     kind = find(iou_type)
     if kind.reader is None:
         if kind.column_name != BOXES:
@@ -137,7 +140,7 @@ def _filled(boxes: NDArray[np.float64] | None, column: Column) -> NDArray[np.flo
 
 
 def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
-    """Read parsed values (None: no shape); return the reader, and the parts read."""
+    """Read parsed values, which are None for records without a shape; return the reader, and the parts read."""
     assert kind.reader is not None
     import msgspec
 
@@ -146,7 +149,7 @@ def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
 
 
 def read_texts(make: Callable[[int], Reader], texts: Sequence[bytes]) -> tuple[Reader, list[Any]]:
-    """Read JSON texts (empty: no shape); return the reader, and the parts read."""
+    """Read JSON texts, which are empty for records without a shape; return the reader, and the parts read."""
     lengths = np.array([len(text) for text in texts], np.int64)
     stops = np.cumsum(lengths)
     spans = np.stack([stops - lengths, stops], axis=1)

@@ -85,7 +85,7 @@ def _unwritable(table: GroundTruth | Detections) -> int:
 
 
 def _kind_of(table: GroundTruth | Detections, name: str) -> Kind:
-    """Return the kind of shape in a column; of several kinds stored in this column, the one that the table is for."""
+    """Return the kind of shape in a column; if several kinds are stored in such a column, the one in ``table.kinds``."""
     return next((own for own in map(find, table.kinds) if own.stored == name), find(name))
 
 
@@ -100,11 +100,11 @@ def sized(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:
 
 
 def _own_boxes(table: Detections, boxes: NDArray[np.float64]) -> tuple[NDArray[np.bool_], int]:
-    """Return a mask of the detections to write with a box, and the number of detections whose area changes when read
-    again.
+    """Return flags of the detections to write with a box, and the number of detections whose area changes when the file
+    is read again.
     """
-    # The reader takes the areas of detections with other shapes from the boxes if there are boxes, else from the
-    # shapes.
+    # For detections with masks or keypoints, the reader takes the areas from the boxes if there are boxes, else from
+    # the masks or keypoints.
     all_of_them = np.ones(len(table), np.bool_)
     others = [column for name, column in table.shapes.items() if name != BOXES]
     if not others or table.areas is None or not len(table):
@@ -125,7 +125,9 @@ def _own_boxes(table: Detections, boxes: NDArray[np.float64]) -> tuple[NDArray[n
 
 
 def _first_list(table: Detections, column: Column) -> Column:
-    """Return the shapes from which the reader derives boxes and areas: of several lists of points the first."""
+    """Return the shapes from which the reader derives boxes and areas: if there are several lists of keypoints, the
+    first.
+    """
     for kind in map(find, table.kinds):
         if kind.lists and kind.part is not None:
             return kind.part(column, (0, kind.lists[kind.field]), True, table.source)  # type: ignore[no-any-return]

@@ -40,7 +40,7 @@ ENDINGS = packed(".csv", ".tsv")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 #: Integers as written by data frames for columns with missing values.
 _WIDENED = re.compile(r"(0|-?[1-9][0-9]{0,15})\.0")
-#: Spellings of flags in data frames and by hand.
+#: Spellings of flags, as written by data frames or by hand.
 _FLAGS = {"true": "1", "false": "0"}
 _LONGEST = 256
 
@@ -49,8 +49,8 @@ UNNAMED = "object"
 
 
 class Table(NamedTuple):
-    """Cells of a file by column, with each row's line number, the file's name for messages, all titles, cells of
-    `others` requested by title, and the title of each column.
+    """Cells of a file by column, the line number of each row, the file's name for messages, all titles, notices, the
+    cells of further columns requested by title, and the title of each column.
     """
 
     columns: dict[str, list[str]]
@@ -221,12 +221,12 @@ def read_table(
     return Table(cells, lines, name, header, notices, rest, called)
 
 
-#: The column of boxes as lists; and the columns that are image sizes, if boxes do not use these.
+#: The column with boxes as lists; and the columns that hold image sizes unless they are part of the boxes.
 _LISTED, _SIDES = BOX_FIELD, {"width", "height"}
 
 
 def _are_sizes(cells: Mapping[str, list[str]]) -> bool:
-    """Return whether columns width and height beside corners are sizes of images that contain the boxes."""
+    """Return whether columns ``width`` and ``height`` beside corners are sizes of images that contain the boxes."""
     if len(_ways(cells.keys() - _SIDES)) != 1 or not {"x2", "y2"} <= cells.keys() or len(_ways(cells)) > 1:
         return False
     try:
@@ -309,7 +309,9 @@ def _checked(role: str) -> str:
 
 
 def _ways(columns: Collection[str]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the box formats that the columns allow, with the columns of each; only usual titles if these suffice."""
+    """Return the box formats that the columns allow, with the columns of each; only formats with the usual titles, if
+    there are any.
+    """
     fits: list[tuple[str, tuple[str, ...]]] = [
         (form, names) for form, choices in BOXES.items() for names in choices if all(one in columns for one in names)
     ]
@@ -465,7 +467,7 @@ def read_csv_detections(source: Source, ground_truth: GroundTruth | None, readin
     """Read detections of CSV; see the module's docstring."""
     data, name = read_bytes(source, "detections")
     if len(data) >= _WORTH_SCANNING and reading.image_sizes is None:
-        with suppress(InputError):  # the other reader raises the error with its line
+        with suppress(InputError):  # reading by cell raises the error with its line
             found = _scanned(data, reading)
             if found is not None:
                 found |= {"invalid_boxes": reading.invalid_boxes, "source": name}
@@ -565,7 +567,7 @@ def _roles(given: Given) -> set[str | None]:
 
 
 def _sniff(given: Given) -> bool:
-    """Recognise by name, or by a first line with columns of images and boxes."""
+    """Recognise a file by its name, or by a first line with columns of images and boxes."""
     if given.is_folder or of_other_format(
         re.split("[,;\t]", given.head.partition(b"\n")[0].decode("utf-8", "replace"))
     ):

@@ -1,4 +1,4 @@
-"""Write CSV and TSV: every column of a table except shapes other than boxes, with exact numbers."""
+"""Write CSV and TSV: every column of a table except masks and other shapes that are not boxes, with exact numbers."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ class Collected:
             )
 
     def _outlines(self, reading: Reading) -> dict[str, Any]:
-        """Return rotated boxes, or masks, from the outlines of records, or from the box of a record without outline.
+        """Return rotated boxes, or masks, from the outlines of records; for a record without an outline, from its box.
         Raises `InputError` for an invalid outline, and for masks on images of unknown size.
         """
         outlines = []

@@ -23,7 +23,8 @@ _CORNERS = 64
 _UPRIGHT = ("0", "0.0", "0.00")
 _SIDES = ("xtl", "ytl", "xbr", "ybr")
 
-#: Elements of an image that have no area, or are not supported in every case.
+#: Elements of an image that have no area, or that are read only for some kinds of shape and are otherwise counted as
+#: unread.
 _UNREAD = ("polyline", "points", "mask", "ellipse", "skeleton", "cuboid")
 
 

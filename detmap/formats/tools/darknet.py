@@ -36,7 +36,7 @@ class _Image(msgspec.Struct, gc=False):
 
 
 def read_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read images and detections; a class is its name, or its number if it has none."""
+    """Read images and detections; a class without a name is called by its number."""
     data, name = read_bytes(source, "detections")
     plain = _BACKSLASH.sub(lambda match: match[0].replace(b"\\", b"/"), bytes(data))
     images = decoded(plain, list[_Image], name)

@@ -31,7 +31,7 @@ _LINE = "a line is: frame track type truncated occluded alpha x1 y1 x2 y2 h w l 
 
 
 class _Parsed(NamedTuple):
-    """Lines, and for each the image, the type, and the other numbers: frame, track, and those after the type."""
+    """Lines; and for each line the image, the type, and the numbers: frame, track, and the numbers after the type."""
 
     lines: Lines
     images: list[str]

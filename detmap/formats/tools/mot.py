@@ -150,7 +150,7 @@ def _lines(path: Any, what: str) -> Lines:
 
 
 def _sequences(source: Any, side: str) -> Iterator[_Sequence]:
-    """Yield the sequences of a folder, or the single one of a sequence's folder or file."""
+    """Yield the sequences of a folder, or the only sequence of a sequence's folder or file."""
     if not isinstance(source, str | os.PathLike):
         yield _Sequence("sequence", source)
         return

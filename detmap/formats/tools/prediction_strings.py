@@ -28,7 +28,7 @@ STRING = "PredictionString"
 
 _LONGEST = 256  # maximum number of characters of an id
 
-#: Known orders of a group's words, with the notice for each, and the box format.
+#: The notice and the box format for each known order of a group's words.
 _ORDERS: dict[tuple[str, ...], tuple[str, BoxFormat]] = {
     ("score", "x", "y", "width", "height"): ("read_as_score_box", "xywh"),
     ("category", "score", "x1", "y1", "x2", "y2"): ("read_as_class_score_box", "xyxy"),

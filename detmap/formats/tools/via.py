@@ -1,6 +1,7 @@
 """VGG Image Annotator's JSON and CSV of versions 1 and 2: images with regions, in pixels.
 
-The class of a region is a user-defined attribute: the only one, or one called label, class, name, type or category.
+The class of a region is a user-defined attribute: the only attribute, or the one called label, class, name, type or
+category.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
 
 
 def _of_json(data: bytes, name: str) -> Iterator[tuple[str, str, _Region | None]]:
-    """Yield place, image and region; None for an image without regions."""
+    """Yield place, image and region; the region is None for an image without regions."""
     if b'"_via_img_metadata"' in data:
         images = decoded(data, _Project, name).images
     else:

@@ -30,7 +30,7 @@ from detmap.reading.sources import Source, members, name_of, read_bytes
 from detmap.shapes.boxes import INVALID_BOXES, InvalidBoxes, inverted, negative
 
 _DEEPEST = 64  # maximum depth of nested elements
-_LONGEST = 256  # maximum number of characters of a field: columns are as wide as their widest element
+_LONGEST = 256  # maximum number of characters of a field, because columns are as wide as their widest element
 _WORTH_SCANNING = 1 << 17  # minimum size of a file in bytes for the scanner
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _RESULTS = re.compile(r"comp\d+_det_[^_]+_(?P<name>.+)\.txt")
@@ -330,7 +330,7 @@ def read_voc_results(
                 remedy="keep the results of one competition and image set in the folder",
             )
         files[name] = file
-        # The scanner reads large and plain files; others are read word by word, so that errors name their line.
+        # The scanner reads large and plain files; other files are read word by word, so that errors name the line.
         scanned = _scanned(data) if len(data) >= _WORTH_SCANNING else None
         found = _split(data, place, invalid_boxes != "drop") if scanned is None else scanned
         inversion = negative(found.numbers[:, 1:], "xyxy")
@@ -391,7 +391,7 @@ class _Results(NamedTuple):
 
 
 def _scanned(data: bytes) -> _Results | None:
-    """Return the scanner's result for plain lines that are neither blank nor too long; None for others."""
+    """Return the scanner's result; None if a line is blank, too long, or not plain."""
     from detmap.reading.scanner import scan_voc_results
 
     feeds = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
@@ -486,7 +486,7 @@ _IN_FOLDER = {
 def _sniff(given: Given) -> bool:
     if given.is_folder or given.is_archive:
         named = any(map(_IN_FOLDER[given.role].fullmatch, given.names))
-        # An archive may begin with its images.
+        # The first files of an archive may be images, so that no XML is among the names.
         return named or (given.is_archive and not any(name.lower().endswith(".txt") for name in given.names))
     return class_of(given.name) is not None
 

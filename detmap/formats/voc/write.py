@@ -81,7 +81,9 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 def write_results(
     table: Detections, path: Path, writing: Writing, called: str, places: NDArray[np.float64]
 ) -> dict[str, int]:
-    """Write a file per class, named by `called`, with lines of image, score and numbers; return what is lost."""
+    """Write a file per class, named by `called`, with lines of image, score and `places`; return the number of records
+    that lose content, by code of `LOST`.
+    """
     truth = writing.ground_truth
     stems, names = stems_of(table, truth), category_names(table, truth)
     known = [] if truth is None else category_names(truth, None)

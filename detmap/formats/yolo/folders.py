@@ -336,9 +336,9 @@ def _there(path: str) -> bool:
 
 
 def in_folder(path: Path, sizes: Sizes) -> tuple[list[Entry], int]:
-    """Return the images of a folder of images or of labels, and the number of label files without an image. All files in
-    the folder of images count, also those without labels. Without such a folder, images with given sizes or with labels
-    count.
+    """Return the images of a folder of images or of labels, and the number of label files without an image. If there is
+    a folder of images, all of its images are returned, also those without labels; otherwise the images with given sizes
+    or with labels.
     """
     folder = os.fspath(path)
     labels, images = labels_of(folder), labels_of(folder, "images")
@@ -468,7 +468,7 @@ def _images_in(folder: str) -> dict[str, str]:
 
 
 def _no_folders(folder: str) -> None:
-    """Refuse ``images`` or ``labels`` with subfolders, one of which should be given."""
+    """Refuse a folder ``images`` or ``labels`` with subfolders, because the caller should give one of the subfolders."""
     inside = sorted(one for one in os.listdir(folder) if os.path.isdir(os.path.join(folder, one)))
     if inside and os.path.basename(folder) in ("images", "labels"):
         listed = ", ".join(shorten(one) for one in inside[:8])

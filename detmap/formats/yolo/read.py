@@ -1,8 +1,8 @@
 """YOLO's text files: a file per image, a line per object, normalised by the image's width and height.
 
-Lines hold the number of the class and then a box (centre x, centre y, width, height), a polygon (x, y, x, y and so on; an
-oriented box is one of four points), or a box and keypoints. In predictions the score comes last, optionally followed by
-a track number, as written by Ultralytics' tools.
+Lines hold the number of the class and then a box (centre x, centre y, width, height), a polygon (x, y, x, y and so on;
+an oriented box is a polygon of four points), or a box and keypoints. In predictions the score comes last, optionally
+followed by a track number, as written by Ultralytics' tools.
 """
 
 from __future__ import annotations
@@ -159,9 +159,10 @@ def _as_poses(
     values: NDArray[np.float64], starts: NDArray[np.int64], flat: NDArray[np.int64]
 ) -> tuple[int, int] | None:
     """Return the number of keypoints, and of numbers per keypoint, if lines taken for polygons can be poses."""
-    # Poses have equally many numbers on all lines, and most have points that lie within the box and fill part of it.
-    # Polygons, with their first two points read as centre and size of a box, hardly ever do, except by chance on few
-    # lines. The number that was taken for a score may be part of the pose, or the reverse.
+    # Poses have equally many numbers on all lines, and the keypoints of most poses lie within their box and fill part
+    # of it. If polygons are read as poses, with their first two points as centre and size of a box, their other points
+    # hardly ever do so, except by chance on few lines. The number that was taken for a score may be part of the pose,
+    # or the reverse.
     counts = np.diff([*starts, values.size])
     if len(flat) < _FEWEST_POSES or (counts != counts[0]).any():
         return None
@@ -370,8 +371,8 @@ def _unread(parsed: _Parsed) -> dict[str, int]:
 
 def _doubtful_order(lines: Lines, numbers: NDArray[np.float64] | None) -> dict[str, int]:
     """Return a notice if the score seems to come before the box, as in other tools' files."""
-    # If so, many boxes leave the image, and far fewer do if the score is read first. This is no error, because a
-    # detector that does not clip its boxes may write such lines too.
+    # If the score comes first, many boxes leave the image if they are read in the usual order, and far fewer if the
+    # score is read first. This is no error, because a detector that does not clip its boxes may write such lines too.
     if numbers is None or not lines.fields or any(len(words) != 6 for words in lines.fields):
         return {}
     table = numbers.reshape(-1, 6)

@@ -113,8 +113,8 @@ def _sizes(table: GroundTruth | Detections, truth: GroundTruth) -> NDArray[np.in
 
 
 class _Lines:
-    """Lines of a table's records, the numbers of records that change or have other shapes, and the areas that the
-    written numbers give.
+    """The lines to write for a table's records, the numbers of records that change or have shapes that are not written,
+    and the areas according to the written numbers.
     """
 
     def __init__(self, table: GroundTruth | Detections, sizes: NDArray[np.int64]) -> None:

@@ -42,8 +42,8 @@ class Permutations:
     differences : ndarray of float64, shape (P, m)
         Row *r* holds the differences after permutation *r*.
     whole : dict of int to ndarray of float64
-        By column, the differences of all possible permutations, for columns where they are few enough to enumerate while
-        other columns are sampled.
+        The differences of all possible permutations, by column. It has the columns whose permutations are all
+        enumerated while the permutations of other columns are sampled.
     extreme, permutations : ndarray of int64, shape (m,)
         Number of permutations whose absolute difference is at least that of the data, and number of permutations.
     exact : ndarray of bool, shape (m,)
@@ -57,7 +57,7 @@ class Permutations:
     columns : dict of str to int
         The column of every named metric of a result.
     unit : {"images", "videos", "samples", "clusters"}
-        The unit of exchanges.
+        The unit that permutations exchange between models.
     """
 
     metrics: tuple[str, ...]
@@ -148,8 +148,8 @@ def permute(
     The images of a cluster, such as the frames of a video, are exchanged together.
 
     The metrics of every permutation are bit-identical to scoring the exchanged detections. (If ties are broken by
-    position in the file, the position is that in a detection's own file, and remaining ties are broken by image.) Nothing
-    is matched again. If few images can change a column, all of its permutations are enumerated.
+    position in the file, a detection keeps the position in its own file, and remaining ties are broken by image.)
+    Nothing is matched again. If few images can change a column, all of its permutations are enumerated.
 
     Parameters
     ----------

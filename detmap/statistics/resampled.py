@@ -34,7 +34,7 @@ from detmap.statistics.reweighting import (
 
 AnyTally: TypeAlias = Tally | PanopticTally
 
-#: A function from the number of a sample to twice the copies of each image in it, shape (images,).
+#: A function from a sample's number to twice the number of copies of each image in the sample, shape (images,).
 Copies: TypeAlias = Callable[[int], NDArray[np.int32]]
 
 #: A function from the number of a permutation to 1 for each exchanged unit and 0 for the others, shape (units,).
@@ -67,7 +67,7 @@ class Resampled(Columns, Protocol):
     balance: NDArray[np.float64] | None
     #: The maximum value of each column, 100 for percentages, shape (m,); None if it is 1 for all.
     most: NDArray[np.float64] | None
-    #: Mask of the columns that are not limited to [0, 1], shape (m,); None if all are.
+    #: Mask of the columns that are not limited to [0, 1], shape (m,); None if all columns are limited.
     unlimited: NDArray[np.bool_] | None
 
     def score(self, count: int, copies: Copies, threads: int | None) -> NDArray[np.float64]:
@@ -83,7 +83,9 @@ class Paired(Columns, Protocol):
     def differences(
         self, count: int, swaps: Swaps, threads: int | None, category: int | None = None
     ) -> NDArray[np.float64]:
-        """Return second minus first after each of `count` permutations, shape (count, m), or the columns of `category`."""
+        """Return the differences, second minus first, after each of `count` permutations, shape (count, m). With
+        `category`, return only the columns of this category.
+        """
 
 
 class ResampledDetections:
@@ -126,7 +128,7 @@ class PairedDetections:
         self.categories = first.categories
         chosen = metric or metric_names(protocol)[0]
         find_column(protocol, self.categories, chosen)
-        # Otherwise it is a metric of one category, which VOC names after the category.
+        # A metric that is not in `metric_names` is of one category. VOC names it after the category.
         self.metrics: tuple[str, ...] = (chosen,) if chosen in metric_names(protocol) else ()
         of_category = ("AP",) if categories else ()
         self.by_category: tuple[str, ...] = of_category if self.metrics else category_metrics(protocol)
@@ -161,7 +163,8 @@ class PairedDetections:
 
 
 def _side_by_side(first: Tally, second: Tally, threads: int | None) -> Tally:
-    """Return both tallies as one, in which image *i* of the first model is image ``2 i``, and of the second ``2 i + 1``.
+    """Return both tallies as one, in which image *i* of the first model is image ``2 i``, and image *i* of the second
+    is ``2 i + 1``.
 
     With this order, ties between images are broken as in each model's own tally.
     """

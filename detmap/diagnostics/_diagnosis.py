@@ -220,7 +220,9 @@ class Diagnosis:
 
     @cached_property
     def notices(self) -> dict[str, int]:
-        """Notices about the input. If an annotation has the id 0, one notice states AP with its object found or missed."""
+        """Notices about the input. If an annotation has the id 0, a notice states the AP with this annotation's object
+        counted as found, and as missed.
+        """
         noted = dict(self.matches.notices)
         if self.arranged.zero is not None:
             here = self.protocol.id_zero

@@ -130,8 +130,8 @@ class Ranking:
         positives: NDArray[np.int64] | None = None,
         kept: NDArray[np.bool_] | None = None,
     ) -> NDArray[np.float64]:
-        """Return the AP of each category with the given outcomes, and optionally other positives and fewer detections:
-        `outcome` and the mask `kept` are by place.
+        """Return the AP of each category with the given outcomes, and optionally other positives and fewer detections.
+        `outcome` and the mask `kept` are by place in the ranking.
         """
         counts = outcome != IGNORED
         if kept is not None:
@@ -197,8 +197,8 @@ class Cuts:
         return {name: float(getattr(self, name)[at]) for name in names}
 
     def best(self) -> int | None:
-        """Return the index of the best F1, and of the highest score if several have it; None without positives or
-        detections.
+        """Return the index of the best F1 (of the highest score, if several scores have this F1); None without
+        positives or detections.
         """
         return int(np.argmax(self.f1)) if self.score.size and self.positives else None
 

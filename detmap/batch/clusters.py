@@ -78,7 +78,8 @@ class Cluster:
             return None
 
     def check(self, *, idle: bool) -> None:
-        """Check that the scheduler is there and, if `idle` (no task has finished since the last check), that workers are.
+        """Check that the scheduler answers and, if `idle` (no task has finished since the last check), that it has
+        workers.
 
         Raises `DetmapError` if the scheduler is gone, or if there has been no worker for `_PATIENCE` seconds.
         """

@@ -148,7 +148,8 @@ def find_ranking_value(
     Parameters
     ----------
     evaluate, metric, run
-        As for `explain_rankings`. If several numbers are quoted, the result of `evaluate` must have all their metrics.
+        As for `explain_rankings`. If several numbers are quoted, the result of `evaluate` must have the metrics of all
+        these numbers.
     value, most
         As for `find_value`. Several numbers are named by metrics, such as ``{"mAP": "0.31", "nDCG@10": "0.42"}``.
 

@@ -54,7 +54,7 @@ _DEFAULTS = {name: default_of(one) for name, one in Protocol.__dataclass_fields_
 
 
 def is_late(name: str) -> bool:
-    """Return whether a decision applies after matching and ranking, so that their results can be reused."""
+    """Return whether a decision applies after matching and ranking, so that the results of both steps can be reused."""
     return set(_DECLARED[name].affects) <= {"curve", "mean"}
 
 

@@ -211,7 +211,7 @@ class _Looked(Vocabulary):
                 raise InputError(problem, source=tables[0].source)
 
     def value(self, name: str, changes: Changes, number: int) -> float:
-        """Return the number with the index `number` under a protocol with changes; NaN if it is undefined."""
+        """Return the number with the index `number` under a protocol with changes; NaN if the number is undefined."""
         settings = self._settings(changes)
         metric, category = self.numbers[number]
         made, protocol = self._scene(name, settings, metric)

@@ -461,7 +461,7 @@ def _images(
         for tally in tallies
     ]
     gap = values[1] - values[0]
-    # Without the only image with objects, the difference is undefined; it is set to 0.
+    # Without the only image with objects, the difference is undefined and taken as 0.
     shares = gap[0] - (size - 1) / size * np.nan_to_num(gap[1:])
     ends = _without(tallies, drawn, chosen, gap[1:], level)
     names = ground_truth.images.names or ()

@@ -385,7 +385,7 @@ class Trial(Generic[Rules]):
     def add(
         self, kind: str, name: str, changes: int, lowest: dict[str, float], highest: dict[str, float] | None = None
     ) -> None:
-        """Add a situation, unless a model's value is undefined in it."""
+        """Add a situation, unless a model's value is undefined in the situation."""
         if not any(map(math.isnan, lowest.values())):
             made = Situation(kind=kind, name=name, changes=changes, lowest=lowest, highest=highest or lowest)
             self.situations.append(made)

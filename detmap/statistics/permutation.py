@@ -101,10 +101,10 @@ class Permutations:
     def interval(self, level: float = 0.95) -> NDArray[np.float64]:
         """Return the confidence intervals of the differences that follow from the test, shape (m, 2).
 
-        They estimate the expected difference on data sets of this size, sampled like this one. An interval contains 0
-        exactly if p is above ``1 - level``: its half-width is the largest difference that would not be significant. If
-        the models differ, exchanging their detections inflates the spread of the differences; intervals that do not
-        contain 0 are corrected for this, see the notes.
+        The intervals estimate the expected difference on data sets of this size, sampled like this one. An interval
+        contains 0 exactly if p is above ``1 - level``: its half-width is the largest difference that would not be
+        significant. If the models differ, exchanging their detections inflates the spread of the differences; intervals
+        that do not contain 0 are corrected for this, see the notes.
 
         An interval is NaN if fewer than 10 images, or 5 clusters, have positives; if no permutation could be significant
         (at the level 0.95, if the models differ on fewer than six images or clusters); or if no exchange changes the
@@ -236,7 +236,8 @@ def p_value(
     """Return ``permute(…).p_value(metric)``, bit-identical and several times faster for means of interpolated precision.
 
     Differences are first computed in a faster order of summation. A difference that is within the rounding error of the
-    data's difference is computed again as in `permute`, because p depends on whether it is at least as large.
+    data's difference is computed again as in `permute`, because p depends on whether the difference is at least as
+    large as that of the data.
     """
     check_integer("permutations", permutations, 1)
     check_seed(seed)
@@ -312,7 +313,7 @@ def _objects(tally: AnyTally) -> NDArray[np.int64]:
 
 
 def _plan(changing: int, permutations: int) -> tuple[int, bool]:
-    """Return the number of permutations, and whether they are all possible ones, if `changing` images differ."""
+    """Return the number of permutations, and whether these are all possible permutations, if `changing` images differ."""
     # One image need not be exchanged: exchanging all images only changes the sign of the difference.
     every = changing < MOST_CHANGING and 2 ** max(changing - 1, 0) <= permutations
     return (2 ** max(changing - 1, 0) if every else permutations), every

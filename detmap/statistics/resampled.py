@@ -61,7 +61,8 @@ class Columns(Protocol):
 class Resampled(Columns, Protocol):
     """A tally that is scored under many weights of its images."""
 
-    #: For each column, the minimum distances of its value from 0 and 1 for an interval, shape (m, 2); None for no minimum.
+    #: For each column, the minimum distances from 0 and from 1 at which a value has an interval, shape (m, 2); None if
+    #: all minimum distances are 0.
     near: NDArray[np.float64] | None
     #: The effective number of clusters of each column, shape (m,); None without clusters.
     balance: NDArray[np.float64] | None
@@ -205,7 +206,7 @@ def _differing(both: Tally, enough: int) -> NDArray[np.bool_]:
         steps = (both.found[order], both.missed[order], both.alike[order].view(np.uint64))
         rows = np.column_stack((rows, *(column.astype(np.uint64) for column in steps)))
     out = out.reshape(-1)
-    alike = ~out[cell]  # the detections of cells with equal numbers for both models; they correspond in order
+    alike = ~out[cell]  # detections of cells where both models have equal numbers, in the same order
     one, other = np.flatnonzero(alike & (side == 0)), np.flatnonzero(alike & (side == 1))
     unequal = (rows[one] != rows[other]).any(axis=1)
     if both.order.size:

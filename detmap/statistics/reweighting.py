@@ -178,7 +178,7 @@ class Reweighted:
 
     def __post_init__(self) -> None:
         protocol = self.tally.protocol
-        if protocol.interpolation in SAMPLED:  # `sampled_scores` computes their curves
+        if protocol.interpolation in SAMPLED:  # `sampled_scores` computes these curves
             return
         rows = dict(metric_table(protocol, ()))
         chosen = [rows[name] for name in self.metrics]

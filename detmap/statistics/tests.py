@@ -189,7 +189,7 @@ def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
 
 
 def _adjusted(p_values: ArrayLike, rule: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Adjust p-values by `rule`, which takes them in ascending order; NaN stays NaN."""
+    """Adjust p-values by `rule`, which takes the p-values in ascending order; NaN stays NaN."""
     p = np.asarray(p_values, np.float64)
     order = np.argsort(p, kind="stable")
     order = order[~np.isnan(p[order])]

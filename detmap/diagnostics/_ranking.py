@@ -35,7 +35,9 @@ def average_precision(
 def hits_first(
     starts: NDArray[np.int64], scores: NDArray[np.float64], hit: NDArray[np.bool_], protocol: Protocol
 ) -> NDArray[np.int64] | slice:
-    """Return the order of places with hits first among equal scores, if the protocol ranks them so; else a full slice."""
+    """Return the order of places with hits first among equal scores, if the protocol ranks hits first; else a full
+    slice.
+    """
     if protocol.ties != HITS_FIRST:
         return slice(None)
     return np.lexsort((~hit, -scores, np.repeat(np.arange(starts.size - 1), np.diff(starts))))

@@ -74,7 +74,8 @@ class PanopticTally:
     match_iou : ndarray of float64, shape (m,)
         IoU of each matched pair.
     cell_image, cell_category : ndarray of int32, shape (c,)
-        Image and category, by index, of each cell: an image and a category with segments on it. In ascending order.
+        Image and category, by index, of each cell, in ascending order. A cell is an image and a category with segments
+        on the image.
     cell_counts : ndarray of int64, shape (c, 4)
         Numbers of matched pairs, false segments, missed segments, and ground-truth segments other than crowd of each
         cell.
@@ -146,7 +147,8 @@ class PanopticTally:
         Raises
         ------
         OptionError
-            If the tallies have different categories or rules, if an image is in two of them, or if only some have clusters.
+            If the tallies have different categories or rules, if an image is in two tallies, or if only some tallies
+            have clusters.
         """
         parts = (self, *others)
         for one in others:

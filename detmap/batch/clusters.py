@@ -57,7 +57,7 @@ class Cluster:
 
     @classmethod
     def of(cls, executor: Any) -> Cluster | None:
-        """Return the cluster on which an executor runs tasks; None if the executor is not one of Dask."""
+        """Return the cluster on which an executor runs tasks; None if the executor is not Dask's."""
         client: Any = getattr(executor, "_client", None)
         return cls(client) if client is not None and hasattr(client, "nthreads") else None
 

@@ -117,7 +117,7 @@ class Leaderboard:
 
     @cached_property
     def orders(self) -> list[dict[str, Any]]:
-        """For each model and the next one, whether their order survives other rules, see
+        """For each model and the next one on the leaderboard, whether their order survives other rules, see
         `detmap.explanations.orders.orders`; empty if not computed.
         """
         found = {
@@ -329,7 +329,9 @@ class Leaderboard:
         return missing
 
     def _links(self, folder: Path) -> dict[str, str]:
-        """Return by model the relative path of its report in the folder ``reports`` beside the leaderboard, if it exists."""
+        """Return for each model the relative path of its report in the folder ``reports`` beside the leaderboard, if
+        there is one.
+        """
         names = file_names([one.entry.name for one in self.results])
         there = {path.name for path in (folder / "reports").glob("*.html")}
         return {

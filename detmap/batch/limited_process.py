@@ -36,7 +36,7 @@ _PROGRAM = (
 
 
 class LimitError(DetmapError):
-    """A task reached one of its limits."""
+    """A task reached a limit of time or memory."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def run(
     arguments: tuple[Any, ...],
 ) -> T:
     """Return ``task(*shared, *arguments)``, computed in a separate process. Raises `LimitError` if the process reaches a
-    limit, `DetmapError` if it ends without a result, and any exception that the task raises.
+    limit, `DetmapError` if the process ends without a result, and any exception that the task raises.
 
     The process is forked from a server process that has called ``prepare(*shared)``. This thread reuses the server as
     long as `shared` is the same. Time and memory are counted from the fork. All arguments are pickled.
@@ -126,7 +126,7 @@ def run(
 
 
 class _Server:
-    """A server process that forks a process for each task. Where forking is unsafe, it runs the tasks itself."""
+    """A server process that forks a process for each task. Where forking is unsafe, the server runs the tasks itself."""
 
     def __init__(self, prepare: Callable[..., object], task: Callable[..., Any], shared: tuple[Any, ...]) -> None:
         self._serves = (prepare, task, *shared)
@@ -207,7 +207,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def main() -> None:
-    """Run the tasks read from standard input, and write their outcomes to standard output."""
+    """Run the tasks read from standard input, and write the outcomes of the tasks to standard output."""
     with os.fdopen(os.dup(1), "wb") as out, suppress(EOFError):
         os.dup2(2, 1)  # printed text must not mix with results
         caller, modules, threads, parcel = pickle.load(sys.stdin.buffer)

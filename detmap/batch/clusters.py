@@ -57,7 +57,7 @@ class Cluster:
 
     @classmethod
     def of(cls, executor: Any) -> Cluster | None:
-        """Return the cluster on which an executor runs tasks; None if the executor is not one of Dask."""
+        """Return the cluster on which an executor runs tasks; None if the executor is not Dask's."""
         client: Any = getattr(executor, "_client", None)
         return cls(client) if client is not None and hasattr(client, "nthreads") else None
 
@@ -78,7 +78,8 @@ class Cluster:
             return None
 
     def check(self, *, idle: bool) -> None:
-        """Check that the scheduler is there and, if `idle` (no task has finished since the last check), that workers are.
+        """Check that the scheduler answers and, if `idle` (no task has finished since the last check), that it has
+        workers.
 
         Raises `DetmapError` if the scheduler is gone, or if there has been no worker for `_PATIENCE` seconds.
         """

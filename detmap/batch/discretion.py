@@ -27,8 +27,8 @@ class WithheldError(DetmapError):
 def withheld(error: Exception, full: str, path: str, read_alone: Callable[[], object]) -> WithheldError:
     """Return an error whose message reveals nothing about the ground truth.
 
-    The message is kept if reading the file without the ground truth (`read_alone`) produces the same one, or if a limit
-    was reached. Any other message is replaced by a general one.
+    The message is kept if reading the file without the ground truth (`read_alone`) produces the same message, or if a
+    limit was reached. Any other message is replaced by a general one.
     """
     said = f"{path}: {_GENERAL}"
     if isinstance(error, LimitError):

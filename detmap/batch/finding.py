@@ -143,12 +143,13 @@ def _without_streams(paths: Iterable[str]) -> list[str]:
     return listed
 
 
-#: Names of the files that `detmap batch --out` writes. A folder with the first of these files is taken for its output.
+#: Names of the files that `detmap batch --out` writes. A folder with the first of these files is taken for an output
+#: folder.
 WRITTEN = (*(f"leaderboard.{kind}" for kind in ("json", "csv", "md", "html", "parquet")), "tests.json")
 
 
 def _is_own(path: str) -> bool:
-    """Return whether a file was written by `detmap batch --out`, by its name and its folder."""
+    """Return whether a file was written by `detmap batch --out`, judged by its name and by the files beside it."""
     folder, name = os.path.split(path)
     return name in WRITTEN and os.path.exists(os.path.join(folder, WRITTEN[0]))
 
@@ -175,7 +176,7 @@ def _manifest(path: str) -> Iterator[tuple[str | None, str, Mapping[str, str]]]:
 def file_names(names: Sequence[str]) -> list[str]:
     """Return a distinct file name for every name, valid on any file system, including case-insensitive ones."""
     taken: set[str] = set()
-    tried: Counter[str] = Counter()  # by base in lower case, the number of suffixes tried
+    tried: Counter[str] = Counter()  # the number of suffixes tried for each base in lower case
     out = []
     for name in names:
         base = re.sub(r"[^A-Za-z0-9._-]", "_", name)[:100]

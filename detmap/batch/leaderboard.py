@@ -47,8 +47,8 @@ class Leaderboard:
     results : sequence of FileResult
         The results, in any order.
     rank_by : str, optional
-        The metric to sort by; by default the first, ``AP`` or ``mAP``, and if there are splits that of the first split
-        shown.
+        The metric to sort by; by default the first metric (``AP`` or ``mAP``), on the first shown split if there are
+        splits.
     tests : PairTests, optional
         The outcome of `compare_files`; without it there are no groups.
     hide : sequence of str
@@ -91,7 +91,7 @@ class Leaderboard:
 
     @cached_property
     def _shown(self) -> list[str]:
-        """The metrics to show: the requested ones, or all, but none that `hide` excludes."""
+        """The metrics to show: the requested metrics, by default all, without those that `hide` excludes."""
         allowed, ranked = self._allowed, str(self.rank_by)
         if not self.metrics:
             return allowed
@@ -117,7 +117,7 @@ class Leaderboard:
 
     @cached_property
     def orders(self) -> list[dict[str, Any]]:
-        """For each model and the next one, whether their order survives other rules, see
+        """For each model and the next one on the leaderboard, whether their order survives other rules, see
         `detmap.explanations.orders.orders`; empty if not computed.
         """
         found = {
@@ -132,8 +132,8 @@ class Leaderboard:
         return orders(found)
 
     def doubts(self) -> list[dict[str, Any]]:
-        """Return a row for each pair of neighbours whose order does not survive: the two models, under how many rules the
-        order holds, and the smallest change of the rules that ends it.
+        """Return a row for each pair of neighbours whose order does not survive: the two models, under how many rules
+        the order holds, and the smallest change of the rules under which the order does not hold.
         """
         rows = []
         for one in self.orders:
@@ -329,7 +329,9 @@ class Leaderboard:
         return missing
 
     def _links(self, folder: Path) -> dict[str, str]:
-        """Return by model the relative path of its report in the folder ``reports`` beside the leaderboard, if it exists."""
+        """Return for each model the relative path of its report in the folder ``reports`` beside the leaderboard, if
+        there is one.
+        """
         names = file_names([one.entry.name for one in self.results])
         there = {path.name for path in (folder / "reports").glob("*.html")}
         return {
@@ -502,7 +504,7 @@ def metric_names(
 
 def default_metric(known: Sequence[str], splits: Sequence[str]) -> str:
     """Return the default metric to rank by: the first metric, or with splits the first metric of a split. If metrics have
-    levels of difficulty, it is the first metric of the level "moderate", as on KITTI's leaderboard.
+    levels of difficulty, the default is the first metric of the level "moderate", as on KITTI's leaderboard.
     """
     able = [name for name in known if not splits or split_of(name, splits)]
     first = able[0] if able else "AP"

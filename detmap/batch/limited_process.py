@@ -36,7 +36,7 @@ _PROGRAM = (
 
 
 class LimitError(DetmapError):
-    """A task reached one of its limits."""
+    """A task reached a limit of time or memory."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _resident(process: int | str) -> int:
     """Return the resident memory of a process in bytes; 0 if the system does not report it or the process has ended.
 
     Pages of mapped files are not counted, because a forked process maps the pages of its parent only when it reads them.
-    Their number would grow without new memory.
+    The number of these pages would grow although no new memory is used.
     """
     try:
         with open(f"/proc/{process}/status", "rb") as file:
@@ -106,7 +106,7 @@ def run(
     arguments: tuple[Any, ...],
 ) -> T:
     """Return ``task(*shared, *arguments)``, computed in a separate process. Raises `LimitError` if the process reaches a
-    limit, `DetmapError` if it ends without a result, and any exception that the task raises.
+    limit, `DetmapError` if the process ends without a result, and any exception that the task raises.
 
     The process is forked from a server process that has called ``prepare(*shared)``. This thread reuses the server as
     long as `shared` is the same. Time and memory are counted from the fork. All arguments are pickled.
@@ -126,7 +126,7 @@ def run(
 
 
 class _Server:
-    """A server process that forks a process for each task. Where forking is unsafe, it runs the tasks itself."""
+    """A server process that forks a process for each task. Where forking is unsafe, the server runs the tasks itself."""
 
     def __init__(self, prepare: Callable[..., object], task: Callable[..., Any], shared: tuple[Any, ...]) -> None:
         self._serves = (prepare, task, *shared)
@@ -207,7 +207,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def main() -> None:
-    """Run the tasks read from standard input, and write their outcomes to standard output."""
+    """Run the tasks read from standard input, and write the outcomes of the tasks to standard output."""
     with os.fdopen(os.dup(1), "wb") as out, suppress(EOFError):
         os.dup2(2, 1)  # printed text must not mix with results
         caller, modules, threads, parcel = pickle.load(sys.stdin.buffer)
@@ -215,7 +215,8 @@ def main() -> None:
             _die_with(caller)
         plugins.load(modules)
         prepare, task, shared = pickle.loads(parcel)
-        # An error here occurs again in the task. One thread, because threads do not survive a fork.
+        # An error here is ignored, because it occurs again in the task. One thread is used, because threads do not
+        # survive a fork.
         with suppress(Exception), parallel.limited(1):
             prepare(*shared)
         while True:
@@ -228,7 +229,7 @@ def main() -> None:
 
 
 def _die_with(parent: int) -> None:
-    """Ask the system to kill this process when the thread of the process `parent` that started it ends."""
+    """Ask the system to kill this process when the thread that started it, in the process `parent`, ends."""
     import ctypes
 
     ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, _KILLED)
@@ -237,8 +238,8 @@ def _die_with(parent: int) -> None:
 
 
 def _run(task: Callable[[], object], threads: int, made: IO[bytes], out: IO[bytes]) -> int:
-    """Run a task in a forked process, which writes the outcome to `made`, and return the exit status of the process. Its
-    id and the memory before the fork are written to `out` first.
+    """Run a task in a forked process, which writes the outcome to `made`, and return the exit status of the process.
+    First, the id of the process and the memory used before the fork are written to `out`.
     """
     before, server = _resident("self"), os.getpid()
     process = os.fork() if _FORKS else 0

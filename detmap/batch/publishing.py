@@ -52,7 +52,7 @@ def _holds_results(folder: Path) -> bool:
 
 
 def _shown(folder: Path) -> list[str] | None:
-    """Return the splits that a published leaderboard shows; None if it cannot be read."""
+    """Return the splits that a published leaderboard shows; None if the leaderboard cannot be read."""
     try:
         document = json.loads((folder / "leaderboard.json").read_bytes())
         return list(document.get("splits", [])) if document["models"] else None

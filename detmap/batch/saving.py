@@ -34,7 +34,7 @@ def encoded(document: Any) -> bytes:
 
 
 def plain(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the same as `without_nan`, in half the time for large documents."""
+    """Return the same document as `without_nan`, in half the time for large documents."""
     try:
         made: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
     except (TypeError, OverflowError, UnicodeEncodeError):  # numpy values, integers beyond 64 bits, lone surrogates

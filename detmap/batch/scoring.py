@@ -168,8 +168,8 @@ def _of_metrics(part: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Options:
-    """Options of scoring a file; the key leaves out those that change no number. `recorded` lists the values of
-    `reading`, with hashes of the files that they name.
+    """Options of scoring a file. The key of a result leaves out the options that change no number. `recorded` lists the
+    values of `reading`, with hashes of the files that they name.
     """
 
     protocol: Protocol
@@ -361,12 +361,12 @@ def score(
     discreet : bool
         Errors reveal nothing about the ground truth; ``results/NAME.json`` has the full error as ``error_in_full``.
     under : str, optional
-        A metric, as for `detmap.explain`, that is also computed under other rules: the leaderboard then says which orders
-        of neighbouring models hold under them. Scoring takes several times as long. Not with `splits`.
+        A metric, as for `detmap.explain`, that is also computed under other rules: the leaderboard then says which
+        orders of neighbouring models hold under these rules. Scoring takes several times as long. Not with `splits`.
     executor : concurrent.futures.Executor, optional
-        Executor that reads and scores files: a process pool, one of ``dask.distributed`` (``Client.get_executor()``) or of
-        MPI; by default a pool of threads. Tasks open the paths; relative paths are resolved in this process. The executor
-        is not shut down.
+        Executor that reads and scores files: a process pool, an executor of ``dask.distributed``
+        (``Client.get_executor()``) or of MPI; by default a pool of threads. Tasks open the paths; relative paths are
+        resolved in this process. The executor is not shut down.
     threads : int, optional
         Total number of threads, by default one per processor; with an `executor`, threads per task, by default 1.
     **decisions
@@ -490,7 +490,9 @@ def rules_of(
     decisions: EveryDecision | None = None,
     caller: Callable[..., Any] | None = None,
 ) -> Protocol:
-    """Return the protocol with `decisions`; for ground truth in memory, its kind of shape is that of the ground truth."""
+    """Return the protocol with `decisions`; for ground truth in memory, the protocol takes its kind of shape from the
+    ground truth.
+    """
     given: dict[str, Any] = {**(decisions or {})}
     if isinstance(ground_truth, GroundTruth):
         protocol = asked_protocol(protocol, ground_truth)

@@ -22,7 +22,7 @@ NAME = ".index"
 #: Maximum size of an index in bytes: the size of an index of about 200,000 files.
 _LARGEST = 1 << 25
 
-#: Minimum age in nanoseconds of a file's last change for its time stamps to reveal later changes. It is the coarsest
+#: Minimum age in nanoseconds of a file's last change for its time stamps to reveal later changes. This is the coarsest
 #: resolution of time stamps of any file system.
 _SETTLED = 2_000_000_000
 

@@ -113,7 +113,7 @@ def split_of(metric: str, splits: Collection[str]) -> str | None:
 
 def of_splits(metrics: Iterable[str], splits: Iterable[str], hidden: Collection[str] = ()) -> list[str]:
     """Return the names of metrics for all images and for each split. If any split is `hidden`, its metrics and those of all
-    images are left out, because both reveal information about it.
+    images are left out, because both reveal information about the hidden split.
     """
     known = list(metrics)
     whole = [] if hidden else known

@@ -48,7 +48,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
 
 
 class Home(NamedTuple):
-    """Plug-ins and scoring code of the process that sends tasks; a worker must have the same."""
+    """Plug-ins and scoring code of the process that sends tasks; a worker must have the same code."""
 
     modules: tuple[str, ...]
     version: str
@@ -151,7 +151,9 @@ def _run(
     task: Callable[..., T],
     arguments: Sequence[tuple[Any, ...]],
 ) -> Generator[tuple[int, T | BaseException], None, None]:
-    """Run the tasks, each with `threads` threads. At most twice as many are submitted as the executor runs at a time."""
+    """Run the tasks, each with `threads` threads. At most twice as many tasks are submitted as the executor runs at a
+    time.
+    """
     # The first tasks carry the shared objects. If another task returns None, because its worker lacks these objects, the
     # task is submitted again with them.
     local, cluster = _is_local(executor), Cluster.of(executor)
@@ -172,7 +174,7 @@ def _run(
                 if local:
                     future: Future[Any] = executor.submit(_in_thread, task, threads, shared, arguments[i])
                 else:
-                    assert threads is not None  # `dispatch` says how many a worker uses
+                    assert threads is not None  # `dispatch` sets the number of threads per worker
                     sent = parcel if carries else scattered
                     submission = uuid.uuid4().hex
                     future = executor.submit(_on_worker, task, keys, sent, threads, arguments[i], submission, home)

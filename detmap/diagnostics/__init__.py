@@ -1,4 +1,6 @@
-"""Diagnosis of detections: kinds of errors, and the gain in AP from fixing them. Each part is a module or a plug-in."""
+"""Diagnosis of detections: kinds of errors, and the gain in AP from fixing them. Each part of a diagnosis is a module
+or a plug-in.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A diagnosis: ground truth, detections and matches; its parts are computed from them on request."""
+"""A diagnosis: ground truth, detections and matches; the parts of a diagnosis are computed from these on request."""
 
 from __future__ import annotations
 
@@ -220,7 +220,9 @@ class Diagnosis:
 
     @cached_property
     def notices(self) -> dict[str, int]:
-        """Notices about the input. If an annotation has the id 0, one notice states AP with its object found or missed."""
+        """Notices about the input. If an annotation has the id 0, a notice states the AP with this annotation's object
+        counted as found, and as missed.
+        """
         noted = dict(self.matches.notices)
         if self.arranged.zero is not None:
             here = self.protocol.id_zero
@@ -265,7 +267,9 @@ class Diagnosis:
         return (names[image] if names else "") or identity
 
     def corners(self, side: str) -> NDArray[np.float64]:
-        """Return x1, y1, x2, y2 of the box around each shape; `side` is the table, "ground_truth" or "detections"."""
+        """Return x1, y1, x2, y2 of the box around each object or detection; `side` is the table, "ground_truth" or
+        "detections".
+        """
         bounds = getattr(self, side).shape(self.protocol.iou_type).bounds()
         table = np.array(bounds.table)
         if bounds.sizes:

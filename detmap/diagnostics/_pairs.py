@@ -15,7 +15,7 @@ from detmap.detection.matches import IGNORED, MISS, images_of
 from detmap.kernels import overlap, pairs, readonly
 from detmap.system import parallel
 
-#: Maximum overlap with background, by TIDE's definition.
+#: Maximum overlap of a detection with any object for the detection to lie on background, by TIDE's definition.
 BACKGROUND = 0.1
 
 
@@ -66,7 +66,7 @@ def overlaps(arranged: Arrangement, least: float, threads: int | None = None) ->
 
 
 def take_in_order(found: Sequence[int], truth: Sequence[int], detections: int, objects: int) -> NDArray[np.bool_]:
-    """Mask of the pairs that match greedily: pairs are taken in order if detection and object are both unmatched."""
+    """Mask of the pairs that match greedily: in order, a pair matches if its detection and object are both unmatched."""
     free, left = bytearray(b"\1") * detections, bytearray(b"\1") * objects
     made = np.zeros(len(found), np.bool_)
     for at, (d, g) in enumerate(zip(found, truth, strict=True)):

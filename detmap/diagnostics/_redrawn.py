@@ -1,5 +1,5 @@
-"""The cost of TIDE's errors on bootstrap draws of the images, without matching again. Outcomes, errors and fixes of
-detections depend on nothing outside their own image, so a draw only changes the weights of images.
+"""The cost of TIDE's errors on bootstrap draws of the images, without matching again. The outcome, error and fix of a
+detection depend on nothing outside its image, so a draw only changes the weights of images.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """All points that a ranking may contain, sorted once: every detection, and a copy of each that a fix moves to another
-    class.
+    """All points that a ranking may contain, sorted once: every detection, and a copy of each detection that a fix
+    moves to another class.
     """
 
     #: The points sorted by category, descending score, and tidecv's order of detections; shape (n,).
@@ -77,8 +77,8 @@ class _Points:
         return order
 
     def ap(self, shown: NDArray[np.bool_], hit: NDArray[np.bool_], positives: NDArray[np.int64]) -> float:
-        """Return the mean AP of the points flagged by `shown`, over classes with such points or objects; a class without
-        objects counts as 0. `shown` and `hit` are in an order returned by `by`.
+        """Return the mean AP of the points flagged by `shown`, over the classes that have flagged points or objects; a
+        class without objects counts as 0. `shown` and `hit` are in an order returned by `by`.
         """
         hits = hits_of(self.starts, hit, shown, positives)
         there = (hits.items > 0) | (positives > 0)
@@ -168,8 +168,9 @@ def tidecv(diagnosis: Diagnosis) -> Found:
 
 
 class _Errors(NamedTuple):
-    """Columns of the points: `category`, `rank` of the score, and place (`push`) of every detection, followed by those of
-    the copies of the best Cls, which have the category of their object.
+    """Columns of the points: `category`, `rank` of the score, and place (`push`) of every detection, followed by the
+    same columns of the copies. Each detection with the error Cls that is `best` has a copy in the category of its
+    object.
 
     Columns of the detections without copies: `error`, `outcome`, and whether the detection is the `best` that points to
     its object.

@@ -43,11 +43,11 @@ def calibration(
     Finding
         ``ECE``: the mean over bins of the absolute difference between mean score and precision, weighted by the number of
         detections, for all detections of classes with objects (elsewhere called D-ECE of the confidence). ``MCE``: the
-        maximum of these differences; ``ACE``: their unweighted mean. ``D-ECE``: as ECE, with bins by score and position of
-        the centre; NaN if image sizes are unknown. ``LaECE``: as ECE, with the mean overlap (0 for misses) instead of
-        precision, averaged over classes. ``LaACE``: the mean absolute difference between the score and the overlap of a
-        detection, averaged over classes. Ignored detections are left out, except from LaACE, as in its authors' program.
-        `rows` are the bins of ECE.
+        maximum of these differences; ``ACE``: the unweighted mean of these differences. ``D-ECE``: as ECE, with bins by
+        score and position of the centre; NaN if image sizes are unknown. ``LaECE``: as ECE, with the mean overlap (0
+        for misses) instead of precision, averaged over classes. ``LaACE``: the mean absolute difference between the
+        score and the overlap of a detection, averaged over classes. Ignored detections are left out, except from LaACE,
+        as in its authors' program. `rows` are the bins of ECE.
 
     Raises
     ------

@@ -28,7 +28,7 @@ def cuts(
     scores: Iterable[float] = (0.01, 0.05, 0.1, 0.25, 0.5),
     caps: Iterable[int] = (1, 10, 100, 300),
 ) -> Finding:
-    """Return AP with fewer detections, or with more.
+    """Return AP after detections are removed, or after the cap on detections is lifted.
 
     Parameters
     ----------

@@ -16,10 +16,10 @@ from detmap.hits import Hits
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis
 
-#: Number of images, those with the largest estimates, whose gain in AP is computed exactly.
+#: Number of images whose gain in AP is computed exactly: the images with the largest estimated gains.
 CANDIDATES = 200
 
-#: Number of collected hits above which they are scored, so that they fit into memory.
+#: Number of hits above which collected hits are scored before more are collected, to limit memory.
 _ROOM = 4_000_000
 
 

@@ -36,10 +36,10 @@ def lrp(diagnosis: Diagnosis, *, iou: float | None = None, area: str | None = No
     -------
     Finding
         ``oLRP`` and its components ``oLRP_Loc`` (the mean of 1 - IoU of the hits), ``oLRP_FP`` (1 - precision) and
-        ``oLRP_FN`` (1 - recall), as means over the classes. ``LRP`` and its components are the same for all detections,
-        without a score threshold. In a class without hits, the error and its FN component are 1, and the rest is NaN. In
-        a class without objects, everything is NaN. `rows` has a row per class, with the optimal minimum score in
-        ``threshold``.
+        ``oLRP_FN`` (1 - recall), as means over the classes. ``LRP`` and its components are the same quantities without
+        a score threshold, for all detections. In a class without hits, the error and its FN component are 1, and the
+        other values are NaN. In a class without objects, everything is NaN. `rows` has a row per class, with the
+        optimal minimum score in ``threshold``.
     """
     tau = diagnosis.iou if iou is None else number("iou", iou)
     if not 0 <= tau < 1:

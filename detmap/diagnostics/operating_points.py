@@ -50,9 +50,9 @@ def operating_points(
     Returns
     -------
     OperatingPoints
-        The best ``F1``, and ``score``, ``precision`` and ``recall`` there. `rows` has a row for the best F1 and for each
-        required value; NaN if no score reaches the value. If the diagnosis has ``replicates``, there are 95 % intervals of
-        the score, which is chosen anew in each replicate, and of precision and recall at the reported score.
+        The best ``F1``, and its ``score``, ``precision`` and ``recall``. `rows` has a row for the best F1 and for each
+        required value; NaN if no score reaches the value. If the diagnosis has ``replicates``, there are 95 % intervals
+        of the score, which is chosen anew in each replicate, and of precision and recall at the reported score.
     """
     wanted = [("best F1", "f1", 0.0)]
     for name, values in (("precision", precision), ("recall", recall)):
@@ -96,7 +96,7 @@ def _place(cuts: Cuts, kind: str, value: float) -> int | None:
 def _intervals(
     diagnosis: Diagnosis, cuts: Cuts, wanted: list[tuple[str, str, float]], places: list[int | None]
 ) -> list[dict[str, float]]:
-    """Return for each row of the table its columns of intervals."""
+    """Return for each row of the table the intervals, by column."""
     from detmap.diagnostics._resampling import interval, units_of, weights
 
     diagnosis.say("drawing images anew, for scores to cut at")

@@ -55,12 +55,14 @@ _NEEDS_SIZES = ("relative_area", "position", "truncation")
 #: Maximum number of distinct values of an attribute.
 _MOST_VALUES = 50
 
-#: Pixels from the border of the image within which a box touches it.
+#: Maximum distance in pixels between a box and the border of the image for the box to count as truncated.
 _BORDER = 1.0
 
 
 class _Slice(NamedTuple):
-    """Masks of the objects of a slice, and of the detections that count in it if unmatched (None for all), by position."""
+    """Masks, by position, of the objects in a slice, and of the detections that count in the slice if unmatched (None
+    if all do).
+    """
 
     by: str
     name: str
@@ -85,7 +87,8 @@ def slices(
     ----------
     by : str or iterable of str, optional
         The measures to slice by: "area", "relative_area", "aspect", "crowding", "position", "truncation", or names of
-        attributes. By default all that are available: some need the sizes of images, and "area" and "aspect" need pixels.
+        attributes. By default all available measures: some need the sizes of images, and "area" and "aspect" need
+        pixels.
     ranges : mapping of str to (mapping of str to (float, float)), optional
         Custom slices, such as ``{"area": {"tiny": (0, 256), "rest": (256, inf)}}``. A slice includes its first number and
         excludes its second.

@@ -85,7 +85,7 @@ def _precision(diagnosis: Diagnosis) -> NDArray[np.float64]:
 def _unlabelled(diagnosis: Diagnosis) -> _Found:
     matches = diagnosis.matches
     alone = (errors(diagnosis) == BKG) & (matches.score >= diagnosis.score)
-    alone[diagnosis.overlaps.found] = False  # these overlap an object, perhaps an ignored one such as a crowd
+    alone[diagnosis.overlaps.found] = False  # these detections overlap an object, which may be an ignored crowd
     at = np.flatnonzero(alone)
     return _made(_precision(diagnosis)[at], detection=matches.detection[at])
 

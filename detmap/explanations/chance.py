@@ -17,12 +17,13 @@ _CLOUD = 60
 class Chance:
     """The density of tried values near the quoted numbers.
 
-    `values` are the distinct vectors of tried values, shape (n, k); `quoted` has for each number the interval that
-    rounds to it, shape (k, 2). The density is a nearest-neighbour estimate (Loftsgaarden and Quesenberry 1965): if the
-    smallest ball about the quoted numbers with *m* values has the volume *V*, the density is (m - 1) / V. Values that
-    agree with the quoted numbers are left out, with the volume of the quoted intervals, so that the true rule does not
-    raise the estimate. Numbers are correlated under most rules, so distances use the local covariance. Values of rules
-    that make two numbers equal (AP and AP50 at one threshold) have a separate density, in one dimension less.
+    `values` are the distinct vectors of tried values, shape (n, k); `quoted`, shape (k, 2), holds the interval of
+    values that round to each quoted number. The density is a nearest-neighbour estimate (Loftsgaarden and Quesenberry
+    1965): if the smallest ball about the quoted numbers with *m* values has the volume *V*, the density is (m - 1) / V.
+    Values that agree with the quoted numbers are left out, with the volume of the quoted intervals, so that the true
+    rule does not raise the estimate. Numbers are correlated under most rules, so distances use the local covariance.
+    Values of rules that make two numbers equal (AP and AP50 at one threshold) have a separate density, in one dimension
+    less.
     """
 
     def __init__(self, values: NDArray[np.float64], quoted: NDArray[np.float64]) -> None:
@@ -52,8 +53,8 @@ class Chance:
 def _part(
     rows: NDArray[np.int64], values: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], float, int]:
-    """Return the rows of values that do not agree, their distances from the quoted numbers, and volume and dimension of
-    the unit ball.
+    """Return the rows of the values that do not agree with the quoted numbers, the distances of these values, and the
+    volume and dimension of the unit ball.
     """
     away = (values - (low + high) / 2) / (high - low)
     outside = (np.abs(away) > 0.5).any(axis=1)

@@ -19,8 +19,8 @@ from detmap.kernels import readonly
 
 @dataclass(eq=False)
 class Whole:
-    """Scores two tables as `detmap.evaluate` does, under protocols with one cap, for their last area range or level. It has
-    the interface of `Lean`, and is slower. `matchings` is the number of matchings so far.
+    """Scores two tables as `detmap.evaluate` does, under protocols with one cap, for the last area range or level of a
+    protocol. The class has the interface of `Lean`, but is slower. `matchings` is the number of matchings so far.
     """
 
     ground_truth: GroundTruth
@@ -54,9 +54,8 @@ class Whole:
         return np.concatenate(last), np.concatenate(first)
 
     def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return for each row of the detections its outcome at one threshold (-1 if it is not scored), and its overlap.
-
-        The overlap is that with the matched object; NaN for unmatched detections.
+        """Return the outcome of each detection at one threshold (-1 if the detection is not scored), and its overlap
+        with the matched object (NaN if unmatched), by row of the table.
         """
         area = protocol.range_names[-1]
         made = match_pairs(

@@ -1,13 +1,14 @@
 """AP of two tables under many protocols. Work that protocols share is done once, and only overlapping pairs are
 considered.
 
-Most detections overlap no object enough: they are misses under any rule, and only their number above each hit matters.
-So the cost of a protocol only depends on its overlapping pairs. These results are cached for protocols that share them:
+Most detections overlap no object enough to match under any rule. They are misses, and only the number of misses above
+each hit matters. So the cost of a protocol only depends on its overlapping pairs. These intermediate results are shared
+by protocols and cached:
 
 * orders: the detections by image, category and score;
 * rankings: the detections by category and score, with ties broken;
-* the kept detections of a ranking: score thresholds and caps remove the last detections of every cell, which is an
-  image and a category, so no other match changes;
+* the kept detections of a ranking: score thresholds and caps remove the last detections of every cell (a pair of image
+  and category), so the matches of the kept detections do not change;
 * the overlapping pairs, by the decisions about boxes and overlaps;
 * the matches among these pairs, by the rules of matching.
 
@@ -54,7 +55,8 @@ from detmap.system import parallel
 _PLAIN = {name: default_of(one) for name, one in Protocol.__dataclass_fields__.items()}
 _PLAIN |= {"name": "", "iou_thresholds": (0.5,), "recall_thresholds": (0.0,), "area_ranges": (WHOLE,), "max_dets": (1,)}
 
-#: Decisions that remove the last detections of cells, or break ties in the ranking; other detections match as before.
+#: Decisions that remove the last detections of a cell (a pair of image and category), or break ties in the ranking. The
+#: matches of the kept detections do not change.
 _OF_RANKING = ("min_score", "max_per_image", "max_dets", "scored_images", "ties")
 
 #: Decisions that only affect the metric computed from the hits.
@@ -144,9 +146,8 @@ class Lean:
         return self._curves(protocol, scene, through - together + within), self._curves(protocol, scene, ahead + within)
 
     def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return for each row of the detections its outcome at one threshold (-1 if it is not scored), and its overlap.
-
-        The overlap is that with the matched object; NaN for unmatched detections.
+        """Return the outcome of each detection at one threshold (-1 if the detection is not scored), and its overlap
+        with the matched object (NaN if unmatched), by row of the table.
         """
         rule = rule_at(protocol, iou)
         found = self._overlapping(protocol, rule.overlap)
@@ -237,7 +238,7 @@ class Lean:
         return self._orders.get_or(("objects", merged), arrange) if merged else self.arranged.truth
 
     def _zero(self, protocol: Protocol) -> NDArray[np.bool_] | None:
-        """Mask, by position, of the objects that count as missed because their id is 0; None if there are none."""
+        """Mask, by position, of the objects that count as missed because their id is 0; None if no object does."""
         zero = self.ground_truth.zero_ids
         return None if zero is None or protocol.id_zero != zero_ids.MISSED else zero[self._truth(protocol).order]
 
@@ -403,8 +404,8 @@ class Lean:
         return self._celled.get_or((found, self._order_key(protocol), protocol.left_out), cut)
 
     def _outside(self, protocol: Protocol, found: Pairs) -> tuple[NDArray[np.bool_] | None, matching.Objects]:
-        """Return a mask of the positions outside of the area range, or None if there are none; and the objects, of which
-        those outside of the area range are ignored.
+        """Return a mask, by position, of the detections outside of the area range (None if all are inside). Also return
+        the objects, with those outside of the area range marked as ignored.
         """
         _, low, high = protocol.area_ranges[0]
         flags = found.by_nature
@@ -506,8 +507,8 @@ class Lean:
         return Scene(threshold, at, category, self.positives(protocol), items, count)
 
     def _curves(self, protocol: Protocol, scene: Scene, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return precision by threshold, recall and category, given the `ranks` of the hits; if the rule reads no recalls,
-        return AP, with an axis of length 1 for the recall.
+        """Return precision by threshold, recall and category, given the `ranks` of the hits. If the rule for AP does
+        not use fixed recalls, return AP, with an axis of length 1 in place of the recalls.
         """
         thresholds, classes = len(protocol.iou_thresholds), scene.positives.size
         counts = np.bincount(scene.threshold * classes + scene.category, minlength=thresholds * classes)
@@ -526,7 +527,9 @@ def _key(protocol: Protocol, names: Iterable[str]) -> Hashable:
 
 
 def _among(outside: NDArray[np.bool_] | None, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mask of the `positions` outside of the area range; `outside` is None if there are none."""
+    """Mask of the `positions` outside of the area range; `outside` is the mask of all positions, or None if all are
+    inside.
+    """
     return np.zeros(positions.size, np.bool_) if outside is None else outside[positions]
 
 

@@ -1,4 +1,4 @@
-"""Whether the order of each two neighbours on a leaderboard survives other rules; each model is scored separately."""
+"""Test whether the order of neighbouring models on a leaderboard survives other rules. Each model is scored separately."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def values_under(
 ) -> dict[str, Any]:
     """Return a model's metric under the rules that `detmap.explanations.survives` tries, as plain values.
 
-    The result has ``metric``, ``value`` and ``situations``, which maps the name of rules to their kind, the number of
-    changed decisions, and the minimum and maximum value. Rules without positives are left out. So are label suspects and
-    draws of images, which need all models at once.
+    The result has ``metric``, ``value`` and ``situations``, which maps the name of each variant of the rules to its
+    kind, the number of changed decisions, and the minimum and maximum value. Variants without positives are left out.
+    Suspicious labels and draws of images are not tried, because they need all models at once.
     """
     base = trimmed(protocol, metric)
     replay = Replay(ground_truth, detections, metric, threads)
@@ -43,11 +43,12 @@ def values_under(
 
 
 def orders(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row for each model and the next one, on whether their order survives. `models` has the outcome of
-    `values_under` for each model, the best first. A row has ``first``, ``second``, ``equal`` (if their values are equal,
-    there is no order), ``tried`` (the number of rules that change any model's value), ``held`` (the number of these rules
-    under which the order holds), ``survives`` and ``against``. The last is a list of the rules under which the first model
-    is not above, with name, kind, number of changes, and both values, sorted by number of changes.
+    """Return a row for each model and the next one on the leaderboard, on whether their order survives. `models` has
+    the outcome of `values_under` for each model, the best first. A row has ``first``, ``second``, ``equal`` (if their
+    values are equal, there is no order), ``tried`` (the number of rules that change any model's value), ``held`` (the
+    number of these rules under which the order holds), ``survives`` and ``against``. ``against`` lists the rules under
+    which the first model is not above the second, with name, kind, number of changes, and both values, sorted by number
+    of changes.
     """
     names = list(models)
     every = list(dict.fromkeys(name for one in models.values() for name in one["situations"]))

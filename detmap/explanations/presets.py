@@ -68,8 +68,8 @@ def under_presets(
     Returns
     -------
     list of Under
-        In descending order of the value, without protocols equal to `protocol`; empty if `protocol` matches shapes other
-        than boxes.
+        In descending order of the value, without protocols equal to `protocol`; empty if `protocol` does not match
+        boxes.
 
     Raises
     ------

@@ -27,7 +27,7 @@ class Candidate:
     values : dict of str to float
         The values under these rules, by the name of the quoted number.
     by_chance : float
-        Expected number of candidates that are at least as usual and agree with the quoted digits by chance.
+        Expected number of rules, at least as usual as these, that agree with the quoted digits by chance.
     others : tuple of str
         Up to five other rules with exactly the same values.
     """
@@ -63,9 +63,9 @@ class Search:
     matches : int
         Number of all candidates found.
     expected : float
-        Number of candidates expected by chance, as for similar numbers that no rule produced.
+        Number of candidates expected by chance, which is the number expected for similar numbers that no rule produced.
     named : dict of str to dict of str to float
-        The values under every named protocol.
+        The values under every named protocol, by the names of protocol and number.
     idle : tuple of str
         Kinds of changes without any effect on these tables.
     tried : tuple of int

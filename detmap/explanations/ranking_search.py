@@ -104,7 +104,9 @@ class _Numbers(Vocabulary):
             one.replay.known = self.looked[0].replay.known  # share evaluations among all metrics
 
     def value(self, name: str, changes: Changes, number: int) -> float:
-        """Return the metric with the index `number` under a convention with changes; NaN if it does not apply."""
+        """Return the metric with the index `number` under a convention with changes; NaN if the convention does not
+        apply.
+        """
         return self.looked[number].number(self.rules(name, changes))
 
     def plain(self, name: str, changes: Changes) -> Convention:
@@ -112,7 +114,7 @@ class _Numbers(Vocabulary):
         return self.looked[0].plain(self.rules(name, changes))
 
     def place(self, changes: Changes) -> tuple[()]:
-        """Return an equal sort key for all rules, because no intermediate results are shared."""
+        """Return the same sort key for all rules, because rules share no intermediate results."""
         return ()
 
     def rules(self, name: str, changes: Changes) -> Convention:
@@ -146,7 +148,8 @@ def find_ranking_value(
     Parameters
     ----------
     evaluate, metric, run
-        As for `explain_rankings`. If several numbers are quoted, the result of `evaluate` must have all their metrics.
+        As for `explain_rankings`. If several numbers are quoted, the result of `evaluate` must have the metrics of all
+        these numbers.
     value, most
         As for `find_value`. Several numbers are named by metrics, such as ``{"mAP": "0.31", "nDCG@10": "0.42"}``.
 
@@ -191,7 +194,8 @@ def rankings_survive(
     Parameters
     ----------
     systems : mapping of str to callable
-        Two or more systems by name: for each a function like `evaluate` of `explain_rankings`, for the same queries.
+        Two or more systems by name, for the same queries. Each system is given by a function like `evaluate` of
+        `explain_rankings`.
     convention : str or Convention
         The rules that define the order.
     metric, run
@@ -199,7 +203,7 @@ def rankings_survive(
     variants : sequence of Variant
         Other rankings or judgements of the same systems, such as another depth.
     replicates, seed, level
-        As for `survives`; queries are drawn.
+        As for `survives`, with draws of queries instead of images.
 
     Returns
     -------
@@ -236,7 +240,9 @@ def rankings_survive(
 
 
 def _other_rules(base: Convention, run: bool) -> Iterator[tuple[str, str, int, Convention]]:
-    """Yield conventions with one decision changed, then named conventions: kind, name, number of changes, convention."""
+    """Yield conventions with one decision changed, then named conventions, as (kind, name, number of changes,
+    convention).
+    """
     for label, changes in GRID.items():
         if run or label not in _RUNS_ONLY:
             for change in changes:

@@ -54,12 +54,14 @@ class RankingExplanation(Explained[Convention]):
     source_value, target_value : float
         The metric under each of the two conventions.
     source_band, target_band : tuple of float
-        The minimum and maximum of the metric over all orders of equal scores; both equal the value if they are undefined.
+        The minimum and maximum of the metric over all orders of equal scores; if undefined, both equal the metric's
+        value.
     shares : list of Share
         The share of each decision, the largest first. The exact shares sum to the exact difference of the two values.
     chain : list of Step
         The steps from `source` to `target`, which change one decision after the other. In each step, `classes` has the
-        queries whose values changed most, `changed` is the number of queries that changed, and `examples` is empty.
+        queries whose values changed most, `changed` is the number of queries whose values changed, and `examples` is
+        empty.
     error : float
         The largest standard error of a share; 0 if all orders were averaged.
     evaluations : int
@@ -209,7 +211,9 @@ class RankingReplay:
         return value
 
     def band(self, convention: Convention) -> tuple[float, float]:
-        """Return the minimum and maximum of the metric over all orders of equal scores; if undefined, both are its value."""
+        """Return the minimum and maximum of the metric over all orders of equal scores; if undefined, both equal the
+        metric's value.
+        """
         value = self.value(convention)
         if self.metric.lower() not in ("map", "ap"):
             return value, value

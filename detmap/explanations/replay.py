@@ -54,7 +54,7 @@ _DEFAULTS = {name: default_of(one) for name, one in Protocol.__dataclass_fields_
 
 
 def is_late(name: str) -> bool:
-    """Return whether a decision applies after matching and ranking, so that their results can be reused."""
+    """Return whether a decision applies after matching and ranking, so that the results of both steps can be reused."""
     return set(_DECLARED[name].affects) <= {"curve", "mean"}
 
 
@@ -144,7 +144,8 @@ def trimmed(protocol: Protocol, metric: str) -> Protocol:
 
 
 class Value(NamedTuple):
-    """A metric under a protocol: its ``value``, and in ``classes`` its value for every category, NaN without ground truth.
+    """A metric under a protocol: its ``value``, and its values by category in ``classes`` (NaN for a category without
+    ground truth).
 
     `by_threshold` has the values of the categories at each IoU threshold, shape (thresholds, categories).
     """
@@ -430,7 +431,7 @@ def grouped(source: Any, target: Any, labels: Mapping[str, str]) -> list[tuple[s
     return [(label, tuple(names)) for label, names in sorted(groups.items(), key=place)]
 
 
-#: Maps a decision to other decisions of its group that are not mentioned in addition to it.
+#: Maps a decision to the decisions of its group that texts leave out if they mention this decision.
 TACIT = {
     "interpolation": ("recall_thresholds", "epsilon"),
     "ignore": ("crowd_overlap",),

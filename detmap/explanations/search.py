@@ -188,7 +188,7 @@ class _Looked(Vocabulary):
         self.tables = plain.ground_truth, plain.detections
         kept = _KEPT // max(len(plain.detections), 1)
         self._treated = Recent(max(kept, _LEAST))
-        self._recent = Recent(max(kept // 4, _LEAST))  # fewer, because replays also hold matches
+        self._recent = Recent(max(kept // 4, _LEAST))  # fewer than tables, because replays also hold matches
         self._plain = _Made(plain, None)
         self.metrics = tuple(dict.fromkeys(one.metric for one in numbers))
         self.bases: dict[str, dict[str, Protocol]] = {}
@@ -211,7 +211,7 @@ class _Looked(Vocabulary):
                 raise InputError(problem, source=tables[0].source)
 
     def value(self, name: str, changes: Changes, number: int) -> float:
-        """Return the number with the index `number` under a protocol with changes; NaN if it is undefined."""
+        """Return the number with the index `number` under a protocol with changes; NaN if the number is undefined."""
         settings = self._settings(changes)
         metric, category = self.numbers[number]
         made, protocol = self._scene(name, settings, metric)
@@ -272,7 +272,9 @@ class _Looked(Vocabulary):
         return {name: value for name, value in settings.items() if name in Protocol.__dataclass_fields__}
 
     def _scene(self, name: str, settings: Mapping[str, Any], metric: str) -> tuple[_Made | None, Protocol | None]:
-        """Return the tables and the protocol under which a metric is computed; None for either if it is undefined."""
+        """Return the tables and the protocol with which a metric is computed. If it is undefined, the tables or both
+        are None.
+        """
         decided = self._decisions(settings)
         of = metric
         if metric in AT:  # AP50 and AP75 have their own threshold; AP uses the protocol's thresholds

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Recent(OrderedDict[Hashable, Any]):
-    """A cache of the `most` most recently used values."""
+    """A cache that keeps the most recently used values, at most `most`."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -77,9 +77,9 @@ class Ranking:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """The places of a ranking that score threshold and caps keep. `flags` is their mask, `ahead` their number before each
-    place, shape (n + 1,), and `all` whether every place is kept. `seen` flags the images that have a detection within the
-    score threshold and the cap on the image.
+    """The places of a ranking that score threshold and caps keep. `flags` is the mask of kept places, and `all` whether
+    every place is kept. `ahead`, shape (n + 1,), is the number of kept places before each place. `seen` flags the
+    images that have a detection within the score threshold and the cap on the image.
     """
 
     flags: NDArray[np.bool_]
@@ -90,9 +90,9 @@ class Kept:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of a detection and an object that overlap by at least `lowest`: rows in their tables, and overlaps.
-    `by_nature` flags objects that are ignored under every protocol with these pairs. `areas` are the areas of detections,
-    by row; None if no detection can be outside of the area range.
+    """Pairs of a detection and an object that overlap by at least `lowest`: the row of each in its table, and the
+    overlap. `by_nature` flags objects that are ignored under every protocol with these pairs. `areas` are the areas of
+    detections, by row; None if no detection can be outside of the area range.
     """
 
     lowest: float
@@ -106,8 +106,8 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Pairs in matching order: the positions of the detections with any pair (`live`), their cells (image and category),
-    and for each the candidates, which are the objects that it overlaps.
+    """Pairs in matching order. `live` holds the positions of the detections in any pair. `cells` are the cells (image
+    and category) of these detections, and `candidates` the objects that each of the detections overlaps.
     """
 
     live: NDArray[np.int64]

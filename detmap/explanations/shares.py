@@ -92,7 +92,7 @@ class Share:
     exact : Fraction
         The Shapley value without rounding. The exact shares sum exactly to the difference of the metric.
     error : float
-        The standard error of the value if orders were sampled; 0 if all were averaged.
+        The standard error of the value if orders were sampled; 0 if all orders were averaged.
     """
 
     decision: str
@@ -345,7 +345,8 @@ def explain(
 
     ends = [replay.value(one).value for one in both]
     bands = [replay.band(one) for one in both]  # now, while the matches are still cached
-    # In the enumeration of changes, decisions about the curve change fastest, so that these share the same matches.
+    # In the enumeration of changes, decisions about the curve change fastest, so that consecutive protocols share the
+    # same matches.
     order = sorted(range(len(differ)), key=lambda at: all(map(is_late, differ[at][1])), reverse=True)
     shares, error, steps = weighed(both, differ, lambda rules: replay.value(rules).value, orders, seed, order)
     return Explanation(
@@ -492,7 +493,7 @@ def _moved(replay: Replay, protocol: Protocol, before: Value, after: Value) -> l
 
 
 def _flipped(replay: Replay, before: Protocol, after: Protocol) -> tuple[int, list[Example]]:
-    """Return the number of detections whose outcome differs between two protocols, and those with the highest scores."""
+    """Return the number of detections whose outcome differs between two protocols, and examples with high scores."""
     iou = 0.5 if before.find_threshold(0.5) is not None or 0.5 in after.iou_thresholds else before.iou_thresholds[0]
     outcomes, overlaps = zip(*(replay.outcomes(one, iou) for one in (before, after)), strict=True)
     rows = np.flatnonzero(outcomes[0] != outcomes[1])

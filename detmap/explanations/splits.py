@@ -24,8 +24,8 @@ from detmap.shapes import IouType
 if TYPE_CHECKING:
     from detmap.statistics import Bootstrap
 
-#: Maximum number of images whose effects are computed. Of more images, those are chosen on which the two models' numbers of
-#: hits differ most.
+#: Maximum number of images whose effects are computed. If there are more images, those on which the two models' numbers
+#: of hits differ most are chosen.
 IMAGES = 1000
 
 #: Maximum number of effects of each kind that are named in a sentence.
@@ -350,7 +350,7 @@ def contrast(
 
 def _ranges(named: Protocol, base: Protocol) -> tuple[tuple[str, float, float], ...]:
     """Return the area range of the metric, followed by the ranges by which to split: those of the protocol, or else of
-    COCO. If the metric is of a smaller range, return this range alone.
+    COCO. If the metric is limited to a smaller range, return this range alone.
     """
     (whole,) = base.area_ranges
     if whole[0] != named.area_ranges[0][0]:
@@ -461,7 +461,7 @@ def _images(
         for tally in tallies
     ]
     gap = values[1] - values[0]
-    # Without the only image with objects, the difference is undefined; it is set to 0.
+    # Without the only image with objects, the difference is undefined and taken as 0.
     shares = gap[0] - (size - 1) / size * np.nan_to_num(gap[1:])
     ends = _without(tallies, drawn, chosen, gap[1:], level)
     names = ground_truth.images.names or ()

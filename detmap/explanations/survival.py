@@ -109,7 +109,9 @@ class Claim:
 
     @property
     def smallest(self) -> Situation | None:
-        """The situation with the smallest change in which `first` is not above; None if `first` is above in all."""
+        """The situation with the smallest change in which `first` is not above; None if `first` is above in all
+        situations.
+        """
         return self.against[0] if self.against else None
 
 
@@ -383,7 +385,7 @@ class Trial(Generic[Rules]):
     def add(
         self, kind: str, name: str, changes: int, lowest: dict[str, float], highest: dict[str, float] | None = None
     ) -> None:
-        """Add a situation, unless a model's value is undefined in it."""
+        """Add a situation, unless a model's value is undefined in the situation."""
         if not any(map(math.isnan, lowest.values())):
             made = Situation(kind=kind, name=name, changes=changes, lowest=lowest, highest=highest or lowest)
             self.situations.append(made)
@@ -467,7 +469,7 @@ class _Trial(Trial[Protocol]):
                 if at >= 0 and twin < 0 and found[at]:
                     continue  # another model finds the object as labelled
                 if at >= 0:
-                    suspect[max(at, twin)] = True  # of two labels that may be of one object, the second
+                    suspect[max(at, twin)] = True  # flag the second of two labels that may be of one object
                 if detection >= 0:
                     kept[name][detection] = False
         if not suspect.any() and all(map(np.all, kept.values())):

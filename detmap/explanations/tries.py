@@ -32,8 +32,8 @@ _STRIDE = 5
 #: Minimum prior weight of a change to be tried in combinations of three changes.
 _RAREST = 5e-4
 
-#: Maximum difference between a value and its quoted number for the next number to be evaluated, under rules with more than
-#: one change.
+#: Under rules with more than one change, the next number is only evaluated if the value of the current number differs
+#: from its quoted value by at most this.
 _REACH = 0.03
 
 #: Maximum number of candidates expected by chance for the verdict "found".
@@ -54,7 +54,7 @@ class Vocabulary(Protocol):
     smooth: Sequence[str] = ()
 
     def value(self, name: str, changes: Changes, number: int) -> float:
-        """Return the number with the index `number` under the rule `name` with changes; NaN if it does not apply."""
+        """Return the number with the index `number` under the rule `name` with changes; NaN if the rule does not apply."""
         ...
 
     def plain(self, name: str, changes: Changes) -> Hashable:
@@ -101,7 +101,7 @@ class Match:
 
 @dataclass(eq=False)
 class Tries:
-    """A search for rules that give the quoted numbers, each an interval, with the rules tried so far."""
+    """A search for rules whose values lie in the intervals of the quoted numbers. It stores the values tried so far."""
 
     vocabulary: Vocabulary
     names: Sequence[str]
@@ -219,7 +219,7 @@ class Tries:
         self._combined(1)
 
     def _interpolate(self, name: str, label: str) -> None:
-        """Estimate the effects of the changes of a smooth row that lie between evaluated ones."""
+        """Estimate the effects of the changes of a smooth row that lie between evaluated changes."""
         effects = self.effects[name]
         places = [at for of, at in effects if of == label]
         if not places:
@@ -246,7 +246,9 @@ class Tries:
     def _nearest(
         self, name: str, effects: Mapping[Change, NDArray[np.float64]], size: int
     ) -> list[tuple[float, str, Changes]]:
-        """Return the combinations of `size` changes of a named rule with the nearest estimated values, and distances."""
+        """Return the combinations of `size` changes of a named rule whose estimated values are nearest to the quoted
+        numbers, with the distances.
+        """
         distinct: dict[Any, Change] = {}
         for change, effect in effects.items():
             if size < 3 or self._share(change[0]) >= _RAREST:

@@ -67,7 +67,7 @@ WIDER: dict[str, tuple[dict[str, Any], ...]] = {
     "other cuts": tuple({"min_score": cut / 100} for cut in range(2, 100) if cut not in (5, 10, 20, 25, 30, 40, 50)),
 }
 
-#: Rows of numbers of which every fifth is evaluated first; effects of the others are interpolated.
+#: Rows of numbers. Every fifth number is evaluated first; the effects of the numbers in between are interpolated.
 SMOOTH = ("other cuts",)
 
 

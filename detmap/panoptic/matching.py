@@ -66,7 +66,9 @@ def _match_image(
     of_found: NDArray[np.int32],
     odd: NDArray[np.int64],
 ) -> ImageTally:
-    """Match the segments of one image. `odd` receives the number of wrong areas, and 1 if any pixel's id is unlisted."""
+    """Match the segments of one image. `odd` receives the number of segments whose area in the JSON is wrong, and 1 if
+    any pixel's id is unlisted.
+    """
     own = slice(int(truth.starts[image]), int(truth.starts[image + 1]))
     theirs = slice(int(found.starts[other]), int(found.starts[other + 1]))
     ids, other_ids = truth.ids[own], found.ids[theirs]

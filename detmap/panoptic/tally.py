@@ -24,7 +24,7 @@ METRICS = tuple(f"{quality}{group}" for group in GROUPS for quality in QUALITIES
 
 
 class Sums(NamedTuple):
-    """Per category: the summed ``iou`` of matched pairs, ``tp``, ``fp`` and ``fn``; shapes (..., K)."""
+    """The summed ``iou`` of matched pairs, and the numbers ``tp``, ``fp`` and ``fn``, by category; shapes (..., K)."""
 
     iou: NDArray[np.float64]
     tp: NDArray[np.float64]
@@ -74,12 +74,13 @@ class PanopticTally:
     match_iou : ndarray of float64, shape (m,)
         IoU of each matched pair.
     cell_image, cell_category : ndarray of int32, shape (c,)
-        Image and category, by index, of each cell: an image and a category with segments on it. In ascending order.
+        Image and category, by index, of each cell, in ascending order. A cell is an image and a category with segments
+        on the image.
     cell_counts : ndarray of int64, shape (c, 4)
         Numbers of matched pairs, false segments, missed segments, and ground-truth segments other than crowd of each
         cell.
     rules : Rules
-        How IoUs are summed.
+        The rules of the evaluation, such as the number of parts in which IoUs are summed.
     notices : dict of str to int
         Counts of unusual features of the input.
     clusters : ndarray of int64 or str, shape (i,), or None
@@ -115,7 +116,9 @@ class PanopticTally:
         return out
 
     def sums(self) -> Sums:
-        """Return the sums over all images: first within each of `Rules.parts` in order, then over these parts in order."""
+        """Return the sums over all images: first within each of the `Rules.parts` parts of the images, then over the
+        parts, both in order.
+        """
         number, images, parts = len(self.classes.ids), len(self.image_ids), min(self.rules.parts, len(self.image_ids))
         iou = np.zeros(number)
         if parts:
@@ -144,7 +147,8 @@ class PanopticTally:
         Raises
         ------
         OptionError
-            If the tallies have different categories or rules, if an image is in two of them, or if only some have clusters.
+            If the tallies have different categories or rules, if an image is in two tallies, or if only some tallies
+            have clusters.
         """
         parts = (self, *others)
         for one in others:
@@ -198,7 +202,7 @@ class PanopticTally:
         rules: Rules,
         notices: dict[str, int],
     ) -> PanopticTally:
-        """Return the tally of all images, from the outcome of each in `found`."""
+        """Return the tally of all images; `found` has the outcome of each image."""
         number = max(len(classes.ids), 1)
         matches = np.repeat(np.arange(len(found)), [one.category.size for one in found])
         category = _joined([one.category for one in found], np.int32)

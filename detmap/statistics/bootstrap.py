@@ -48,7 +48,7 @@ class Bootstrap:
     Attributes
     ----------
     metrics : tuple of str
-        The metrics over all categories, in the first of the m columns.
+        The metrics over all categories, which are the first of the m columns.
     by_category : tuple of str
         The per-category metrics in the remaining columns: for each metric, one column per category.
     categories : tuple of (id, name)
@@ -65,7 +65,7 @@ class Bootstrap:
     support : ndarray of int64, shape (m,)
         For each column, the number of images (clusters, queries) with positives.
     near : ndarray of float64, shape (m, 2), optional
-        For each column, the minimum distances of its value from 0 and from 1 for an interval; by default none.
+        For each column, the minimum distances from 0 and from 1 at which a value has an interval; by default 0.
     balance : ndarray of float64, shape (m,), optional
         The effective number of clusters of each column, if clusters are drawn; see
         `detmap.statistics.clusters.balanced`.
@@ -200,8 +200,9 @@ class Bootstrap:
     def standard_error(self) -> NDArray[np.float64]:
         """Return the standard error of each metric, shape (m,), from bootstrap and jackknife.
 
-        With the variances ``b`` of the bootstrap and ``j`` of the jackknife, it is the square root of ``(b + max(b, j)) /
-        2``; NaN with fewer than two images. Intervals on a logit scale apply this formula to logits.
+        With the variances ``b`` of the bootstrap and ``j`` of the jackknife, the standard error is the square root of
+        ``(b + max(b, j)) / 2``; NaN with fewer than two images. Intervals on a logit scale apply this formula to
+        logits.
         """
         columns = zip(self.replicates.T, self.jackknife.T, self.support.tolist(), strict=True)
         return np.array([intervals.standard_error(*column) for column in columns])
@@ -377,8 +378,9 @@ def resampled(scored: AnyTally | HasTally, threads: int | None = None) -> Resamp
 
 
 def samples(units: Units, replicates: int, seed: int) -> tuple[int, Copies]:
-    """Return the number of samples, and a function from a sample's number to twice the copies of each image in it. Sample
-    0 is the data itself; the bootstrap draws follow, then the jackknife samples, each without one group of units.
+    """Return the number of samples, and a function from a sample's number to twice the number of copies of each image
+    in the sample. Sample 0 is the data itself; the bootstrap draws follow, then the jackknife samples, each without one
+    group of units.
     """
     size = units.number
     groups = min(size, GROUPS)

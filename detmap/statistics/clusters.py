@@ -23,7 +23,7 @@ class Units(NamedTuple):
     number: int
     #: The unit of each image, shape (i,), numbered in the order in which units first occur; None if every image is a unit.
     of: NDArray[np.int32] | None
-    #: "clusters", or what images are: "images", "videos" or "samples".
+    #: "clusters", or the noun for an image: "images", "videos" or "samples".
     name: str
 
     def over_images(self, values: NDArray[Any]) -> NDArray[Any]:

@@ -59,10 +59,10 @@ _OF_ONE = {"images": "an image", "videos": "a video", "samples": "a sample", "cl
 
 class Difference(NamedTuple):
     """The difference of a metric between two models. ``difference`` is the value of `second` minus the value of `first`.
-    ``low`` and ``high`` are its uncorrected confidence interval (NaN if there is none). ``p`` is the two-sided p-value of
-    the paired permutation test (NaN if there are too few images), and ``adjusted`` is this p-value corrected over its
-    family. ``images`` is the number of images, or clusters, with positives. `category` is None for a metric of all
-    categories.
+    ``low`` and ``high`` are the uncorrected confidence interval of the difference (NaN if there is none). ``p`` is the
+    two-sided p-value of the paired permutation test (NaN if there are too few images), and ``adjusted`` is this p-value
+    corrected over the family of hypotheses. ``images`` is the number of images, or clusters, with positives. `category`
+    is None for a metric of all categories.
     """
 
     first: str
@@ -79,7 +79,7 @@ class Difference(NamedTuple):
 
 class Family(NamedTuple):
     """The hypotheses that are tested together. ``size`` is their number; ``fewest`` is the minimum number of images, or
-    clusters, with positives for a test; ``untested`` names the hypotheses with fewer.
+    clusters, with positives for a test; ``untested`` names the hypotheses with fewer images or clusters.
     """
 
     size: int
@@ -128,7 +128,7 @@ class Comparison:
 
     @property
     def unit(self) -> str:
-        """The unit of draws and exchanges: "images", "videos" or "samples", or "clusters" of these."""
+        """The unit of bootstrap draws and of permutations: "images", "videos" or "samples", or "clusters" of these."""
         return self._any.unit
 
     @property
@@ -149,7 +149,7 @@ class Comparison:
     def families(self) -> tuple[Family, Family]:
         """The two families of hypotheses: each pair of models by the metric, and each pair of models in each category.
 
-        They depend on the ground truth and not on the predictions, see `detmap.statistics.testable`.
+        The families depend on the ground truth and not on the predictions, see `detmap.statistics.testable`.
         """
         one, pairs = self._any, len(self.permutations)
         column = one.columns[self.metric]
@@ -371,7 +371,7 @@ class PairTests:
     level, correction
         See `compare`.
     unit : {"images", "videos", "samples", "clusters"}
-        The unit of exchanges.
+        The unit that permutations exchange between models.
     """
 
     models: list[str]

@@ -70,7 +70,7 @@ _KEPT = 8192
 
 
 def exchanges(size: int, seed: int, begin: int, end: int) -> NDArray[np.uint8]:
-    """Return `exchanged` of the permutations ``[begin, end)``, shape (end - begin, size)."""
+    """Return the flags of `exchanged` for the permutations ``[begin, end)``, shape (end - begin, size)."""
     make = _exchanges if size <= _KEPT else _exchanges.__wrapped__
     return np.unpackbits(make(size, seed, begin, end), axis=1, count=size)
 

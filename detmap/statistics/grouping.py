@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 
 def group_letters(models: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return letters for every model. Two models that are a pair of `apart` share no letter; any other two share one.
+    """Return letters for every model. Two models that are a pair of `apart` share no letter; any other two models share
+    a letter.
 
     A letter stands for a maximal set of models without a pair in `apart`. Sets are added until they cover every other
     pair. (Finding the smallest number of sets takes exponential time. This greedy method finds it if exactly the models

@@ -28,7 +28,8 @@ FEWEST_EFFECTIVE = 1.2
 FEWEST_EVENTS = 2.0
 #: Minimum distances of the AP of one class from 0 and from 1 for an interval. AP is a mean over 101 recalls. An AP below
 #: 0.02 depends on whether the first detection is a hit. At a single IoU threshold, an AP above 0.985 depends on whether
-#: the last object is found; means over thresholds have no such steps. For a mean over K classes, divide both by K.
+#: the last object is found; means over thresholds have no such steps. For a mean over K classes, divide both distances
+#: by K.
 LEAST_AP, LAST_AP = 0.02, 0.015
 #: Maximum Kolmogorov-Smirnov distance of the replicates from a normal distribution; above, the metric moves in jumps.
 LARGEST_JUMP = 0.2
@@ -162,9 +163,10 @@ def interval(
     balance: float | None = None,
 ) -> tuple[float, float]:
     """Return the interval of one metric from its estimate, its replicates and its jackknife. `images` is the number of
-    images with positives; for clusters, `balance` is their effective number. `near` are the minimum distances from 0 and
-    from 1 for an estimate to have an interval. An end nearer to 0 or 1 is extended to 0 or 1. Otherwise the coverage would
-    be too low, because a metric that seldom has an interval has one on unusual data.
+    images with positives; for clusters, `balance` is the effective number of clusters. `near` are the minimum distances
+    from 0 and from 1 for an estimate to have an interval. An end of the interval within these distances is extended to
+    0 or 1. Otherwise the coverage would be too low, because a metric that seldom has an interval has one on unusual
+    data only.
     """
     tails = ((1 - level) / 2, (1 + level) / 2)
     if method == "t":
@@ -198,8 +200,8 @@ def interval(
 
 
 def freedom(images: int, groups: int, balance: float | None = None) -> float:
-    """Return the degrees of freedom of a jackknife error with `images` units in `groups` groups. For clusters, `balance`
-    is their effective number; the result is then at least 1.
+    """Return the degrees of freedom of a jackknife error with `images` units in `groups` groups. For clusters,
+    `balance` is the effective number of clusters, and the result is at least 1.
     """
     return min(images, groups) - 1 if balance is None else max(min(balance, groups) - 1, 1.0)
 

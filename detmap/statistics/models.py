@@ -95,7 +95,8 @@ def compare(  # type: ignore[misc]  # scored models have replicates and seed in 
     permutations : int, optional
         The number of permutations; by default 5000, or more with many hypotheses.
     metric : str, optional
-        A metric of the result, such as ``AR_100`` or ``AP_small``; by default its first, ``AP`` under most protocols.
+        A metric of the result, such as ``AR_100`` or ``AP_small``; by default the first metric, ``AP`` under most
+        protocols.
     level : float
         The level of the confidence intervals; the significance level of the tests is ``1 - level``.
     correction : {"holm", "bh"}
@@ -111,8 +112,8 @@ def compare(  # type: ignore[misc]  # scored models have replicates and seed in 
     Raises
     ------
     OptionError
-        For fewer than two models, models of different images, categories or protocols, an unknown metric or correction, or
-        fewer than 200 replicates.
+        For fewer than two models, models scored with different images, categories or protocols, an unknown metric or
+        correction, or fewer than 200 replicates.
     InputError
         For unusable files or tables, as for `detmap.evaluate`.
 

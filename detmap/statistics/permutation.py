@@ -42,8 +42,8 @@ class Permutations:
     differences : ndarray of float64, shape (P, m)
         Row *r* holds the differences after permutation *r*.
     whole : dict of int to ndarray of float64
-        By column, the differences of all possible permutations, for columns where they are few enough to enumerate while
-        other columns are sampled.
+        The differences of all possible permutations, by column. It has the columns whose permutations are all
+        enumerated while the permutations of other columns are sampled.
     extreme, permutations : ndarray of int64, shape (m,)
         Number of permutations whose absolute difference is at least that of the data, and number of permutations.
     exact : ndarray of bool, shape (m,)
@@ -57,7 +57,7 @@ class Permutations:
     columns : dict of str to int
         The column of every named metric of a result.
     unit : {"images", "videos", "samples", "clusters"}
-        The unit of exchanges.
+        The unit that permutations exchange between models.
     """
 
     metrics: tuple[str, ...]
@@ -101,10 +101,10 @@ class Permutations:
     def interval(self, level: float = 0.95) -> NDArray[np.float64]:
         """Return the confidence intervals of the differences that follow from the test, shape (m, 2).
 
-        They estimate the expected difference on data sets of this size, sampled like this one. An interval contains 0
-        exactly if p is above ``1 - level``: its half-width is the largest difference that would not be significant. If
-        the models differ, exchanging their detections inflates the spread of the differences; intervals that do not
-        contain 0 are corrected for this, see the notes.
+        The intervals estimate the expected difference on data sets of this size, sampled like this one. An interval
+        contains 0 exactly if p is above ``1 - level``: its half-width is the largest difference that would not be
+        significant. If the models differ, exchanging their detections inflates the spread of the differences; intervals
+        that do not contain 0 are corrected for this, see the notes.
 
         An interval is NaN if fewer than 10 images, or 5 clusters, have positives; if no permutation could be significant
         (at the level 0.95, if the models differ on fewer than six images or clusters); or if no exchange changes the
@@ -148,8 +148,8 @@ def permute(
     The images of a cluster, such as the frames of a video, are exchanged together.
 
     The metrics of every permutation are bit-identical to scoring the exchanged detections. (If ties are broken by
-    position in the file, the position is that in a detection's own file, and remaining ties are broken by image.) Nothing
-    is matched again. If few images can change a column, all of its permutations are enumerated.
+    position in the file, a detection keeps the position in its own file, and remaining ties are broken by image.)
+    Nothing is matched again. If few images can change a column, all of its permutations are enumerated.
 
     Parameters
     ----------
@@ -236,7 +236,8 @@ def p_value(
     """Return ``permute(…).p_value(metric)``, bit-identical and several times faster for means of interpolated precision.
 
     Differences are first computed in a faster order of summation. A difference that is within the rounding error of the
-    data's difference is computed again as in `permute`, because p depends on whether it is at least as large.
+    data's difference is computed again as in `permute`, because p depends on whether the difference is at least as
+    large as that of the data.
     """
     check_integer("permutations", permutations, 1)
     check_seed(seed)
@@ -312,7 +313,7 @@ def _objects(tally: AnyTally) -> NDArray[np.int64]:
 
 
 def _plan(changing: int, permutations: int) -> tuple[int, bool]:
-    """Return the number of permutations, and whether they are all possible ones, if `changing` images differ."""
+    """Return the number of permutations, and whether these are all possible permutations, if `changing` images differ."""
     # One image need not be exchanged: exchanging all images only changes the sign of the difference.
     every = changing < MOST_CHANGING and 2 ** max(changing - 1, 0) <= permutations
     return (2 ** max(changing - 1, 0) if every else permutations), every

@@ -184,8 +184,9 @@ def compare_queries(
 
 
 def too_few_queries(queries: Iterable[int], correction: Correction = "holm", level: float = 0.95) -> str:
-    """Return why no p-value of a randomisation or Wilcoxon test can be significant after the correction; "" if one can.
-    With n queries, two-sided p-values are at least ``2 ** (1 - n)``. `queries` are the numbers of queries of all pairs.
+    """Return why no p-value of a randomisation or Wilcoxon test can be significant after the correction; "" if a
+    p-value can. With n queries, two-sided p-values are at least ``2 ** (1 - n)``. `queries` are the numbers of queries
+    of all pairs.
     """
     many, alpha = np.array(list(queries), np.float64), alpha_of(level)
 

@@ -26,7 +26,9 @@ class QuickDifferences:
 
     @classmethod
     def of(cls, data: Reweighted) -> QuickDifferences | None:
-        """Return the differences in the only metric of `data`; None if it is no mean of precision at a grid of recalls."""
+        """Return the differences in the only metric of `data`; None if this metric is no mean of precision at a grid of
+        recalls.
+        """
         protocol = data.tally.protocol
         kind, _, _, _, group = dict(metric_table(protocol, ()))[data.metrics[0]]
         grid = readonly(protocol.recall_thresholds, np.float64)
@@ -45,7 +47,8 @@ class QuickDifferences:
                 reached = np.searchsorted(np.arange(found + 1) / found, grid)
                 own[: found + 2] = np.bincount(np.maximum(reached, 1), minlength=found + 2)
         held = positives.size if protocol.empty_classes == "zero" else int(np.count_nonzero(positives))
-        # The rounding error of a sum of n terms is at most n * eps / 2 times the sum. Four means, at most 1, are taken.
+        # The rounding error of a sum of n terms is at most n * eps / 2 times the sum. Four means, each at most 1, are
+        # computed.
         terms = longest + positives.size * (last - first) + 100
         return cls(
             data,

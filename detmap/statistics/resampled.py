@@ -34,7 +34,7 @@ from detmap.statistics.reweighting import (
 
 AnyTally: TypeAlias = Tally | PanopticTally
 
-#: A function from the number of a sample to twice the copies of each image in it, shape (images,).
+#: A function from a sample's number to twice the number of copies of each image in the sample, shape (images,).
 Copies: TypeAlias = Callable[[int], NDArray[np.int32]]
 
 #: A function from the number of a permutation to 1 for each exchanged unit and 0 for the others, shape (units,).
@@ -61,13 +61,14 @@ class Columns(Protocol):
 class Resampled(Columns, Protocol):
     """A tally that is scored under many weights of its images."""
 
-    #: For each column, the minimum distances of its value from 0 and 1 for an interval, shape (m, 2); None for no minimum.
+    #: For each column, the minimum distances from 0 and from 1 at which a value has an interval, shape (m, 2); None if
+    #: all minimum distances are 0.
     near: NDArray[np.float64] | None
     #: The effective number of clusters of each column, shape (m,); None without clusters.
     balance: NDArray[np.float64] | None
     #: The maximum value of each column, 100 for percentages, shape (m,); None if it is 1 for all.
     most: NDArray[np.float64] | None
-    #: Mask of the columns that are not limited to [0, 1], shape (m,); None if all are.
+    #: Mask of the columns that are not limited to [0, 1], shape (m,); None if all columns are limited.
     unlimited: NDArray[np.bool_] | None
 
     def score(self, count: int, copies: Copies, threads: int | None) -> NDArray[np.float64]:
@@ -83,7 +84,9 @@ class Paired(Columns, Protocol):
     def differences(
         self, count: int, swaps: Swaps, threads: int | None, category: int | None = None
     ) -> NDArray[np.float64]:
-        """Return second minus first after each of `count` permutations, shape (count, m), or the columns of `category`."""
+        """Return the differences, second minus first, after each of `count` permutations, shape (count, m). With
+        `category`, return only the columns of this category.
+        """
 
 
 class ResampledDetections:
@@ -126,7 +129,7 @@ class PairedDetections:
         self.categories = first.categories
         chosen = metric or metric_names(protocol)[0]
         find_column(protocol, self.categories, chosen)
-        # Otherwise it is a metric of one category, which VOC names after the category.
+        # A metric that is not in `metric_names` is of one category. VOC names it after the category.
         self.metrics: tuple[str, ...] = (chosen,) if chosen in metric_names(protocol) else ()
         of_category = ("AP",) if categories else ()
         self.by_category: tuple[str, ...] = of_category if self.metrics else category_metrics(protocol)
@@ -161,7 +164,8 @@ class PairedDetections:
 
 
 def _side_by_side(first: Tally, second: Tally, threads: int | None) -> Tally:
-    """Return both tallies as one, in which image *i* of the first model is image ``2 i``, and of the second ``2 i + 1``.
+    """Return both tallies as one, in which image *i* of the first model is image ``2 i``, and image *i* of the second
+    is ``2 i + 1``.
 
     With this order, ties between images are broken as in each model's own tally.
     """
@@ -202,7 +206,7 @@ def _differing(both: Tally, enough: int) -> NDArray[np.bool_]:
         steps = (both.found[order], both.missed[order], both.alike[order].view(np.uint64))
         rows = np.column_stack((rows, *(column.astype(np.uint64) for column in steps)))
     out = out.reshape(-1)
-    alike = ~out[cell]  # the detections of cells with equal numbers for both models; they correspond in order
+    alike = ~out[cell]  # detections of cells where both models have equal numbers, in the same order
     one, other = np.flatnonzero(alike & (side == 0)), np.flatnonzero(alike & (side == 1))
     unequal = (rows[one] != rows[other]).any(axis=1)
     if both.order.size:

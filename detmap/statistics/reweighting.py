@@ -143,7 +143,7 @@ def balance(
 
 
 def _of_group(tally: Tally, row: Row) -> NDArray[np.bool_]:
-    """Mask of the tally's pairs of category and image with positives that a metric averages over, shape (p,)."""
+    """Mask of the pairs of category and image that a metric averages over, shape (p,); the p pairs have positives."""
     group = row[-1]
     if row[0] in OF_IMAGES:
         return tally.of_crowd_group(str(group))[tally.positive_image]
@@ -178,7 +178,7 @@ class Reweighted:
 
     def __post_init__(self) -> None:
         protocol = self.tally.protocol
-        if protocol.interpolation in SAMPLED:  # `sampled_scores` computes their curves
+        if protocol.interpolation in SAMPLED:  # `sampled_scores` computes these curves
             return
         rows = dict(metric_table(protocol, ()))
         chosen = [rows[name] for name in self.metrics]
@@ -349,7 +349,9 @@ class Reweighted:
 
     @cached_property
     def _ranked(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-        """Category and image of each pair with detections, and for every bit the number of detections that count."""
+        """For each pair of category and image with detections: the category, the image, and for every bit (area range
+        and threshold) the number of detections that count.
+        """
         tally, thresholds = self.tally, len(self.tally.protocol.iou_thresholds)
         cells, at = np.unique(tally.category.astype(np.int64) * tally.image_ids.size + tally.image, return_inverse=True)
         counts = np.zeros((cells.size, len(self.areas) * thresholds), np.int32)
@@ -452,7 +454,9 @@ def _thresholds(protocol: Protocol, iou: float | None) -> tuple[int, int]:
 
 
 def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
-    """Return the detections of a tally that count in any of the area ranges, as runs and misses."""
+    """Return the detections of a tally that count in any of the area ranges, as the runs and misses of
+    `resampling.Events`.
+    """
     protocol, categories = tally.protocol, len(tally.categories)
     thresholds = len(protocol.iou_thresholds)
     counts = np.stack([~_bits(tally.ignored, a, thresholds, every=True) for a in areas])

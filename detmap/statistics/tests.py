@@ -153,8 +153,9 @@ TESTS = {"t": paired_t, "wilcoxon": wilcoxon, "randomisation": randomisation}
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     """Return p-values adjusted by Holm's method.
 
-    If hypotheses with adjusted p-values of at most alpha are rejected, the family-wise error rate is at most alpha, under
-    any dependence of the tests. This is the probability that any true hypothesis is rejected.
+    If hypotheses with adjusted p-values of at most alpha are rejected, the family-wise error rate is at most alpha,
+    under any dependence of the tests. The family-wise error rate is the probability that any true hypothesis is
+    rejected.
 
     Parameters
     ----------
@@ -172,8 +173,8 @@ def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
     """Return p-values adjusted by Benjamini and Hochberg's method.
 
     If hypotheses with adjusted p-values of at most alpha are rejected, the false discovery rate is at most alpha, for
-    independent or positively dependent tests. This is the expected share of true hypotheses among the rejected ones (0
-    if none is rejected).
+    independent or positively dependent tests. The false discovery rate is the expected share of true hypotheses among
+    the rejected ones (0 if none is rejected).
 
     Parameters
     ----------
@@ -188,7 +189,7 @@ def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
 
 
 def _adjusted(p_values: ArrayLike, rule: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Adjust p-values by `rule`, which takes them in ascending order; NaN stays NaN."""
+    """Adjust p-values by `rule`, which takes the p-values in ascending order; NaN stays NaN."""
     p = np.asarray(p_values, np.float64)
     order = np.argsort(p, kind="stable")
     order = order[~np.isnan(p[order])]

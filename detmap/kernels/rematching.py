@@ -314,8 +314,8 @@ class Sampled(NamedTuple):
 
 @helper
 def _wanted(place: int, hits: int, positives: int, recall: float) -> bool:
-    """Return whether precision is read at the score of hit `place` of `hits`: whether the next hit is no nearer to
-    `recall`.
+    """Return whether precision is read at the score of hit `place` of `hits`, which is so if the next hit is no nearer
+    to `recall`.
     """
     last = place == hits - 1
     low = (place + 1) / positives

@@ -5,8 +5,8 @@ Rules that every kernel keeps:
 * Input arrays are read-only (see `readonly`) and output arrays are writable arguments. A column has one dtype, so that
   each kernel compiles once.
 * A kernel returns nothing or a number. Outputs of unknown size go to `out` too: when `out` is full the kernel stops,
-  and reports how far it came and how much room the next item needs. A kernel returns no tuple: numba builds tuples
-  through Python's API, and the process crashes if a signal handler (Ctrl-C) raises meanwhile.
+  and reports how far it came and how much room the next item needs. A kernel returns no tuple, because numba builds
+  tuples through Python's API, and the process crashes if a signal handler (Ctrl-C) raises meanwhile.
 * A kernel works on a block ``[begin, end)`` at a time, and blocks write disjoint outputs.
 
 A kernel may call kernels and helpers of any file of this package, because the cache key covers the sources of all files

@@ -271,7 +271,7 @@ def describe(sources: Path, size: int, checksum: int) -> list[str]:
 
 
 def _choice() -> str:
-    """Return ``DETMAP_KERNELS``, or "jit" if a setting implies it."""
+    """Return the value of ``DETMAP_KERNELS``, or "jit" if a setting of numba needs other machine code."""
     choice = os.environ.get("DETMAP_KERNELS", "")
     if choice not in ("", "ahead", "jit"):
         raise OptionError(f"DETMAP_KERNELS={choice}: it is 'ahead' or 'jit'")

@@ -1,8 +1,8 @@
 """Uses of numba's private interface: the cache of compiled kernels, and undocumented options.
 
-numba's own cache only checks the file that defines a function: after a change of a named tuple in another file it would
-load a stale kernel that reads the wrong column. The cache of this module keeps one file per kernel and signature. The
-file's name holds a digest of everything that the machine code depends on, so that a stale file is never found. A
+numba's own cache only checks the file that defines a function. After a change of a named tuple in another file, numba
+would load a stale kernel that reads the wrong column. The cache of this module keeps one file per kernel and signature.
+The file's name holds a digest of everything that the machine code depends on, so that a stale file is never found. A
 checksum detects truncated and damaged files, whose kernels are compiled again.
 
 Private names of numba are only used with versions in `TESTED`, and only if all of them exist. Otherwise, or if

@@ -57,9 +57,7 @@ class Candidates(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """The pairs to find: those that overlap by at least ``lowest``. ``crowd`` says which records of ground truth are
-    crowds.
-    """
+    """The pairs to find, which overlap by at least ``lowest``. ``crowd`` says which records of ground truth are crowds."""
 
     crowd: Array
     lowest: float
@@ -106,7 +104,7 @@ def box_areas(boxes: Boxes, begin: int, end: int, out: Array) -> None:
 
 @helper
 def _sort_by_left(keys: Array, names: Array, count: int) -> None:
-    """Heapsort `keys` with `names`: numpy's sorts take longer to compile than everything else in this file."""
+    """Heapsort `keys` with `names`, because numpy's sorts take longer to compile than everything else in this file."""
     for end in range(2 * count - 1, 0, -1):
         if end >= count:  # first make a heap, from the last parent up
             root, size = end - count, count

@@ -105,8 +105,8 @@ def _along(x: float, y: float, slope: float, columns: Any, height: float, rows: 
     centre, step, count = columns
     ahead = centre - x + (slope < 0)
     while count > 0:
-        # The count equals `_LANES`, written so that the compiler cannot see it: it would unroll the loop instead of
-        # vectorising it.
+        # The count equals `_LANES`, in a form that the compiler cannot evaluate; given a constant, it would unroll the
+        # loop instead of vectorising.
         for k in range((min(count, _LANES) + _LANES - 1) & _LANES):
             # one instruction for all lanes
             fifth = np.floor(y + slope * (ahead + step * np.float64(np.int32(k))) + 0.5)

@@ -46,9 +46,9 @@ NEITHER, INCOMPLETE, TWICE, BAD_SIZE, BAD_COUNTS, FOREIGN, CUT, UNFILLED, NO_OUT
     range(-1, -13, -1)
 )
 
-# The slots of `state`: the next record, how much of `text`, `ends`, `points`, `vertices` is used, how many doubts there are,
-# how many polygons have fewer than three points or half a point at the end, and whether `text` begins with the bytes of
-# `data`, so that strings without escapes stay where they are.
+# The slots of `state`: the next record; the numbers of elements used of `text`, `ends`, `points` and `vertices`; the
+# numbers of doubts, and of polygons with fewer than three points or half a point at the end; and whether `text` begins
+# with the bytes of `data`, so that strings without escapes stay where they are.
 ROW, TEXT, ENDS, POINTS, POLYGONS, DOUBTS, ODD, WITHIN, STATE_SIZE = range(9)
 
 _WORD = 0xFFFFFFFF

@@ -223,7 +223,8 @@ class Grouped(NamedTuple):
 
 @kernel
 def find_strings(searched: Grouped, sought: Grouped, begin: int, stop: int, seed: Any, found: Any) -> int:
-    """Find, group by group, the strings of one buffer among the strings of another, which are distinct within a group.
+    """Find, group by group, the strings of one buffer (`sought`) among the strings of another (`searched`), which are
+    distinct within a group.
 
     Parameters
     ----------

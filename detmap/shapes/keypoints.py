@@ -199,7 +199,7 @@ class KeypointReader:
 
     def __init__(self, size: int, field: str = "keypoints") -> None:
         self._field = field
-        # A number takes at least a digit and a separator, and a list one more bracket.
+        # A number takes at least two bytes, a digit and a separator or bracket; a list has one more bracket.
         self._values = Regions(np.uint64, size // 2 + 1)
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> _Part:

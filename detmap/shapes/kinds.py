@@ -189,8 +189,8 @@ class Kind:
     field : str
         The field of COCO's records that holds a shape of this kind.
     propose : {"threshold", "touch", "all"}
-        The pairs in an image and category whose overlap is computed: those whose boxes overlap by the lowest threshold,
-        those whose boxes touch, or all. With a threshold of 0 or less all pairs are proposed.
+        The pairs in an image and category whose overlap is computed: pairs whose boxes overlap by the lowest threshold,
+        pairs whose boxes touch, or all pairs. With a threshold of 0 or less all pairs are proposed.
     covered : callable or None
         With ``propose="threshold"``: ``covered(column)`` returns an array (n,) of the areas that shapes cover of their
         boxes, NaN if unreliable. Shapes share no more than the smaller area. If None, shapes fill their boxes.
@@ -410,6 +410,6 @@ def find(name: str) -> Kind:
     Raises
     ------
     OptionError
-        If the name is unknown; it lists the known names.
+        If the name is unknown; the message lists the known names.
     """
     return KINDS.find(name)

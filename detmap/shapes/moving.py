@@ -208,7 +208,7 @@ def _refine(detections: MovingBoxes, ground_truth: MovingBoxes, pairs: Pairs, ou
 def _lengths(
     found: NDArray[np.float64], truth: NDArray[np.float64], rows: NDArray[Any], others: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Return the distances between rows of two tables, by the first two columns of both."""
+    """Return the distances between rows of two tables, computed from the first two columns of both tables."""
     x, y = (found[rows, axis] - truth[others, axis] for axis in (0, 1))
     return fused.length((x, y))
 

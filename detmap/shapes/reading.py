@@ -76,7 +76,7 @@ class Store:
         with self._lock:
             self._read += read
             if not self._chunks or self._used[-1] + count > self._chunks[-1].size - _BEHIND:
-                # The estimated total if the rest is like the beginning. Unwritten memory costs nothing.
+                # The estimated total if the rest of the document is like these bytes. Unwritten memory costs nothing.
                 expected = 1.1 * count / max(read, 1) * max(self._size - self._read, 0)
                 self._chunks.append(np.empty(count + int(expected) + _BEHIND, self._kind))
                 self._used.append(0)

@@ -5,8 +5,8 @@ Rules that every kernel keeps:
 * Input arrays are read-only (see `readonly`) and output arrays are writable arguments. A column has one dtype, so that
   each kernel compiles once.
 * A kernel returns nothing or a number. Outputs of unknown size go to `out` too: when `out` is full the kernel stops,
-  and reports how far it came and how much room the next item needs. A kernel returns no tuple: numba builds tuples
-  through Python's API, and the process crashes if a signal handler (Ctrl-C) raises meanwhile.
+  and reports how far it came and how much room the next item needs. A kernel returns no tuple, because numba builds
+  tuples through Python's API, and the process crashes if a signal handler (Ctrl-C) raises meanwhile.
 * A kernel works on a block ``[begin, end)`` at a time, and blocks write disjoint outputs.
 
 A kernel may call kernels and helpers of any file of this package, because the cache key covers the sources of all files
@@ -63,17 +63,17 @@ def kernel(function: F) -> F:
 def helper(function: F) -> F:
     """Compile a function that only kernels call, and that neither allocates nor returns an array.
 
-    A kernel's arrays live until the kernel returns, so helpers need no reference counts. numba counts anyway where some
-    path does not use an array, with atomic instructions shared by all threads (41 instead of 16 places in the scanner
-    of records). ``_nrt=False`` removes the counts; numba then cannot make a wrapper for Python, and a call from Python
-    crashes.
+    A kernel's arrays live until the kernel returns, so helpers need no reference counts. Where some path does not use
+    an array, numba still emits reference counts, which are atomic operations on memory shared by all threads (41
+    instead of 16 such operations in the scanner of records). ``_nrt=False`` removes the counts; numba then cannot make
+    a wrapper for Python, and a call from Python crashes.
     """
     return _helped(function)
 
 
 def innermost(function: F) -> F:
-    """Compile a helper inline into every caller; meant for helpers that are called for each value, where calls take
-    much of the time.
+    """Compile a helper inline into every caller; meant for helpers that are called once per value, because their calls
+    would take much of the time.
     """
     return _helped(function, forceinline=True)
 
@@ -106,8 +106,8 @@ def _freeze(value: Any) -> Any:
 
 
 class Frozen:
-    """Base class of read-only columns that stay read-only after unpickling: for writable ones kernels would be compiled
-    again.
+    """Base class of columns whose arrays stay read-only after unpickling, because kernels would be compiled again for
+    writable arrays.
     """
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -138,8 +138,8 @@ _BY_ITSELF = 1 << 25
 def allocate(*columns: tuple[int | tuple[int, ...], DTypeLike]) -> list[NDArray[Any]]:
     """Return a new array for each shape and dtype, for columns that are freed together.
 
-    If one array is too small for huge pages, all arrays share one block of memory, at multiples of 64 bytes: small
-    pages are faulted in one by one, which takes longer than writing to the pages. Large arrays are allocated
+    If one array is too small for huge pages, all arrays share one block of memory, at multiples of 64 bytes, because
+    small pages are faulted in one by one, which takes longer than writing to the pages. Large arrays are allocated
     separately, so that they can reuse freed memory.
     """
     sizes = [int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in columns]

@@ -34,14 +34,14 @@ from detmap.errors import DetmapError, OptionError
 from detmap.installation import install_command
 
 if TYPE_CHECKING:
-    from pathlib import Path  # its import takes longer than loading an object
+    from pathlib import Path  # not imported at run time, because that takes longer than loading an object
 
 _HOME = os.path.dirname(os.path.realpath(__file__))
 
 #: The package whose functions an object holds.
 _PACKAGE = __name__.rpartition(".")[0]
 
-#: Settings that exclude the code of an object: interpreted kernels, bounds checks, or numba's own cache.
+#: Settings under which compiled objects are not used: interpreted kernels, bounds checks, or numba's own cache.
 _OTHER_CODE = ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK", "DETMAP_PLAIN_NUMBA")
 
 _SUFFIXES = {"linux": ".so", "darwin": ".dylib", "win32": ".dll"}
@@ -155,7 +155,9 @@ class StandIn:
         self._compiled: Any = None
 
     def __call__(self, *given: Any) -> Any:
-        """Call the object's machine code; call numba's if the object was not compiled for these argument types."""
+        """Call the object's machine code, or the function compiled by numba if the object's code is for other argument
+        types.
+        """
         try:
             return self._entry(*given)
         except Mismatch as error:
@@ -269,7 +271,7 @@ def describe(sources: Path, size: int, checksum: int) -> list[str]:
 
 
 def _choice() -> str:
-    """Return ``DETMAP_KERNELS``, or "jit" if a setting implies it."""
+    """Return the value of ``DETMAP_KERNELS``, or "jit" if a setting of numba needs other machine code."""
     choice = os.environ.get("DETMAP_KERNELS", "")
     if choice not in ("", "ahead", "jit"):
         raise OptionError(f"DETMAP_KERNELS={choice}: it is 'ahead' or 'jit'")

@@ -1,8 +1,8 @@
 """Uses of numba's private interface: the cache of compiled kernels, and undocumented options.
 
-numba's own cache only checks the file that defines a function: after a change of a named tuple in another file it would
-load a stale kernel that reads the wrong column. The cache of this module keeps one file per kernel and signature. The
-file's name holds a digest of everything that the machine code depends on, so that a stale file is never found. A
+numba's own cache only checks the file that defines a function. After a change of a named tuple in another file, numba
+would load a stale kernel that reads the wrong column. The cache of this module keeps one file per kernel and signature.
+The file's name holds a digest of everything that the machine code depends on, so that a stale file is never found. A
 checksum detects truncated and damaged files, whose kernels are compiled again.
 
 Private names of numba are only used with versions in `TESTED`, and only if all of them exist. Otherwise, or if
@@ -99,7 +99,7 @@ def is_plain() -> bool:
 
 @cache
 def known_options(**options: bool) -> dict[str, bool]:
-    """Return undocumented `options` if numba has all of them; otherwise none."""
+    """Return the undocumented `options` if numba has all of them; otherwise an empty dictionary."""
     try:
         from numba.core.cpu import CPUTargetOptions
     except ImportError:
@@ -242,7 +242,7 @@ class SourceCache:
     def _find(self, sig: Any, target_context: Any) -> Any:
         from numba.core import compiler
 
-        # Whatever fails, even with an intact file, the kernel can still be compiled.
+        # If loading fails for any reason, even with an intact file, the kernel can still be compiled.
         with suppress(Exception):
             name, key = self._name(sig, target_context.codegen())
             for folder in _folders(self._home):
@@ -279,7 +279,7 @@ class SourceCache:
             kept.append([e for e in environments if e.consts or not e.globals["__name__"].startswith("numba.")])
             dumps: Any = serialize.dumps
             payload = dumps(((library, *kept), source))
-        except Exception as error:  # a failure of numba's private names must not stop an evaluation
+        except Exception as error:  # an error in numba's private functions must not stop an evaluation
             _say(f"compiled kernels cannot be kept: {type(error).__name__}: {error}")
             return
         for folder in _folders(self._home):
@@ -547,9 +547,9 @@ def _prune_once(folder: Path, stamp: str) -> None:
 
 
 def _prune(folder: Path, stamp: str, label: str | None) -> None:
-    """Remove files of other sources, the oldest files beyond `_MOST`, and unfinished files of killed processes. Files
-    of all kernels are removed if `label` is None (in the folder of detmap's kernels), else only files of the kernel
-    `label`. A process that misses a removed file compiles the kernel again.
+    """Remove files compiled from other sources, the oldest files beyond `_MOST`, and unfinished files of killed
+    processes. Files of all kernels are removed if `label` is None (in the folder of detmap's kernels), else only files
+    of the kernel `label`. A process that misses a removed file compiles the kernel again.
     """
     kept: dict[str, list[tuple[float, Path]]] = {}
     with suppress(OSError):

@@ -1,5 +1,5 @@
-"""Match the detections of one image and category as pycocotools records them in ``evalImgs``. `detmap.kernels.matching`
-only gives hits, which suffice for metrics.
+"""Match the detections and objects of one image and category, with the matches that pycocotools records in
+``evalImgs``. `detmap.kernels.matching` only gives hits, which suffice for metrics.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def box_ious(detections: Array, ground_truth: Array, crowd: Array, out: Array) -
         for g in range(ground_truth.shape[0]):
             across, down = ground_truth[g, 2], ground_truth[g, 3]
             out[d, g] = 0.0
-            # like C's fmin and fmax, these ignore a NaN on one side
+            # np.fmin and np.fmax ignore a NaN operand, as C's fmin and fmax do
             w = np.fmin(x + width, ground_truth[g, 0] + across) - np.fmax(x, ground_truth[g, 0])
             if w <= 0.0:
                 continue
@@ -48,8 +48,8 @@ def assign(
 ) -> None:
     """Write, for each threshold, the index of the object matched to each detection, and the index of the last detection
     matched to each object; -1 for none. The rows of `ious` (d, g) are detections by descending score; the columns are
-    objects, those that are `ignored` last. An object matched to a detection whose ``keeps`` is false (its id is not
-    above 0) stays free.
+    objects, those that are `ignored` last. An object stays free if it is matched to a detection whose id is not above 0
+    (``keeps`` is false).
     """
     out_detections[:] = -1
     out_ground_truth[:] = -1

@@ -1,9 +1,9 @@
 """The boundary of masks: the pixels of a mask that lie within some distance of its contour.
 
-Masks are runs, as in `detmap.kernels.masks`. A pixel of a mask that is not boundary is called deep. Deep pixels are
-stored as bits, by column, in words of 64 rows. A pixel is deep along y if at least `distance` pixels above it and below
-it belong to its run. It is deep if the pixels of its row in `distance` columns to its left and to its right are deep
-along y, too.
+Masks are stored as runs, as in `detmap.kernels.masks`. A pixel of a mask that is not boundary is called deep. Deep
+pixels are stored as bits, by column, in words of 64 rows. A pixel is deep along y if at least `distance` pixels above
+it and below it belong to its run. A pixel is deep if this pixel and the next `distance` pixels to its left and to its
+right are deep along y.
 """
 
 from __future__ import annotations
@@ -161,12 +161,13 @@ def boundary_runs(
         height, reach = span[2], 2 * distance + 1
         left, right, top, bottom = _extent(ends, span)
         size, tallest = (bottom - top + 63) >> 6, bottom - top + 4
-        # Smaller masks have no deep pixels.
+        # Masks with a smaller extent have no deep pixels.
         if right - left < reach or bottom - top < reach:
             inner, outer = right, right
         else:
             inner, outer = left + distance, right - distance
-        # Upper bound of the room for one column with deep pixels, or for all columns to their left or right.
+        # Upper bound of the number of runs to append for one column with deep pixels, or for all columns to the left or
+        # to the right of the columns with deep pixels.
         most = span[1] - span[0] + tallest
         if used + most > out.shape[0]:
             out_spans[i, 1] = used + most - first

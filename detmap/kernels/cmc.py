@@ -18,8 +18,8 @@ DRAW, EXPECT, MERGE = 0, 1, 2
 
 @helper
 def _scramble(x: Any) -> Any:
-    """Return the finaliser of splitmix64, a hash. Draws hash seed, query, draw and identity, so that they do not depend
-    on the order of work.
+    """Return the finaliser of splitmix64, a hash. A random draw is a hash of seed, query, draw number and identity, so
+    that it does not depend on the order of work.
     """
     z = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -48,7 +48,8 @@ class Drawing(NamedTuple):
 
 class Room(NamedTuple):
     """Buffers of `shots`. For each item: whether it is ``skipped``. For each identity: its number of items (``size``),
-    the number of its items ``ahead``, and its ``chosen`` item. For each rank: ``chances``.
+    the number of its items ``ahead``, and its ``chosen`` item. ``chances[r]`` is the probability that *r* identities
+    are ahead besides those certainly ahead.
     """
 
     skipped: Array
@@ -95,7 +96,7 @@ def _draw(row: Array, q: int, identities: Identities, drawing: Drawing, room: Ro
 @helper
 def _expect(row: Array, match: int, own: int, identities: Identities, merge: bool, room: Room) -> int:
     """Return the number of identities that are certainly ahead of `match`, and write the distribution of the number of
-    others ahead. With `merge` every identity with an item ahead is certainly ahead.
+    other identities ahead of `match`. With `merge` every identity with an item ahead is certainly ahead.
     """
     people, size, ahead, chances, k = identities.people, room.size, room.ahead, room.chances, room.chances.size
     size[:] = 0

@@ -29,7 +29,7 @@ MOST_CROSSINGS = 1 << 26
 
 @kernel
 def areas_of_strings(text: bytes, out: Array) -> int:
-    """Write the area of each mask; return the first whose string is truncated, or `FINE`. Runs are not stored."""
+    """Write the area of each mask; return the first mask whose string is truncated, or `FINE`. Runs are not stored."""
     p = 0
     for i in range(len(out)):
         area, inside = np.int64(0), np.int64(0)
@@ -100,7 +100,7 @@ def ious_of_strings(text: bytes, spans: Array, crowd: Array, out: Array) -> int:
 def merge_strings(text: bytes, count: int, both: bool, out: Array) -> int:
     """Write the string of the union of `count` masks of one size, or of their intersection (`both`). `out` has room for
     seven characters per byte of `text`. Returns the length of the string, or -1 if a string is truncated, if one of
-    several masks has no run, or if their runs have different sums.
+    several masks has no run, or if the runs of the masks have different sums.
     """
     ends, spans, p, room = np.empty(len(text), np.uint32), np.empty((count, 4), np.int64), 0, 0
     for i in range(count):
@@ -167,7 +167,7 @@ def strings_of_polygons(
 
 _LOW = np.uint64(0x7F7F7F7F7F7F7F7F)
 _HIGH = np.uint64(0x8080808080808080)
-_ONES = np.uint64(0x0101010101010101)  # multiplied by a byte, repeats it eight times
+_ONES = np.uint64(0x0101010101010101)  # times a byte: the byte repeated eight times
 _BLOCK = 8  # words compared at a time
 
 

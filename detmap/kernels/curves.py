@@ -19,7 +19,8 @@ Array = NDArray[Any]
 
 STEP, ALL_POINT, TRAPEZOID, TRAPEZOID_OF_HITS, PAIRWISE = 0, 1, 2, 3, 4
 
-# Orders of the items of a tied group, for `detmap.kernels.ties`; only evaluations of rankings load that module.
+# Orders of the items of a tied group, for `detmap.kernels.ties`. They are defined here because only evaluations of
+# rankings load that module.
 KEEP, REVERSE, FIRST, LAST, COLLAPSE = 0, 1, 2, 3, 4
 
 
@@ -41,7 +42,7 @@ class Rankings(NamedTuple):
 def _envelope(ranks: Array, first: int, hits: int, epsilon: float, out: Array) -> None:
     """Write the maximum precision at each hit or any later one."""
     row, best = ranks[first : first + hits], 0.0
-    for j in range(hits - 4, -1, -4):  # each maximum waits for the one before; unrolled, only one in four waits
+    for j in range(hits - 4, -1, -4):  # each maximum depends on the previous one; unrolled, only one in four does
         d = (j + 4) / (row[np.uint64(j + 3)] + epsilon)
         c = max(d, (j + 3) / (row[np.uint64(j + 2)] + epsilon))
         b = max(c, (j + 2) / (row[np.uint64(j + 1)] + epsilon))
@@ -168,7 +169,7 @@ def interpolate(
                 if with_scores:
                     out_scores[q, i] = np.nan
             continue
-        if positives[q] != found:  # rankings of one class have the same positives
+        if positives[q] != found:  # all rankings of a class have the same number of positives
             found = positives[q]
             for i in range(grid.shape[0]):
                 # Guess the first hit whose rounded recall reaches that of the grid, then correct the guess by
@@ -199,10 +200,11 @@ def interpolate(
 def read_lines(
     rankings: Rankings, items: Array, grid: Array, epsilon: float, tail: bool, begin: int, end: int, out: Array
 ) -> None:
-    """Write the linearly interpolated envelope of rankings ``[begin, end)`` at an ascending `grid`. Hits suffice: the
-    last miss before a hit has the recall of the previous hit and the envelope of the next one, so that the curve is
-    flat there. Of several points with the same recall the last one counts. After all `items` the curve drops to 0, or
-    with `tail` falls to (1, 0) in a straight line. The values are 0 without hits, NaN without positives.
+    """Write the linearly interpolated envelope of rankings ``[begin, end)`` at an ascending `grid`. Hits suffice,
+    because the last miss before a hit has the recall of the previous hit and the envelope of the next hit, so that the
+    curve is flat between the miss and the next hit. Of several points with the same recall the last one counts. After
+    all `items` the curve drops to 0, or with `tail` falls to (1, 0) in a straight line. The values are 0 without hits,
+    NaN without positives.
     """
     starts, ranks, positives = rankings.starts, rankings.ranks, rankings.positives
     longest = _longest_group(starts, begin, end)
@@ -289,8 +291,8 @@ def rbp(starts: Array, ranks: Array, gains: Array, p: float, depth: int, out: Ar
 def bpref(starts: Array, grades: Array, level: int, positives: Array, negatives: Array, out: Array) -> None:
     """Write bpref (Buckley and Voorhees, 2004), which depends only on the order of the pooled documents.
 
-    `grades` has the pooled documents in rank order. A grade of at least `level` means relevant, a lower one from 0 on
-    means not relevant, a negative one means not judged. The value is 0 without relevant documents.
+    `grades` has the pooled documents in rank order. A grade of at least `level` means relevant, a lower grade from 0 on
+    means not relevant, a negative grade means not judged. The value is 0 without relevant documents.
     """
     for q in range(starts.size - 1):
         total, wrong = 0.0, 0
@@ -331,8 +333,8 @@ def inf_ap(starts: Array, ranks: Array, grades: Array, level: int, positives: Ar
 
 @kernel
 def interpolate_counts(starts: Array, ranks: Array, wanted: Array, out: Array) -> None:
-    """Write the maximum precision at hit number ``wanted[q, i]`` (from 1 on; 0 means the first) or any later hit; 0 if
-    there is no such hit.
+    """Write the maximum precision at hit number ``wanted[q, i]`` (counted from 1; 0 also means hit 1) or any later hit;
+    0 if there is no such hit.
     """
     envelope = np.empty(_longest_group(starts, 0, starts.size - 1))
     for q in range(starts.size - 1):

@@ -2,8 +2,8 @@
 `resampling.average`, and has different rounding errors.
 
 The value of a curve at a recall of the grid is the maximum precision at the first hit that reaches the recall, or at a
-later hit. The sum over the grid is therefore a sum over hits, each weighted by the number of recalls that it is the
-first to reach.
+later hit. The sum over the grid is therefore a sum over hits. The weight of a hit is the number of recalls that no
+earlier hit reaches.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _add_curves(
         skipped -= here * skip
         others_skipped -= skip - here * skip
         if kinds[i]:
-            # Both sides are computed without a branch, because a mispredicted one takes longer.
+            # Both sides are computed without a branch, because a mispredicted branch takes longer.
             hit = kinds[i] & 1
             mine = hit * here
             theirs = hit - mine
@@ -75,8 +75,8 @@ def _add_curves(
 
 @helper
 def _count_sides(events: Events, words: Array, items: int, stop: int, out: Array) -> None:
-    """Write the numbers of hits and ignored detections of items ``[items, stop)`` to ``out[lane]``, as `found` of
-    `_add_curves`.
+    """Write the numbers of hits and ignored detections of items ``[items, stop)`` to ``out[lane]``, in the layout of
+    `found` in `_add_curves`.
     """
     byte, eight = np.uint64(255), np.uint64(8)
     out[:] = 0
@@ -99,7 +99,7 @@ def _count_sides(events: Events, words: Array, items: int, stop: int, out: Array
 def add_curves(
     events: Events, words: Array, weights: Array, weight_starts: Array, area: int, first: int, last: int, out: Array
 ) -> None:
-    """Write the sums of interpolated precision over classes, thresholds ``[first, last)`` and recalls, of both sides.
+    """Write the sums of interpolated precision over classes, thresholds ``[first, last)`` and recalls, for both sides.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def add_curves(
         As for `resampling.collect_hits` with two sides.
     weights, weight_starts : (n,) float64, (K + 1,) int64
         ``weights[weight_starts[c] + j]`` is the number of recalls that hit *j* of class *c*, from *j* = 0 on, is the
-        first to reach. A class with only zeros is left out.
+        first to reach. A class whose weights are all 0 is left out.
     out : (r, 2) float64
         Out: the sums of each replicate.
     """

@@ -41,7 +41,7 @@ def gain_over_cost(starts: Array, ranks: Array, gains: Array, ideal_starts: Arra
 @kernel
 def ndcg_at_gains(starts: Array, ranks: Array, gains: Array, ideal_starts: Array, ideal: Array, out: Array) -> None:
     """Write the mean of nDCG at the ranks of all items with a gain; an item that is not ranked counts with the nDCG at
-    the end.
+    the end of the ranking.
     """
     for q in range(starts.size - 1):
         first, best = ideal_starts[q], ideal_starts[q + 1] - ideal_starts[q]

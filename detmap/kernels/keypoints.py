@@ -129,7 +129,9 @@ def _sum(values: Array, first: int, count: int) -> Any:
 
 @kernel
 def means(values: Array, stops: Array, out: Array) -> None:
-    """Write the mean of each pair's numbers, which end at ``stops[i]``: 0 if there are none, NaN if more than 128."""
+    """Write the mean of each pair's numbers, which end at ``stops[i]``: 0 if there are none, NaN if there are more than
+    128.
+    """
     first = 0
     for i in range(len(stops)):
         count = stops[i] - first

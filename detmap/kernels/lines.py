@@ -28,7 +28,7 @@ from detmap.kernels.scanning import (
 from detmap.kernels.texts import ABSENT, LENGTH_BITS, LENGTHS, _same
 from detmap.kernels.words import NOTHING, U1, U2, _byte, _next_line, _tab_or_space, _token_end
 
-# Maximum number of tokens of a line after a record: four could be a second record on the same line.
+# Maximum number of tokens of a line after a record, because four tokens could be a second record on the same line.
 MOST_FURTHER = 3
 
 
@@ -55,7 +55,7 @@ def _no_number(data: Any, i: int) -> bool:
 
 @helper
 def _unread(data: Any, i: int) -> bool:
-    """Return whether the second token of the line at `i` may be the ignored field of a run: Q0 or 0."""
+    """Return whether the second token of the line at `i` may be the ignored field of a TREC run file, Q0 or 0."""
     c = _byte(data, _tab_or_space(data, _token_end(data, i)))
     return bool(c == 81 or c == 113 or c == 48)
 
@@ -65,7 +65,8 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
     """Scan lines of tokens between blanks into columns; empty lines are skipped.
 
     A line that begins with ``#`` is a record if it has all tokens, with numbers where numbers belong. Other lines that
-    begin with ``#`` are comments, which are skipped and counted. The scan fails if a line could be either.
+    begin with ``#`` are comments, which are skipped and counted. The scan fails if a line could be a record or a
+    comment.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
             token += 1
             i = _tab_or_space(data, i)
             c = _byte(data, i)
-        unclear = marked and not comment and token > len(tokens) and more and _unread(data, line)  # text after a name?
+        unclear = marked and not comment and token > len(tokens) and more and _unread(data, line)  # text after the tag?
         comment = comment or (marked and token != len(tokens))
         failed = i < 0 or unclear or (token < len(tokens) and not blank and not comment)
         i = -1 if failed else _next_line(data, i)

@@ -117,9 +117,8 @@ def _shared(one: Array, a_stop: int, other: Array, b_first: int, b_stop: int) ->
     start = max(one[0], other[b_first])
     a, b = _first_behind(one, 0, a_stop, start), _first_behind(other, b_first, b_stop, start)
     shared, singly = np.int64(0), a
-    # A run that ends before the other mask's next run begins shares no more pixels. This mostly holds for both runs of
-    # a pair, so both are passed at once. It mostly holds for several consecutive pairs, too, which are then compared
-    # without waiting for each other.
+    # A run needs no further comparison if it ends before the other mask's next run begins. In most pairs this is true
+    # of both runs, so both are passed at once. If it is true of several consecutive pairs, they are compared at once.
     while a + 1 < a_stop and b + 1 < b_stop:
         if a >= singly and a + 2 * _AT_ONCE <= a_stop and b + 2 * _AT_ONCE <= b_stop:
             fine, several = _shared_at_once(one, a, other, b)
@@ -145,7 +144,7 @@ def _shared(one: Array, a_stop: int, other: Array, b_first: int, b_stop: int) ->
 @helper
 def _by_runs(ours: Array, count: int, ground_truth: Masks, g: int, area: int, spare: Array, spans: Array) -> Any:
     """Return the overlap of a pair with an irregular mask, by walking the runs as pycocotools does; `spare` has room
-    for both.
+    for the runs of both masks.
     """
     for m in range(count):
         spare[m] = ours[m]
@@ -167,7 +166,7 @@ def mask_overlaps(
     stop: Array,
     out: Array,
 ) -> None:
-    """Write the overlap of pairs of rows; the pairs of a detection are consecutive.
+    """Write the overlap of each pair of rows; the pairs of a detection are consecutive.
 
     The overlap is 0 if boxes do not touch, -1 if the sizes of the images differ. The ground truth is not compressed.
     For a crowd, the intersection is divided by the detection's area. The kernel returns early once `stop` is set.

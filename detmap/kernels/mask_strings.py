@@ -1,7 +1,7 @@
 """Measure compressed masks from their strings, without storing runs.
 
 A string has COCO's format: numbers in characters of five bits. From the fourth run on, a number is the difference of
-the run's length from that of the run two before.
+the run's length from the length of the run two before.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ U13, U15 = np.uint64(13), np.uint64(15)
 _BIAS, _LANE_LIMIT = 0x4000, 0x800
 _LANES, _EVEN, _LANE_HIGHS = np.uint64(0x0001000100010001), np.uint64(0x00FF00FF00FF00FF), np.uint64(0x8000800080008000)
 _TO_BIASED = np.uint64(0x5050505050505050)  # turns groups into numbers from 0 to 31, plus 16
-_SIXTEENS = np.uint64(0x0040003000200010)  # subtracted from running sums, removes the 16s
+_SIXTEENS = np.uint64(0x0040003000200010)  # subtracted from running sums to remove the added 16s
 _MOVED = np.uint64(0x4400330022001100)
 _ABOVE_ZERO, _FROM_ZERO = np.uint64(0x3FFF3FFF3FFF3FFF), np.uint64(0x4000400040004000)
-_TWICE = np.uint64(0xC000C000C000C000)  # minus two biased numbers gives the bias minus the numbers' sum
+_TWICE = np.uint64(0xC000C000C000C000)  # this minus two biased numbers is the bias minus the numbers' sum
 _ALL_LANES, _NO_LANES = np.uint64(0x7FFF7FFF7FFF7FFF), np.uint64(0x4000400040004000)
 
 
@@ -150,7 +150,7 @@ def _measure_text(out: Segments, row: int, values: Array) -> bool:
         np.int64(0),
         np.int64(0),
         np.int64(0),
-    )  # last lengths; `wrong` is negative if one was below 1
+    )  # the last lengths; `wrong` is negative if a length was below 1
     tops, bottoms = _ALL_LANES, _NO_LANES  # running extremes of four columns each
     singly = p if height < _LANE_LIMIT else stop  # before this place pairs are read one by one
     while p < stop:

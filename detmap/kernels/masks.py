@@ -245,7 +245,7 @@ def _measure(ends: Array, span: Array, out_box: Array) -> Any:
 def measure_runs(
     ends: Array, spans: Array, begin: int, end: int, out_areas: Array, out_boxes: Array, out_regular: Array
 ) -> None:
-    """Write areas, boxes (x, y, width, height) and which masks are regular, for the masks ``[begin, end)``.
+    """Write the areas and boxes (x, y, width, height) of the masks ``[begin, end)``, and whether each mask is regular.
 
     The box of a mask with fewer than two runs is 0, 0, 0, 0. If all foreground runs are empty, the box begins after the
     image and has the sizes 1 - width and 1 - height modulo 2**32, as in pycocotools.

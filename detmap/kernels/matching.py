@@ -233,11 +233,12 @@ def match(
     taken, the detection is a miss.
 
     All thresholds and area ranges are matched at once, a bit each: candidates are tried in descending order of overlap,
-    and a candidate is taken at the bits at which its overlap suffices, it is free, and no better candidate was taken.
+    and a candidate is taken at the bits at which it is free, its overlap suffices, and no better candidate was taken.
     An unmatched detection is assigned to the group that it overlaps most: the first detection of a group is a hit,
-    marked by both bits, and the others are ignored. Without a group, a detection is ignored if it takes the boxed
-    object that its box overlaps most, or is assigned to a boxed group. The kernel returns early once `stop` is set.
-    `out` must be initialised by `mark_misses`. The loop over thresholds is inlined by hand, which saves 5 %.
+    whose bits are set in both ``hit`` and ``ignored``, and the other detections are ignored. Without a group, a
+    detection is ignored if it takes the boxed object that its box overlaps most, or is assigned to a boxed group. The
+    kernel returns early once `stop` is set. `out` must be initialised by `mark_misses`. The loop over thresholds is
+    inlined by hand, which saves 5 %.
     """
     thresholds, ranges, words = levels.thresholds, levels.ranges, out.hit.shape[1]
     widest, most = longest_run(cells.ground_truth_starts, cells.ground_truth_stops, begin, end), 0

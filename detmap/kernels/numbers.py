@@ -97,7 +97,7 @@ def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
         mantissa = mantissa * powers[np.uint64(n)] + _eight_digits(word << np.uint64(64 - 8 * n))  # zeros on the left
         if n < 8:
             return mantissa, i + n, fits
-        i += 8  # not n, so that the place of the next word does not depend on this one
+        i += 8  # not n, so that the place of the next word does not depend on the digits of this word
 
 
 @innermost
@@ -128,8 +128,8 @@ def _short_number(data: Any, i: int) -> Any:
 
 @innermost
 def _long_number(data: Any, i: int, powers: Any) -> Any:
-    """Read up to seven digits, a point and up to 23 digits, without sign or exponent; without the point, they are below
-    10**19.
+    """Read up to seven digits, a point and up to 23 digits, without sign or exponent; without the point, the digits are
+    below 10**19 as an integer.
 
     Returns mantissa and decimal exponent as `_number` does, and the end, which is -1 for any other number. Requires
     `NUMBER_ROOM` readable bytes.

@@ -1,8 +1,8 @@
 """Overlaps of boxes: for each detection the short list of objects that it overlaps enough.
 
-A cell is one (category, image) that holds both detections and ground truth. The kernel of a shape turns cells into
-candidates. `detmap.kernels.matching` reads only candidates, so that a further shape needs only a further kernel like
-`box_candidates`.
+A cell is one (category, image) that holds both detections and ground truth. The kernel of a geometry (boxes, for
+example) turns cells into candidates. `detmap.kernels.matching` reads only candidates, so that a further geometry needs
+only a further kernel like `box_candidates`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Boxes(NamedTuple):
     """Boxes by position: the box at position *p* is ``coordinates[order[p]]``.
 
     ``sizes`` says that columns 2 and 3 are width and height rather than the far corner. ``pixel`` is 1.0 where corners
-    are inclusive pixels and 0.0 where they are points. ``areas`` are the areas of the shapes that the boxes enclose, by
-    record, NaN if unreliable; empty if the shapes are the boxes.
+    are inclusive pixels and 0.0 where they are points. ``areas`` are the areas of the masks (or other geometries) that
+    the boxes enclose, by record, NaN if unreliable; empty if the boxes themselves are compared.
     """
 
     coordinates: Array
@@ -57,9 +57,7 @@ class Candidates(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """The pairs to find: those that overlap by at least ``lowest``. ``crowd`` says which records of ground truth are
-    crowds.
-    """
+    """The pairs to find, which overlap by at least ``lowest``. ``crowd`` says which records of ground truth are crowds."""
 
     crowd: Array
     lowest: float
@@ -106,7 +104,7 @@ def box_areas(boxes: Boxes, begin: int, end: int, out: Array) -> None:
 
 @helper
 def _sort_by_left(keys: Array, names: Array, count: int) -> None:
-    """Heapsort `keys` with `names`: numpy's sorts take longer to compile than everything else in this file."""
+    """Heapsort `keys` with `names`, because numpy's sorts take longer to compile than everything else in this file."""
     for end in range(2 * count - 1, 0, -1):
         if end >= count:  # first make a heap, from the last parent up
             root, size = end - count, count
@@ -152,7 +150,7 @@ def _swept(
         entered += 1
     kept = 0
     for i in range(live):
-        if right[active[i], 2] - x1 + pixel > 0.0:  # otherwise no later detection overlaps it either
+        if right[active[i], 2] - x1 + pixel > 0.0:  # otherwise no later detection overlaps the object, either
             active[kept] = active[i]
             kept += 1
     beyond = entered
@@ -176,7 +174,7 @@ def _overlap(box: tuple[float, ...], truth: Compared, g: int, pixel: float, boun
     """Return the overlap of a box, as `_corners` returns it, with an object; -inf if the overlap is less than
     `hopeless`.
 
-    With `bounds`, return the largest overlap that the shapes within the boxes may have, NaN if an area is unknown.
+    With `bounds`, return the largest overlap that the masks within the boxes may have, NaN if an area is unknown.
     """
     x1, y1, x2, y2, area = box
     height = max(min(y2, truth.boxes[g, 3]) - max(y1, truth.boxes[g, 1]) + pixel, 0.0)
@@ -231,8 +229,8 @@ def box_candidates(
     The overlap is intersection over union, or over the detection's own area where the ground truth is a crowd. In a
     crowded cell detections and objects are sorted by left edge and swept: a detection is only compared with objects
     that it meets along x. If the lowest overlap is 0 or less, pairs that do not touch count too, and all pairs are
-    compared. For boxes around shapes of known areas, the overlap is an upper bound: the shapes share no more than their
-    boxes do, and no more than the smaller area. The kernel returns early once `stop` is set.
+    compared. For boxes around masks of known areas, the overlap is an upper bound, because masks share no more than
+    their boxes do, and no more than the smaller area. The kernel returns early once `stop` is set.
 
     Returns 0, or, if room is lacking, the minimum room needed. Then the caller copies the pairs found and calls again;
     the pairs of the current cell are found again.

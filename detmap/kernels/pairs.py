@@ -148,7 +148,7 @@ def assign(
     `detmap.kernels.matching.match`, or, with `by_object`, let the objects choose, in order.
 
     ``objects.ignored`` includes objects outside of the area range. `out` must be initialised with the ``outcome`` of
-    unmatched detections, -1 in ``ground_truth``, and nothing ``taken``. The kernel returns early once `stop` is set.
+    unmatched detections, -1 in ``ground_truth``, and False in ``taken``. The kernel returns early once `stop` is set.
     """
     row, roles, best = 0, objects.role.shape[0] > 0, np.empty(4, np.int64)
     for c in range(begin, end):
@@ -208,8 +208,9 @@ def nearest(
     stop: Array,
     out: Nearest,
 ) -> None:
-    """Find the objects, other than ignored ones, that the detections of cells ``[begin, end)`` overlap most. Here a
-    cell is an image. Positions in `out` must be initialised with -1. The kernel returns early once `stop` is set.
+    """Find for each detection of cells ``[begin, end)`` the best object of its category and of another category (see
+    `Nearest`); ignored objects do not count. A cell here is an image. Positions in `out` must be initialised with -1.
+    The kernel returns early once `stop` is set.
     """
     row = 0
     for c in range(begin, end):

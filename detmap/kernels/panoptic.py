@@ -16,7 +16,7 @@ Array = NDArray[Any]
 #: predicted segment is false, matched, or mostly on ignored pixels.
 MISSED, MATCHED, IGNORED = 0, 1, 2
 
-#: Entries of the table of recently seen ids.
+#: Number of entries of the table of recently seen ids.
 _SEEN = 256
 
 

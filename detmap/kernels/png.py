@@ -81,9 +81,9 @@ def _expected(kind: int, left: Any, upper: Any, corner: Any) -> Any:
 def unfilter(data: Array, height: int, width: int, channels: int, stop: Array, out: Runs) -> int:
     """Write the runs of the ids ``R + 256 G + 65536 B`` of a PNG file's rows, after a first run that ends at 0.
 
-    Only pixels whose bytes are not 0, or that follow a change in the row above, are computed: every other pixel equals
-    its left neighbour. Returns the number of runs, or -1 for an unknown filter. The kernel returns early once `stop` is
-    set.
+    Only pixels whose bytes are not 0, or that follow a change in the row above, are computed, because every other pixel
+    equals its left neighbour. Returns the number of runs, or -1 for an unknown filter. The kernel returns early once
+    `stop` is set.
 
     Parameters
     ----------

@@ -105,8 +105,8 @@ def _along(x: float, y: float, slope: float, columns: Any, height: float, rows: 
     centre, step, count = columns
     ahead = centre - x + (slope < 0)
     while count > 0:
-        # The count equals `_LANES`, written so that the compiler cannot see it: it would unroll the loop instead of
-        # vectorising it.
+        # The count equals `_LANES`, in a form that the compiler cannot evaluate; given a constant, it would unroll the
+        # loop instead of vectorising.
         for k in range((min(count, _LANES) + _LANES - 1) & _LANES):
             # one instruction for all lanes
             fifth = np.floor(y + slope * (ahead + step * np.float64(np.int32(k))) + 0.5)
@@ -147,7 +147,7 @@ def _far_down(edge: Any, columns: Any, height: float, rows: Array, at: int) -> N
     centre, step, count = columns
     inverse, rising = 1.0 / slope, slope > 0
     for k in range(count):
-        # nearly always right; the search from here is exact
+        # a first guess, nearly always right; the search from it is exact
         t = min(max(int((centre + 0.5 - x) * inverse) + 1, 1), down)
         old, new = x + slope * (t - 1) + 0.5, x + slope * t + 0.5
         while t > 1 and (old >= centre + 1.0) == rising:
@@ -274,8 +274,8 @@ def _draw(
     points: Array, span: Array, vertices: Array, rows: Array, ordered: Array, starts: Array, out_ends: Array, at: int
 ) -> Any:
     """Write the ends of a polygon's mask from ``out_ends[at]``, and return their end. `vertices` has room for three
-    numbers per vertex, (3, n) int32; `ordered` for all crossings, and `rows` for `_LANES` more, both int32; `starts`
-    for two more; `out_ends` for one run more than crossings.
+    numbers per vertex, (3, n) int32. For c crossings, `ordered` has room for c, `rows` for ``c + _LANES``, both int32,
+    `starts` for c + 2, and `out_ends` for c + 1.
     """
     count, height, width = span[1] - span[0], span[2], span[3]
     left, right, exact = _vertices(points, span, vertices)

@@ -75,8 +75,8 @@ def _count(row: Array, steps: Array, groups: int, below: Array, equal: Array) ->
 
 
 class Distances(NamedTuple):
-    """The distances of queries from number ``first`` on: query *q* has ``values[rows[i]:rows[i + 1]]`` with ``i = q -
-    first``.
+    """The distances for the queries numbered ``first`` and above: query *q* has ``values[rows[i]:rows[i + 1]]`` with
+    ``i = q - first``.
     """
 
     values: Array
@@ -410,8 +410,8 @@ NARROW, FEWER = 3, 1 << 24
 class Relevant(NamedTuple):
     """The relevant items of queries. If each item has one label, query *q* has the relevant items ``items[spans[q,
     0]:spans[q, 1]]``, ascending. If `items` is empty, labels are compared: `labels` is flat, with as many words per
-    item as a row of `wanted`, and an item is relevant if its word equals the query's, or with `several` if they share a
-    bit.
+    item as a row of `wanted`, and an item is relevant if its word equals the query's word, or with `several` if the two
+    share a bit.
     """
 
     items: Array

@@ -448,7 +448,7 @@ def scan_records(data: Any, stop: int, lines: bool, names: Any, powers: Any, col
         # more records.
         if row >= state[LIMIT] or _byte(data, start) != 123:
             break
-        state[NOTED] = 0 if first_fields == 0 else MOST_VALUES  # without room, no other record is noted
+        state[NOTED] = 0 if first_fields == 0 else MOST_VALUES  # only the first record is noted
         i, seen = _scan_record(data, lines, names, expected, powers, columns, state, values)
         if i < 0:
             break

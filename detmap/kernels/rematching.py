@@ -47,7 +47,9 @@ class Rows(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """The minimum overlap at each of the ``thresholds``, (T,); the ``ranges``; ``stop`` ends the work once it is set."""
+    """The minimum overlap at each of the ``thresholds``, (T,); the ``ranges``; and the flag ``stop``, which ends the
+    work once set.
+    """
 
     thresholds: Array
     ranges: Ranges
@@ -314,8 +316,8 @@ class Sampled(NamedTuple):
 
 @helper
 def _wanted(place: int, hits: int, positives: int, recall: float) -> bool:
-    """Return whether precision is read at the score of hit `place` of `hits`: whether the next hit is no nearer to
-    `recall`.
+    """Return whether precision is read at the score of hit `place` of `hits`, which is so if the next hit is no nearer
+    to `recall`.
     """
     last = place == hits - 1
     low = (place + 1) / positives
@@ -342,7 +344,7 @@ def sample(
 ) -> None:
     """Write precision, scores and similarity of orientation of one class, shape (41,) each, padded with 0.
 
-    The scores are those of the hits nearest to the recalls 0, 1/40, 2/40 and so on.
+    The values are taken at the scores of the hits nearest to the recalls 0, 1/40, 2/40 and so on.
     """
     for k in range(precision.shape[0]):
         precision[k], scores[k], alike[k] = 0.0, 0.0, 0.0

@@ -41,9 +41,9 @@ class Events(NamedTuple):
 
     An item is a run at one bit, and items are in ranking order. The items of class *c* and bit *b* are ``item_starts[c
     * A * T + b]:item_starts[c * A * T + b + 1]``. Item *i* belongs to run ``item_runs[i]``: ``item_steps[i]`` of the
-    run's detections count, and ``item_skips[i]`` are ignored. Among those that count, the hits are at the places
-    ``places[place_starts[i]:place_starts[i + 1]]``, from 1 on. ``item_kinds[i]`` is `ALONE` if one detection counts,
-    which is a hit, and none is ignored; `NO_HIT` if none is a hit; else 0. The hit at ``places[p]`` is beyond
+    run's detections count, and ``item_skips[i]`` are ignored. Among the detections that count, the hits are at the
+    places ``places[place_starts[i]:place_starts[i + 1]]``, from 1 on. ``item_kinds[i]`` is `ALONE` if one detection
+    counts, which is a hit, and none is ignored; `NO_HIT` if none is a hit; else 0. The hit at ``places[p]`` is beyond
     ``beyond[p]`` caps.
     """
 
@@ -414,8 +414,8 @@ def _sum(values: Array, begin: int, count: int, stack: Array) -> Any:
         stack[depth - 1, 1] = done
 
 
-#: Number of classes transposed at a time. The input has the values of one class together, the output those of one
-#: threshold and recall; a few classes at a time keep both reads and writes close together.
+#: Number of classes transposed at a time. Values of one class are adjacent in the input, values of one threshold and
+#: recall in the output. With few classes at a time, both reads and writes are close together.
 _TOGETHER = 8
 
 

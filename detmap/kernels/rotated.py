@@ -1,8 +1,8 @@
 """Overlaps of quadrilaterals, such as rotated boxes, given by their corners.
 
 Corners are taken relative to one corner of the pair and carried as sums of two floats (double-double: about 32 digits),
-so that an overlap does not depend on where shapes are on the image, or how thin they are: except for one pair in
-billions, the overlap is the float nearest to the exact value. A polygon is clipped by the sides of a convex one
+so that an overlap does not depend on the position of the quadrilaterals, or on how thin they are. Except for one pair
+in billions, the overlap is the float nearest to the exact value. A polygon is clipped by the sides of a convex one
 (Sutherland and Hodgman, 1974). A non-convex quadrilateral is the sum of two signed triangles: a region counts as often
 as the outline winds around it, as in DOTA's development kit.
 """
@@ -28,7 +28,7 @@ _LARGE, _SMALL, _SCALE = 2.0**200, 2.0**-200, 2.0**400
 #: Minimum area for an overlap: below it, products of sides are no longer exact.
 LEAST_AREA = 1e-280
 
-#: Overlaps below this are rounding errors of shapes that touch.
+#: Overlaps below this are rounding errors of quadrilaterals that touch.
 _NOTHING = 1e-20
 
 #: Relative margin for rejection by bounds, whose arithmetic is rounded.
@@ -51,8 +51,8 @@ class Quads(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """Rows of pairs, int64 (p,); whether the second shape is a ``crowd``; and the ``lowest`` overlap that must be
-    exact.
+    """Rows of pairs, int64 (p,); whether the second quadrilateral is a ``crowd``; and the ``lowest`` overlap that must
+    be exact.
     """
 
     left: Array
@@ -63,8 +63,8 @@ class Compared(NamedTuple):
 
 class Scratch(NamedTuple):
     """Buffers of a kernel for one pair, float64 (`ROWS`, 4) each; a row is a point, with two floats each for x and y.
-    ``left`` and ``right`` are the corners of the two shapes; ``polygon`` is clipped by ``edges``; ``sides`` says on
-    which side of an edge each of the polygon's points lies; ``spare`` receives the clipped polygon.
+    ``left`` and ``right`` are the corners of the two quadrilaterals; ``polygon`` is clipped by ``edges``; ``sides``
+    says on which side of an edge each of the polygon's points lies; ``spare`` receives the clipped polygon.
     """
 
     left: Array
@@ -268,7 +268,7 @@ def load(first: Quads, i: int, second: Quads, j: int, scratch: Scratch) -> float
 
 @helper
 def _hopeless(first: Quads, i: int, second: Quads, j: int, crowd: bool, lowest: float) -> bool:
-    """Return whether the bounding boxes of two convex shapes overlap so little that their overlap is below `lowest`."""
+    """Return whether the bounding boxes of two convex quadrilaterals show that the overlap is below `lowest`."""
     if first.turns[i] == 0 or second.turns[j] == 0 or lowest <= 0.0:
         return False
     shared = min(first.areas[i], second.areas[j])
@@ -288,7 +288,7 @@ def _hopeless(first: Quads, i: int, second: Quads, j: int, crowd: bool, lowest: 
 
 @helper
 def _overlap(first: Quads, i: int, second: Quads, j: int, crowd: bool, scratch: Scratch) -> float:
-    """Return the shared area over the union, or over the first shape's area if the second is a crowd."""
+    """Return the shared area over the union, or over the area of the first quadrilateral if the second is a crowd."""
     load(first, i, second, j, scratch)
     shared = twice_shared_area(scratch, first.turns[i], second.turns[j])
     whole, other = _twice_area(scratch.left, 4), _twice_area(scratch.right, 4)

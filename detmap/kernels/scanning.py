@@ -1,8 +1,8 @@
 """Helpers shared by the scanners of JSON records (`records`), TREC lines (`lines`) and cells (`cells`).
 
-Scanners do not raise for a document. A kernel stops with a status at anything that it does not understand, and its
-caller passes the document to a parser with precise errors. A document that a kernel accepts is strictly valid, also in
-skipped values.
+Scanners raise no exceptions. A kernel stops with a status at any input that it does not support, and its caller passes
+the document to a parser with precise errors. A document that a kernel accepts is strictly valid, also in skipped
+values.
 
 A column is a run of 64-bit words in one flat array, so that integers, floats and byte spans take one path; a float is
 written as its bit pattern.

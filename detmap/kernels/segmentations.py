@@ -46,9 +46,9 @@ NEITHER, INCOMPLETE, TWICE, BAD_SIZE, BAD_COUNTS, FOREIGN, CUT, UNFILLED, NO_OUT
     range(-1, -13, -1)
 )
 
-# The slots of `state`: the next record, how much of `text`, `ends`, `points`, `vertices` is used, how many doubts there are,
-# how many polygons have fewer than three points or half a point at the end, and whether `text` begins with the bytes of
-# `data`, so that strings without escapes stay where they are.
+# The slots of `state`: the next record; the numbers of elements used of `text`, `ends`, `points` and `vertices`; the
+# numbers of doubts, and of polygons with fewer than three points or half a point at the end; and whether `text` begins
+# with the bytes of `data`, so that strings without escapes stay where they are.
 ROW, TEXT, ENDS, POINTS, POLYGONS, DOUBTS, ODD, WITHIN, STATE_SIZE = range(9)
 
 _WORD = 0xFFFFFFFF
@@ -162,7 +162,8 @@ def _plain_end(data: Any, i: int, stop: int) -> int:
 
 @helper
 def _read_string(data: Any, i: int, stop: int, out: Segments, row: int, state: Array) -> int:
-    """Write the place in ``text`` of the mask's string that begins at `i`; the string is copied unless it may stay.
+    """Write the place in ``text`` of the mask's string that begins at `i`. The string is copied unless ``text`` begins
+    with `data` and the string has no escapes.
 
     Returns the place of the closing quote, as `_read_text` does.
     """
@@ -241,12 +242,12 @@ def _may_have_escapes(data: Any, begin: int, end: int) -> Any:
 
 @helper
 def _read_alike(data: Any, place: Array, out: Segments, row: int, state: Array, alike: Array) -> Any:
-    """Read a mask if the bytes around its string equal those of the previous mask; return whether they do. `alike`
-    holds place and number of the bytes before the string, place and number of the bytes after it, then height and
-    width.
+    """Read a mask if the bytes around its string equal the bytes around the previous mask's string; return whether they
+    do. `alike` holds place and number of the bytes before the string, place and number of the bytes after it, then
+    height and width.
 
-    The bytes between may contain quotes, and then are not a single string: only if the mask is valid was it read
-    correctly.
+    The bytes in between are not a single string if they contain quotes, so the mask was read correctly only if it is
+    valid.
     """
     begin, end = place[0] + alike[1], place[1] - alike[3]
     if alike[1] == 0 or begin > end:

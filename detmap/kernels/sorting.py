@@ -144,8 +144,8 @@ def _sort(
     for i in range(1, size):
         differing |= keys[i] ^ keys[0]
     if differing >> np.uint64(32):
-        # Few scores share the upper half of their bits, so sorting by that half leaves little to do. If it leaves much,
-        # the sort starts over.
+        # Few scores share the upper half of their bits, so sorting by that half leaves little to do. If much is left to
+        # do, the sort starts over.
         _by_bytes(rows, first, size, differing, np.int64(4), spare, counts)
         if _by_insertion(keys, order, first, size, 4 * size):
             return
@@ -207,8 +207,8 @@ def arrange_cells(
             after = first + 1
             while after < stop and (merged or category[order[after]] == category[order[first]]):
                 after += 1
-            # Most categories have one or two rows in an image: a call of `_sort` for each category would dominate the
-            # time.
+            # Because most categories have one or two rows in an image, a call of `_sort` for each category would
+            # dominate the time.
             rises = False
             for i in range(first, after if after - first > 1 else first):
                 keys[i - first] = _descending_key(bits[order[i]])

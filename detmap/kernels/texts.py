@@ -223,7 +223,8 @@ class Grouped(NamedTuple):
 
 @kernel
 def find_strings(searched: Grouped, sought: Grouped, begin: int, stop: int, seed: Any, found: Any) -> int:
-    """Find, group by group, the strings of one buffer among the strings of another, which are distinct within a group.
+    """Find, group by group, the strings of one buffer (`sought`) among the strings of another (`searched`), which are
+    distinct within a group.
 
     Parameters
     ----------
@@ -368,9 +369,9 @@ def count_before(listed: Tied, sought: Tied, descending: bool, before: Any) -> N
     Parameters
     ----------
     listed, sought : Tied
-        All strings, and those for which to count, with the same number of groups.
+        All strings, and the strings to count for, with the same number of groups.
     descending : bool
-        Whether strings of one score are in descending order of bytes, or else in the order of `listed`.
+        If true, strings with equal scores are ordered by descending bytes, else as in `listed`.
     before : (n,) int64
         Out: the count for each string of `sought`.
     """

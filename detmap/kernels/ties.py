@@ -102,9 +102,9 @@ def collapsed_average_precision(
 
 @helper
 def _group_sums(before: int, ahead: int, inside: int, trapezoid: bool) -> tuple[float, float]:
-    """Return two sums over the first `inside` places of a tied group: the precision at a hit in a place if the group
-    has no other hit and `before` hits are ahead of the group; and the precision gained if all earlier places of the
-    group hold hits, too.
+    """Return two sums over the first `inside` places of a tied group. The first sum is of the precision at a hit in a
+    place, with `before` hits ahead of the group and no other hit in it; the second is of the gain in that precision if
+    all earlier places of the group hold hits, too.
     """
     alone, gained = 0.0, 0.0
     for i in range(1, inside + 1):

@@ -83,7 +83,7 @@ def survey(data: Any, begin: int, end: int, mark: int, inner: bool) -> int:
     ASCII. With `inner`, braces after a colon, or a colon and a space, are not counted, because a value begins there.
     """
     count, joined, wanted = 0, np.uint8(0), np.uint8(mark)
-    # `AT_ONCE` bytes are so few that their count fits into a byte, which lets the compiler vectorise the loop.
+    # A count of up to `AT_ONCE` fits into a byte, which lets the compiler vectorise the loop.
     head = min(begin + 2, end)
     middle = head + (end - head) // AT_ONCE * AT_ONCE
     for start in range(head, middle, AT_ONCE):

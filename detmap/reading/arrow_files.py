@@ -12,7 +12,7 @@ from detmap.reading.sources import Source, most_inflated, read_bytes
 #: The magic number of each format.
 MAGIC = {"parquet": b"PAR1", "feather": b"ARROW1"}
 _ZSTD = b"\x28\xb5\x2f\xfd"
-STREAM = b"\xff\xff\xff\xff"  # Arrow's streams, also with the suffix .arrow, begin with this
+STREAM = b"\xff\xff\xff\xff"  # first bytes of Arrow's streaming format, which may also have the suffix .arrow
 
 
 #: The formats that pyarrow reads.
@@ -20,7 +20,7 @@ FORMS = tuple(MAGIC)
 
 
 def form_of(head: bytes) -> str | None:
-    """Return the format of a file by its first bytes; None for others."""
+    """Return the format of a file by its first bytes; None if it is another format."""
     return next((form for form, magic in MAGIC.items() if head.startswith(magic)), None)
 
 
@@ -53,7 +53,7 @@ def table_of(form: str, source: Source, what: str, wanted: Callable[[str], bool]
 
 
 def _valid(table: Any) -> Any:
-    """Return a table after validating every offset, index and string, because a damaged file may have wrong ones."""
+    """Return a table after validating every offset, index and string, because those of a damaged file may be invalid."""
     table.validate(full=True)
     names = table.column_names  # decodes the names
     assert len(names) == table.num_columns
@@ -61,7 +61,9 @@ def _valid(table: Any) -> Any:
 
 
 def _unpacked(data: Any) -> int:
-    """Return the decompressed size of the zstd-compressed buffers of an Arrow file, because zstd sets no bound to it."""
+    """Return the decompressed size of the zstd-compressed buffers of an Arrow file, because zstd does not limit the
+    expansion.
+    """
     # A compressed buffer is its uncompressed length, then a frame that begins at a multiple of 8. (LZ4 expands at most
     # 255 times.)
     whole, total, place = bytes(data), 0, -1

@@ -18,8 +18,8 @@ from detmap.kernels.words import survey
 from detmap.reading.opening import File
 from detmap.shapes.reading import powers
 
-# Number of bytes that a thread scans at a time, and number of bytes of a file that it holds in memory. Results do not
-# depend on these.
+# Number of bytes that a thread scans at a time, and number of bytes of a file that the thread holds in memory. Results
+# do not depend on either number.
 BLOCK = 1 << 20
 WINDOW = 1 << 23
 # Bytes of a window after the start of its last record. For a longer record the window grows by this factor, up to a limit;
@@ -86,7 +86,7 @@ class Document:
 
     def survey(self, data: NDArray[np.uint8], begin: int, end: int) -> tuple[int, bool]:
         """Count the marks in a range of a window, and return whether all bytes are ASCII."""
-        with np.errstate(over="ignore"):  # without compilation, words that wrap around warn
+        with np.errstate(over="ignore"):  # numpy warns of integers that wrap around if kernels are not compiled
             count = int(survey(data, begin, end, self.mark, self.inner))
         return max(count, ~count), count >= 0
 
@@ -105,7 +105,7 @@ class Document:
         size = texts.kept_size(readonly(words, np.uint64))
         with self._keeping:
             if self._kept is None:
-                # No block is scanned more than twice. Unwritten memory costs nothing.
+                # Twice the size suffices, because no block is scanned more than twice. Unwritten memory costs nothing.
                 self._kept = np.empty(2 * self.size + 8, np.uint8)
             begin = self._end
             if begin + size + 8 > self._kept.size:
@@ -163,7 +163,7 @@ class Document:
         size = MARGIN
         while True:
             base, data = self.window(place, place + size)
-            with np.errstate(over="ignore"):  # without compilation, words that wrap around warn
+            with np.errstate(over="ignore"):  # numpy warns of integers that wrap around if kernels are not compiled
                 end = int(skip_value(data, place - base, False, powers()))
             if base + data.size == self.size or 0 <= end < data.size:
                 break
@@ -177,7 +177,7 @@ class Document:
 def misplaced(data: Buffer) -> int:
     """Return the position of the first byte that is not valid UTF-8, -1 if there is none, without copying the data."""
     decoder, view = codecs.getincrementaldecoder("utf-8")(), memoryview(data)
-    kept = 0  # bytes of a character that continues in the next piece
+    kept = 0  # number of bytes of a character that continues in the next piece
     for begin in range(0, len(view), BLOCK):
         piece = bytes(view[begin : begin + BLOCK])
         if not kept and piece.isascii():

@@ -51,7 +51,8 @@ class Layout(NamedTuple):
     more: bool = False
     # Delimiter of lines of cells, whose fields are in `tokens`; 0 for other layouts
     delimiter: int = 0
-    # The field whose values a reader consumes while their window is in memory, and the reader. See `Fields.read_by`.
+    # The field whose values a reader consumes while the window with the values is in memory, and the reader. See
+    # `Fields.read_by`.
     reader: tuple[str, Reader] | None = None
 
     @property
@@ -60,9 +61,9 @@ class Layout(NamedTuple):
         return self.lines or self.tokens is not None
 
     def cuts(self, document: Document, begin: int) -> tuple[list[int], bool]:
-        """Guess one start of a record per block, and whether the list seems to end after the last cut. Records usually
-        begin with a brace and the key of the first record. If that key occurs inside a record the guess is wrong, which
-        the scan of the previous block detects. A block without that key probably lies after the list.
+        """Guess one start of a record per block, and whether the list seems to end after the last cut. Most records
+        begin as the first record does, with a brace and the same key. If these bytes occur inside a record the guess is
+        wrong, which the scan of the previous block detects. A block without these bytes probably lies after the list.
         """
         if self.by_line:
             feed, pattern = 1, re.compile(rb"\n(?=\{)" if self.lines else rb"\n")
@@ -98,7 +99,7 @@ class Layout(NamedTuple):
 
 
 class _TooFewRows(Exception):
-    """There is no room for a block's rows: the rows of all blocks must be counted first."""
+    """There is no room for a block's rows, so the rows of all blocks must be counted before the scan."""
 
 
 class _Window(NamedTuple):
@@ -118,9 +119,9 @@ class List:
     """The scan of a list of records, block by block, from the first record on.
 
     Every block is scanned from the guessed start of its first record. If the last record of the previous block ends
-    elsewhere, the block is scanned again from that end. The rows of a block are placed once the marks of all earlier
-    blocks are counted. With `exact`, all blocks are counted before the scan; else the first block gives an estimate of
-    the rows of all blocks, so that a file is read once.
+    elsewhere, the block is scanned again from that end. The rows of a block can only be placed after the marks of all
+    earlier blocks are counted. With `exact`, all blocks are counted before the scan; else the first block gives an
+    estimate of the rows of all blocks, so that a file is read once.
     """
 
     def __init__(self, document: Document, begin: int, kind: Layout, exact: bool) -> None:
@@ -128,8 +129,8 @@ class List:
         cuts, over = kind.cuts(document, begin)
         self.cuts = [begin, *cuts, document.size]
         self.blocks = [(block, block + 1) for block in range(len(self.cuts) - 1)]
-        # The block that seems to lie after the list, with other lists for example, is skipped unless the list continues
-        # in it.
+        # The last block is skipped if it seems to lie after the list (it may hold other lists), unless the list
+        # continues in it.
         self.rest = len(self.blocks) - 1 if over else len(self.blocks)
         self.ended = document.size
         self.rows = [0]  # first row of each block with counted marks, and the next free row
@@ -180,13 +181,15 @@ class List:
             self.turn.notify_all()
 
     def has_room(self, block: int) -> bool:
-        """Return whether there is room for a block's rows, once all earlier blocks are counted."""
+        """Wait until all blocks up to this one are counted; return whether there is room for this block's rows."""
         with self.turn:
             self.turn.wait_for(lambda: len(self.rows) > block + 1)
         return self.rows[block] < self.rows[block + 1] <= self.capacity
 
     def guess(self, block: int, _: int) -> Part | None:
-        """Scan a block from its guessed first record; None if there is no room for rows, or the list ended before."""
+        """Scan a block from its guessed first record; None if there is no room for rows, or the list ends before the
+        block.
+        """
         window, plain = None, False
         if block == self.rest:
             return None
@@ -256,7 +259,7 @@ class List:
         if state[scanning.STATUS] == scanning.CLOSED:
             self.ended = min(self.ended, start)
         elif state[scanning.STATUS] == scanning.FAILED and block == 0:
-            self.ended = 0  # everything will be scanned again
+            self.ended = 0  # the scan fails, so that the other blocks are skipped
         return Part(state, made)
 
     def read(self, window: _Window, state: NDArray[np.int64], first: int, made: list[Any]) -> None:

@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 from detmap.errors import InputError, most_similar, shorten
 from detmap.system import limits, parallel
 
-#: Maximum number of bytes read from a device that is no terminal.
+#: Maximum number of bytes read from a device that is not a terminal.
 _MOST_OF_DEVICES = 1 << 20
 
-#: Stands for standard input in place of a path.
+#: The path that stands for standard input.
 STANDARD_INPUT = "-"
 
-#: Sets that collect the paths of files opened meanwhile, see `noted`.
+#: Sets to which the path of every opened file is added, see `noted`.
 _noting: list[set[str]] = []
 
 #: Maximum number of file names that are compared with the name of a missing file.
@@ -116,7 +116,7 @@ class File:
         return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_nlink
 
     def _settled(self) -> tuple[int, ...]:
-        """Return the stamp once it is so old that any later change gives a different stamp."""
+        """Wait until any later change would give a different stamp; return the present stamp."""
         for _ in range(5):
             stamp = self._stamp()
             rest = _TICK - abs(time.time_ns() - max(stamp[1:3]))

@@ -1,4 +1,4 @@
-"""Options of reading, each declared once as the metadata of a dataclass field, like decisions.
+"""Reading options, each declared once as the metadata of a dataclass field, like the decisions of a protocol.
 
 Checks, command-line flags and their help, the parameters in docstrings, what a format takes, and what ``--resume``, cards
 and ``detmap verify`` record follow from these declarations, so that a new option is one field and the line that uses it.
@@ -32,15 +32,15 @@ UnknownImages = Literal["error", "ignore"]
 
 @dataclass(frozen=True, kw_only=True)
 class Option(Declared):
-    """An option of reading."""
+    """A reading option."""
 
     #: The roles of inputs that the option can concern.
     concerns: tuple[Role, ...] = ROLES
-    #: The roles for which the option's flag sets it, if fewer.
+    #: The roles for which the option's flag sets the option, if fewer than the roles that the option concerns.
     flag_roles: tuple[Role, ...] = ROLES
     #: The flag for ground truth, if each role has a flag of its own; `flag` is then the flag for detections.
     truth_flag: Flag | None = None
-    #: The effect of the option on the formats that it concerns, if these are not all.
+    #: If the option concerns only some formats: a phrase for help that says what it does in these formats.
     some: str = ""
     #: Whether the option's value can be the path of a file, which is then an input too.
     is_path: bool = False
@@ -55,7 +55,7 @@ class Option(Declared):
 
 
 def option(default: Any, says: str, group: str = "", flag: Flag | None = None, **more: Any) -> Any:
-    """Return a field for an option of reading; `more` are further attributes of `Option`."""
+    """Return a field for a reading option; `more` are further attributes of `Option`."""
     return field(default=default, metadata={"declared": Option(says=says, group=group, flag=flag, **more)})
 
 
@@ -72,7 +72,7 @@ _COLUMNS = "as image=NAME,score=NAME,… or, without a header, in order: image,c
 @documented
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """Options of reading; a format ignores options that do not concern it.
+    """Reading options; a format ignores options that do not concern it.
 
     Raises
     ------
@@ -292,8 +292,8 @@ class Reading:
         return {one.name: value for one, value in pairs if value is not default_of(one) and value != default_of(one)}
 
     def recorded(self) -> list[str]:
-        """Return the options' values, with the hashes of files that they name, to detect changes. Raises `InputError`
-        for an unreadable file.
+        """Return the options' values, with the hashes of files that are option values, to detect changes. Raises
+        `InputError` for an unreadable file.
         """
         out = []
         for name, value in sorted(self.given().items()):
@@ -358,12 +358,12 @@ class Flagged(NamedTuple):
 
 
 def options_of() -> Mapping[str, Option]:
-    """Return the options of reading by name, in order of the fields."""
+    """Return the reading options by name, in order of the fields."""
     return declared_of(Reading)
 
 
 def flags(group: str | None = None) -> dict[str, Flagged]:
-    """Return the flags of one group of options, or of all, by their names on the command line."""
+    """Return the flags of one group of options, or of all groups, by the flags' names on the command line."""
     found = {}
     for name, made in options_of().items():
         if group is not None and made.group != group:
@@ -382,7 +382,7 @@ def _dest(flag: Flag) -> str:
 
 
 def check_names(given: Iterable[str], known: Iterable[str], caller: str) -> None:
-    """Refuse a keyword that is no option of a function."""
+    """Raise `OptionError` for a keyword that is not an option of the function `caller`."""
     names = list(known)
     for name in given:
         check_choice(f"option of {caller}", name, names)
@@ -402,8 +402,8 @@ def made_of(given: Mapping[str, Any], caller: str, **more: Any) -> Reading:
 
 def takes_options(*names: str, **defaults: Any) -> Callable[[F], F]:
     """Decorate a function that takes ``**options``: put the options into its signature and docstring. `names` are
-    fields of `Reading`, by default all, or names of `flags`; `defaults` are the function's own defaults where these
-    differ.
+    fields of `Reading` (by default all fields) or names of `flags`; `defaults` are defaults of the function that differ
+    from those of `Reading`.
     """
 
     def give(function: F) -> F:

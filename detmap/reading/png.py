@@ -20,7 +20,7 @@ from detmap.system.limits import INFLATED
 
 _MAGIC = b"\x89PNG\r\n\x1a\n"
 
-#: Colour types by their number in the header, and bytes per pixel of the supported ones.
+#: Colour types by their number in the header, and bytes per pixel of the supported types.
 _KINDS = {0: "gray", 2: "RGB", 3: "a palette", 4: "gray with transparency", 6: "RGBA"}
 _BYTES = {2: 3, 6: 4}
 
@@ -41,7 +41,9 @@ class _Header(NamedTuple):
 
 
 class _Memory(threading.local):
-    """A thread's buffers for the rows of a file and their runs: allocating memory costs as much as filling it."""
+    """A thread's buffers for the rows of a file and their runs, reused because allocating memory costs as much as
+    filling it.
+    """
 
     def __init__(self) -> None:
         self.codes = inflate.codes()
@@ -161,7 +163,7 @@ def _decoded(data: bytes, name: str) -> NDArray[np.uint8]:
         raise MissingDependencyError("pillow", "images", "reading interlaced PNG files") from None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about large images, for which there is a limit
+            warnings.simplefilter("ignore")  # Pillow's warning about large images, for which detmap has a limit
             with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
                 pixels: NDArray[Any] = np.asarray(image)
     except Exception as error:  # Pillow raises any exception for damaged files

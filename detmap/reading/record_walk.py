@@ -18,9 +18,9 @@ from detmap.shapes.kinds import BOX_FIELD, SHIPPED_COUNTS
 Buffer = bytes | memoryview
 
 _LARGE = 1 << 20  # minimum size in bytes of a document that is checked
-_LEAST = 12  # minimum number of bytes per list or object in a valid document: a box takes more
+_LEAST = 12  # minimum number of bytes per list or object in a valid document, because a box takes more
 
-#: A list of 64 KiB without nested values. Decoded it takes up to 16 times as much.
+#: The first 64 KiB of a list without nested values. When decoded, it takes up to 16 times as much memory.
 _LONG = re.compile(rb"\[[^\[\]{}]{65536}")
 _PLAIN = (BOX_FIELD, "image_id", "category_id", "id", "score", "area", "iscrowd", "ignore", *SHIPPED_COUNTS, "name")
 _LONG_VALUE = re.compile(rb'"(?:%b)"\s*:\s*' % "|".join(_PLAIN).encode() + _LONG.pattern)

@@ -28,8 +28,8 @@ Ids = NDArray[np.int64] | Strings
 
 
 class Fields:
-    """The fields of a kind of record: type and number of words of each. `least` is a shortest record with its
-    separator; the attribute `least` is the size of that record.
+    """The fields of a kind of record, with type and number of words of each field. The argument `least` is a shortest
+    record with its separator; the attribute `least` is the size of that record.
     """
 
     def __init__(self, least: bytes, **kinds: tuple[int, int]) -> None:
@@ -48,7 +48,7 @@ class Fields:
     def read_by(self, reader: tuple[str, Reader] | None) -> Fields:
         """Return a copy in which `reader` consumes its field, or the fields themselves if `reader` is None.
 
-        Raises `NotUnderstood` if the reader's field (that of a plug-in) is not among these fields.
+        Raises `NotUnderstood` if the reader's field (of a plug-in, for example) is not among these fields.
         """
         if reader is None:
             return self
@@ -144,17 +144,17 @@ class Table:
             raise NotUnderstood
 
     def numbers(self, name: str) -> NDArray[np.float64] | None:
-        """Return a column of numbers, NaN where missing, or None."""
+        """Return a column of numbers, NaN where missing; None if all are missing."""
         column = self.columns.get(name)
         return None if column is None else np.squeeze(column.view(np.float64), () if column.shape[1] > 1 else 1)
 
     def spans(self, name: str) -> NDArray[np.int64] | None:
-        """Return a column of spans, -1 where missing, or None."""
+        """Return a column of spans, -1 where missing; None if all are missing."""
         column = self.columns.get(name)
         return None if column is None else column.view(np.int64)
 
     def flags(self, name: str) -> NDArray[np.int8] | None:
-        """Return a column of flags, -1 where missing, or None."""
+        """Return a column of flags, -1 where missing; None if all are missing."""
         column = self.columns.get(name)
         return None if column is None else column[:, 0].astype(np.int8)
 

@@ -36,7 +36,7 @@ class ResultColumns(NamedTuple):
     image_id: Ids
     category_id: Ids
     #: Left, top, width, height in pixels, shape (n, 4); NaN where missing, None if all are missing. A record without a
-    #: box has another shape.
+    #: box has a mask or another geometry.
     bbox: NDArray[np.float64] | None
     #: The scores; shape (n,).
     score: NDArray[np.float64]
@@ -190,7 +190,7 @@ def scan_results(
 
     Returns None for a document that a library parser must read. Any other document is valid JSON with plain records:
     each field at most once, ids all 64-bit integers or all strings, a score, and a box of four numbers or another
-    shape. An object has one list of results, which is not empty if there are also images or categories.
+    geometry. An object has one list of results, which is not empty if there are also images or categories.
     """
     try:
         kind = Layout(_RESULT.read_by(reader), reader=reader)
@@ -232,7 +232,7 @@ def scan_ground_truth(
     data: Buffer | File, threads: int | None, *, reader: tuple[str, Reader] | None = None, listing: bool = False
 ) -> GroundTruthColumns | None:
     """Scan COCO ground truth: a JSON object with the lists `images`, `annotations` and `categories`; with a reader of
-    shapes, sizes of images are scanned too; with `listing`, the raw lists of images and categories are returned too.
+    shapes, sizes of images are scanned too; with `listing`, the raw lists of images and categories are also returned.
     Returns None where `scan_results` does, and for repeated lists and partly missing ids.
     """
     try:
@@ -259,8 +259,8 @@ def scan_ground_truth(
 def scan_tracks(data: Buffer, threads: int | None = None) -> TrackColumns | None:
     """Scan YouTube-VIS' results: a JSON list of objects. Returns None where `scan_results` does.
 
-    The document is valid if the elements of all lists are valid and fill their ranges; the reader of the lists must
-    check that.
+    The document is valid if the elements of all lists are valid and fill their ranges, which the reader of the lists
+    must check.
     """
     try:
         document = Document(data, threads)

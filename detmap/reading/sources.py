@@ -29,7 +29,7 @@ Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | I
 #: Maximum factor by which a compressed file may expand, unless it stays below `limits.INFLATED`.
 _FACTOR = 200
 
-_PIECE = 1 << 20  # number of bytes decompressed at a time, which are always allocated
+_PIECE = 1 << 20  # number of bytes decompressed at a time, and size of the buffer, which is always allocated
 
 #: Maximum number of chained links in an archive.
 _MOST_LINKS = 40
@@ -208,7 +208,7 @@ def held(path: str | os.PathLike[str]) -> str | os.PathLike[str] | Held:
     """Return a path that can be read repeatedly, or the bytes of a stream, which can be read only once."""
     try:
         kind = os.stat(path).st_mode if os.fspath(path) != STANDARD_INPUT else stat.S_IFIFO
-    except (OSError, ValueError):  # reading it raises the error
+    except (OSError, ValueError):  # reading the path raises the error
         return path
     if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
         return path
@@ -322,7 +322,7 @@ def stream(path: str | os.PathLike[str]) -> object:
         return STANDARD_INPUT
     try:
         state = os.stat(path)
-    except (OSError, ValueError):  # reading it raises the error
+    except (OSError, ValueError):  # reading the path raises the error
         return None
     return None if stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode) else (state.st_dev, state.st_ino)
 
@@ -351,8 +351,8 @@ def fingerprint(source: str | os.PathLike[str] | Held, suffix: str) -> str:
 
 
 def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, str]]:
-    """Yield name, bytes and full name of every file of a folder, a tar archive (``.tar``, ``.tar.gz``) or a mapping
-    that ends in `suffix`, in the order of names.
+    """Yield name, bytes and full name of every file whose name ends in `suffix`, sorted by name, from a folder, a tar
+    archive (``.tar``, ``.tar.gz``) or a mapping.
 
     The case of the suffix is ignored; in yielded names the suffix is spelled as given. Links are followed, in an
     archive to its other members. Raises `InputError` if there is no such file, for a dangling link, or if files change

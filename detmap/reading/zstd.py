@@ -66,7 +66,7 @@ def decompress(data: Any, limit: int) -> bytes:
 
 
 def begin(data: bytes, size: int) -> bytes:
-    """Return the first decompressed bytes of possibly truncated data; empty if it cannot be read."""
+    """Return the first decompressed bytes of possibly truncated data; empty if the data cannot be read."""
     try:
         make, problem = _decompressor()
     except MissingDependencyError:  # the file's reader raises it again

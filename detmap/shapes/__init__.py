@@ -1,4 +1,6 @@
-"""Kinds of shapes: one file per kind, with the class of its columns, their checks, and the overlap of two shapes."""
+"""Kinds of shapes, the geometries of objects: one file per kind, with a column class, its checks, and the overlap of
+two shapes.
+"""
 
 from __future__ import annotations
 

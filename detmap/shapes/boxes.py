@@ -21,10 +21,10 @@ InvalidBoxes = Literal["error", "miss", "drop"]
 BOX_FORMATS = ("xywh", "xyxy", "cxcywh")
 INVALID_BOXES = ("error", "miss", "drop")
 
-#: Minimum number of rows for threads.
+#: Minimum number of rows for which threads are used.
 _MANY = 100_000
 
-#: Maximum coordinate: larger ones have areas beyond the range of floats.
+#: Maximum coordinate, because the areas of boxes with larger coordinates may exceed the range of floats.
 FARTHEST = 1e150
 
 
@@ -111,7 +111,7 @@ def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: Inva
     check_allowed("invalid_boxes", invalid_boxes, INVALID_BOXES)
     notices: dict[str, int] = {}
     kept = None
-    # The extremes are checked first: they suffice for most columns, and row-wise checks are slow in numpy.
+    # The extremes are checked first, because they suffice for most columns, and row-wise checks are slow in numpy.
     lowest, highest = extremes(given) if given.size else (0.0, 0.0)
     if not (lowest >= -FARTHEST and highest <= FARTHEST):
         good = finite(given)
@@ -145,8 +145,8 @@ def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: Inva
 
 
 def seem_shares(given: NDArray[np.float64]) -> bool:
-    """Return whether boxes in any format, shape (n, 4), seem to be normalised rather than in pixels. Some detections
-    may exceed their images. Whole numbers are pixels, for example a box from 0 to 1.
+    """Return whether boxes in any format, shape (n, 4), seem to be normalised rather than in pixels. Some boxes may
+    exceed their images. Boxes of whole numbers are assumed to be in pixels, for example from 0 to 1.
     """
     sample = given[:: 1 + len(given) // _LOOKED_AT]
     near = ((sample >= -_BEYOND) & (sample <= 1 + _BEYOND)).all(axis=1)

@@ -2,7 +2,7 @@
 
 The camera looks along z, x points to the right and y down. A box stands upright: its height lies along y, and it is
 turned about y alone. Intersections are those of rotated boxes (`detmap.kernels.rotated`), computed relative to one of
-the two boxes: equal boxes overlap by exactly 1, and boxes that touch by exactly 0.
+the two boxes, so that equal boxes overlap by exactly 1, and boxes that touch by exactly 0.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Boxes3D(Frozen):
         Raises
         ------
         InputError
-            For another shape, a number that is not finite or beyond 1e150, or if only one of width and length is
-            negative.
+            If the array has another shape, if a number is not finite or beyond 1e150, or if only one of width and
+            length is negative.
         """
         numbers = columns.numbers(boxes, source=source, field=_ARGUMENT)
         if not numbers.size and numbers.ndim:
@@ -115,7 +115,7 @@ class Boxes3D(Frozen):
 
 
 def seen(angles: NDArray[np.float64]) -> dict[str, Column]:
-    """Return the shapes of boxes of which only the observation angles (alpha) are known, shape (n,)."""
+    """Return columns by name for boxes of which only the observation angles (alpha), an array (n,), are known."""
     return {BOX3D: Boxes3D.of(np.column_stack([np.zeros((angles.size, 7)), angles]))}
 
 
@@ -152,7 +152,8 @@ def _ground(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArr
 
 def _volume(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArray[np.float64]) -> None:
     """Write intersections over unions in space; for a crowd, over the detection's volume. The shared area is the
-    detection's area times the share of it that kernels return for crowds, so that it is exact for equal boxes.
+    detection's area times the quotient that kernels return for crowds, shared area over detection's area, so that it is
+    exact for equal boxes.
     """
     every = pairs._replace(crowd=np.ones(len(out), np.bool_), lowest=0.0)
     _ground(detections, ground_truth, every, out)
@@ -175,7 +176,7 @@ def _draw(column: Boxes3D) -> list[Drawing]:
 
 
 def _absent(column: Boxes3D) -> tuple[NDArray[np.bool_], None]:
-    """Return which objects have no box in space: KITTI's files have -1 for the sides of such boxes."""
+    """Return which objects have no box in space, because their sides in KITTI's file are -1."""
     return np.asarray(~(column.table[:, :3] > 0).any(axis=1)), None
 
 

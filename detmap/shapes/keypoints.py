@@ -55,11 +55,11 @@ class Keypoints(Frozen):
         return len(self.labelled)
 
     def sizes(self) -> NDArray[np.int64]:
-        """Return the number of values of each pose, three times its points, shape (n,)."""
+        """Return the number of values of each pose, three times the number of its points, shape (n,)."""
         return self.poses.stops - self.poses.starts
 
     def take(self, rows: NDArray[Any]) -> Keypoints:
-        """Return some of the poses; they share the numbers."""
+        """Return some of the poses, without copying the points."""
         poses = poses_of(self.poses.values, self.poses.starts[rows], self.poses.stops[rows])
         return Keypoints(poses, readonly(self.labelled[rows], np.int64), readonly(self.boxes[rows], np.float64))
 
@@ -124,8 +124,8 @@ def _places(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.i
 
 
 def part(column: Keypoints, points: tuple[int, int] | None, counted: bool, source: str) -> Keypoints:
-    """Return poses restricted to a range of points (None: all); with `counted`, points with v above 0 are counted as
-    labelled.
+    """Return poses restricted to a range of points (all if `points` is None); with `counted`, points with v above 0 are
+    counted as labelled.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def records(column: Keypoints) -> list[dict[str, Any]]:
 
 
 def given(values: Any, source: str) -> Keypoints:
-    """Return a column from a user's argument: numbers of shape (n, k, 3) or (n, 3k), x, y and visibility."""
+    """Return a column from a user's argument, an array (n, k, 3) or (n, 3k) of x, y and visibility."""
     if isinstance(values, Keypoints):
         return values
     points = columns.numbers(values, source=source, field="keypoints")
@@ -199,7 +199,7 @@ class KeypointReader:
 
     def __init__(self, size: int, field: str = "keypoints") -> None:
         self._field = field
-        # A number takes at least a digit and a separator, and a list one more bracket.
+        # A number takes at least two bytes, a digit and a separator or bracket; a list has one more bracket.
         self._values = Regions(np.uint64, size // 2 + 1)
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> _Part:
@@ -287,7 +287,7 @@ def _areas(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.float64]
 
 
 def _range_areas(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.float64] | None:
-    """Return the areas for area ranges, as `_areas` does; None for the areas of annotations."""
+    """Return the areas for area ranges, as `_areas` does; None if the areas of the annotations are used."""
     return None if protocol.oks_area == "bbox*0.53, ranges by area" else _areas(ground_truth, protocol)
 
 
@@ -325,7 +325,7 @@ def _prepare(
     assert isinstance(found, Keypoints)
     assert isinstance(truth, Keypoints)
     sigmas, of_category = _sigmas(ground_truth, protocol)
-    numbers = np.array([0, *map(len, sigmas)])  # the first element stands for none
+    numbers = np.array([0, *map(len, sigmas)])  # the first element is for categories without sigmas
     own = of_category[ground_truth.categories.codes]
     wrong = truth.sizes() != 3 * numbers[own + 1]
     if wrong.any():
@@ -366,8 +366,8 @@ def _prepare(
 
 def _reach(detections: Keypoints, ground_truth: _Truth, lowest: float) -> tuple[Boxes, Boxes] | None:
     """Return boxes around poses, and boxes around objects that contain every point whose exponential is at least
-    `lowest`: a mean of `lowest` needs such a point. Return None if every pair may reach `lowest`, as with negative
-    areas: a negative width or height changes the sign of an area, and so of the exponent.
+    `lowest`, because a mean of at least `lowest` needs such a point. Return None if every pair may reach `lowest`, as
+    with negative areas, because a negative width or height changes the sign of an area, and so of the exponent.
     """
     if lowest <= 0:
         return None
@@ -470,7 +470,7 @@ LISTS = dict(zip(("keypoints", *SHIPPED_LISTS[WHOLE_BODIES]), (17, 6, 68, 21, 21
 
 
 def whole_body_records(column: Keypoints) -> list[dict[str, Any]]:
-    """Return COCO-WholeBody's fields of poses; poses with other numbers of points have all of them in ``keypoints``."""
+    """Return COCO-WholeBody's fields of each pose; ``keypoints`` holds all points of a pose that does not have 133."""
     made = records(column)
     ends = np.cumsum([*LISTS.values()]).tolist()
     for record in made:

@@ -1,5 +1,5 @@
-"""The interface of kinds of shape, and their registry. A new kind is one file: a column class, and a `Kind` passed to
-`detmap.register`. A kernel, if needed, is another file.
+"""The interface of kinds of shapes (the geometries of objects), and their registry. A new kind is one file: a column
+class, and a `Kind` passed to `detmap.register`. A kernel, if needed, is another file.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Place(NamedTuple):
     source : str
         Name of the file or data.
     kind : str
-        Name of a record before its number: "annotation ", or "".
+        The word before a record's number in messages: "annotation ", or "".
     sizes : ndarray of int64, shape (n, 2), or None
         Height and width of each record's image, 0 if unknown; None if all are unknown.
     boxes : ndarray of float64, shape (n, 4), or None
@@ -127,7 +127,7 @@ class Drawing(NamedTuple):
     outlines : list of ndarray of float64, shape (n, 2)
         The corners of closed lines.
     points : ndarray of float64, shape (p, 2)
-        Points.
+        x and y of each point.
     """
 
     outlines: list[NDArray[np.float64]]
@@ -157,12 +157,12 @@ class Points(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Surroundings(Frozen):
-    """Position of the recording car at each image, and the bicycle racks around it.
+    """Position of the ego vehicle at each image, and the bicycle racks around the vehicle.
 
     Attributes
     ----------
     places : ndarray of float64, shape (i, 2)
-        x and y of the car in metres for each image, in ascending order of image ids; NaN if unknown.
+        x and y of the ego vehicle in metres for each image, in ascending order of image ids; NaN if unknown.
     rack_images : ndarray of int64, shape (r,)
         The image of each rack.
     rack_centres, rack_sizes, rack_rotations : ndarray of float64, shapes (r, 3), (r, 3), (r, 4)
@@ -189,40 +189,41 @@ class Kind:
     field : str
         The field of COCO's records that holds a shape of this kind.
     propose : {"threshold", "touch", "all"}
-        The pairs in an image and category whose overlap is computed: those whose boxes overlap by the lowest threshold,
-        those whose boxes touch, or all. With a threshold of 0 or less all pairs are proposed.
+        The pairs in an image and category whose overlap is computed: pairs whose boxes overlap by the lowest threshold,
+        pairs whose boxes touch, or all pairs. With a threshold of 0 or less all pairs are proposed.
     covered : callable or None
-        With ``propose="threshold"``: ``covered(column)`` returns the area of each shape within its box, shape (n,), NaN
-        if unreliable. Shapes share no more than the smaller area. None: shapes fill their boxes.
+        With ``propose="threshold"``: ``covered(column)`` returns an array (n,) of the areas that shapes cover of their
+        boxes, NaN if unreliable. Shapes share no more than the smaller area. If None, shapes fill their boxes.
     refine : callable, or None
         ``refine(detections, ground_truth, pairs, out)`` writes the overlap of each of the `Pairs` of rows of two
-        columns into ``out``, float64, never NaN. It is called in several threads at a time. None: shapes overlap as
+        columns into ``out``, float64, never NaN. It is called in several threads at a time. If None, shapes overlap as
         their bounds do.
     prepare : callable, or None
         ``prepare(detections, ground_truth, protocol)`` is called first, with two tables. It returns two values that
-        replace the columns in calls of `refine`, and notices. None: `refine` gets the columns, and there are no
+        replace the columns in calls of `refine`, and notices. If None, `refine` gets the columns, and there are no
         notices.
     reach : callable, or None
         ``reach(detections, ground_truth, lowest)`` is called with the arguments of `refine`. It returns two `Boxes`,
         for detections and objects: pairs whose boxes do not touch overlap by less than `lowest`, and are not proposed.
         It returns None if there are no such boxes.
     ignored : callable, or None
-        ``ignored(column)`` returns which objects are ignored whatever their flags, such as poses without a visible
-        keypoint; bool, shape (n,). None: no object is ignored for its shape.
+        ``ignored(column)`` returns a boolean array (n,) of the objects that are ignored whatever their flags, such as
+        poses without a visible keypoint. If None, only flags decide.
     absent : callable, or None
-        ``absent(column)`` returns which objects have no shape, bool, shape (n,), and the normalised corners of their
-        boxes, shape (n, 4), or None if the file had no normalised boxes; for `Protocol.without_shape`. None: every
-        object has a shape.
+        ``absent(column)`` returns, for `Protocol.without_shape`, a boolean array (n,) of the objects without a shape,
+        and an array (n, 4) of the normalised corners of their boxes, or None if the file had no normalised boxes. If
+        None, every object has a shape.
     measure : callable, or None
         ``measure(column, order, pixel, begin, end)`` returns areas of detections ``order[begin:end]`` for area ranges.
-        None: ``column.take(order[begin:end]).areas()``.
+        By default these are ``column.take(order[begin:end]).areas()``.
     areas : callable, or None
         ``areas(ground_truth, protocol)`` returns the areas of a table's objects for area ranges, or None for the areas
         in the table.
     stored : str
-        The name of the column in tables, if two kinds share shapes; the kind's own name by default.
+        The name of the column in tables, if two kinds share a column; the kind's own name by default.
     reader : type, or None
-        The `Reader` of the field of COCO's records. None: shapes are the boxes, or are not read from COCO's records.
+        The `Reader` of the field of COCO's records. None if the shapes are the boxes, or are not read from COCO's
+        records.
     sized : bool
         Whether `reader` needs the sizes of records' images.
     counts : tuple of str
@@ -237,8 +238,8 @@ class Kind:
     extended : callable, or None
         ``extended(columns)`` returns a column that combines the points of each row of several columns.
     part : callable, or None
-        ``part(column, points, counted, source)`` returns the column restricted to a range of points (None: all); with
-        `counted`, points with v above 0 are counted as labelled. None: shapes have no parts.
+        ``part(column, points, counted, source)`` returns the column restricted to a range of points (all if `points` is
+        None); with `counted`, points with v above 0 are counted as labelled. If `part` is None, shapes have no parts.
     refused : mapping of str to str
         The code of `detmap.checks.CODES` for a record whose shape `reader` refuses, by the problem; "" for any other
         problem.
@@ -251,30 +252,30 @@ class Kind:
         ``records(column)`` returns for each row the fields of COCO's record with its shape, as `reader` reads them.
     sample : callable, or None
         ``sample()`` returns fields of COCO's records with some shapes on an image of height 6 and width 7, for ``detmap
-        warm``. None: nothing is compiled in advance for this kind.
+        warm``. If None, nothing is compiled in advance for this kind.
     draw : callable, or None
-        ``draw(column)`` returns a `Drawing` for each row of a short column. None: the bounds are drawn.
+        ``draw(column)`` returns a `Drawing` for each row of a short column. If None, the bounds are drawn.
     image_sizes : callable, or None
         For shapes made of an image's pixels, such as masks: ``image_sizes(column)`` returns height and width of each
-        shape's image, shape (n, 2). ``detmap check`` compares such shapes with their boxes, areas and images. None: for
+        shape's image, shape (n, 2). ``detmap check`` compares such shapes with their boxes, areas and images. None for
         other shapes.
     points : callable, or None
         For shapes made of points: ``points(column)`` returns the `Points`, for ``detmap check``. A box around points
-        may exceed its image. None: for other shapes.
+        may exceed its image. None for other shapes.
     falls : bool
-        Whether the measure is a distance, which falls as shapes come nearer: `refine` writes the distance negated, and
-        thresholds are maximum distances of a match. `propose` is then "all", and `reach` decides which pairs are near
-        enough.
+        Whether the measure is a distance, which falls as shapes come nearer. Then `refine` writes the distance negated,
+        and thresholds are maximum distances of a match. `propose` is then "all", and `reach` decides which pairs are
+        near enough.
     errors : tuple of str
-        The names of metrics of the errors of a true positive, for `Protocol.error_threshold`.
+        The names of the error metrics of true positives, for `Protocol.error_threshold`.
     deviations : callable, or None
         ``deviations(detections, ground_truth, rows, others, half_turns)`` returns the `errors` of pairs, shape (p,
         errors), NaN if unknown. Pairs are given by their rows in the arguments of `refine`. Where `half_turns`, shape
         (p,), is set, front and back of an object are the same.
     left_out : callable, or None
-        ``left_out(column, images, classes, surroundings, protocol)`` returns which rows are not scored by the decisions
-        about surroundings. `images` and `classes`, shape (n,), are the index of each row's image and the name of its
-        class; `surroundings` are the `Surroundings` of the images, or None.
+        ``left_out(column, images, classes, surroundings, protocol)`` returns a boolean array (n,) of the rows that the
+        protocol's decisions about surroundings exclude from scoring. `images` and `classes`, shape (n,), are the index
+        of each row's image and the name of its class; `surroundings` are the `Surroundings` of the images, or None.
     same_bits : bool
         Whether overlaps have the same bits on every machine; cards then hold hashes of arrays.
     decisions : mapping
@@ -409,6 +410,6 @@ def find(name: str) -> Kind:
     Raises
     ------
     OptionError
-        If the name is unknown; it lists the known names.
+        If the name is unknown; the message lists the known names.
     """
     return KINDS.find(name)

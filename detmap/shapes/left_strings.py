@@ -1,4 +1,4 @@
-"""Strings of masks that stay in their file until the masks are compared; few detections are compared."""
+"""Strings of masks that stay in their file until the masks are compared, because few detections are compared."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class LeftStrings:
         """Return a text with the strings, in memory that this thread's next call overwrites, and their spans in the
         text.
 
-        Raises `InputError` if the file has changed: areas and boxes were measured from its earlier content.
+        Raises `InputError` if the file has changed, because areas and boxes were measured from its earlier content.
         """
         begins, ends = spans[:, 0] - IN_FILE, ~spans[:, 1] - IN_FILE
         order = np.argsort(begins, kind="stable")

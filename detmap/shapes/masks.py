@@ -82,7 +82,7 @@ class MaskColumn(Frozen):
         return len(self.held.spans)
 
     def take(self, rows: NDArray[Any]) -> MaskColumn:
-        """Return some of the masks; they share the runs."""
+        """Return some of the masks, without copying the runs."""
         held = self.held
         made = self.made(held.text, held.ends, held.spans[rows], held.areas[rows], held.boxes[rows], held.regular[rows])
         shares = None if self.shares is None else readonly(self.shares[rows], np.float64)
@@ -217,7 +217,7 @@ _BY_ROW: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
 
 
 class _Part(NamedTuple):
-    """The segmentations of some records, and how many of their polygons are odd.
+    """The segmentations of some records. `odd` is the number of polygons with fewer than three points, or half a point.
 
     `chunk` is the number of the chunk of memory that holds the strings, `drawing` of the chunk that holds the
     coordinates, from `begin` on. `row` is the first row of the part in the final columns; -1 if the part has columns of
@@ -273,8 +273,7 @@ class MaskReader:
         base: int = 0,
         buffer: NDArray[np.uint8] | None = None,
     ) -> _Part | None:
-        """Read as `read` does, and write the records, which are rows `row` and later of at most `capacity`, to the
-        final columns.
+        """Read as `read` does, and write the records to the final columns, of `capacity` rows, from `row` on.
 
         `data` are the bytes of a file from `base` on; `buffer` begins with `data`, and has room for as many bytes more.
         """
@@ -573,7 +572,7 @@ def _prepare(
 
 
 def _scattered(images: NDArray[np.int32], count: int) -> bool:
-    """Return whether detections of one image are so scattered in the file that each would be read by itself."""
+    """Return whether the detections of one image are so scattered in the file that each string would be read by itself."""
     return int(np.count_nonzero(np.diff(images))) - count > len(images) // _SCATTERED
 
 
@@ -584,7 +583,7 @@ def _covered(column: MaskColumn) -> NDArray[np.float64]:
 
 
 def _absent(column: MaskColumn) -> tuple[NDArray[np.bool_], NDArray[np.float64] | None]:
-    """Return a mask of the empty masks, and the boxes that replace them."""
+    """Return a boolean array of the empty masks, and the boxes that replace them."""
     return column.held.areas == 0, column.shares
 
 
@@ -641,7 +640,7 @@ class _Contours:
 def _prepare_boundary(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[_Contours, _Contours, dict[str, int]]:
-    """Add the distance of boundaries to the masks."""
+    """Prepare as `_prepare` does, and add the protocol's distance of boundaries from the contour."""
     found, truth, notices = _prepare(detections, ground_truth, protocol)
     return _Contours(found, protocol.dilation), _Contours(truth, protocol.dilation), notices
 

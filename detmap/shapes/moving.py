@@ -30,10 +30,10 @@ _ARGUMENT = "moving"
 #: Number of columns of an array: translation, size, rotation and velocity.
 _WIDTH = 12
 
-#: The attribute of a box without one.
+#: The number for a box without an attribute.
 NO_ATTRIBUTE = -1
 
-#: A quaternion is not normalised if its squared length differs from 1 by less than this.
+#: Quaternions are only normalised if their squared length differs from 1 by at least this.
 _UNIT = 1e-14
 
 
@@ -52,7 +52,7 @@ class MovingBoxes(Frozen):
     velocities : ndarray of float64, shape (n, 2)
         Along x and y, in metres per second; NaN if unknown.
     attributes : ndarray of int64, shape (n,)
-        A number for each attribute, `NO_ATTRIBUTE` for none.
+        The number of each box's attribute, `NO_ATTRIBUTE` for none.
     unseen : ndarray of bool, shape (n,)
         Whether no lidar or radar point lies in the box of an object.
     """
@@ -86,7 +86,7 @@ class MovingBoxes(Frozen):
         velocities : array_like of float, shape (n, 2), optional
             In metres per second; NaN if unknown.
         attributes : array_like of int, shape (n,), optional
-            A number for each attribute, -1 for none.
+            The number of each box's attribute, -1 for none.
         unseen : array_like of bool, shape (n,), optional
             Whether no lidar or radar point lies in the box of an object.
         source : str
@@ -95,8 +95,8 @@ class MovingBoxes(Frozen):
         Raises
         ------
         InputError
-            For another shape, a number that is not finite or beyond 1e150, a size that is not above 0, or a quaternion
-            without length.
+            If an array has another shape, if a number is not finite or beyond 1e150, if a size is not above 0, or if a
+            quaternion has length 0.
         """
         place = _numbers(centres, 3, source, "translation")
         count = len(place)
@@ -208,7 +208,7 @@ def _refine(detections: MovingBoxes, ground_truth: MovingBoxes, pairs: Pairs, ou
 def _lengths(
     found: NDArray[np.float64], truth: NDArray[np.float64], rows: NDArray[Any], others: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Return the distances between rows of two tables, by the first two columns of both."""
+    """Return the distances between rows of two tables, computed from the first two columns of both tables."""
     x, y = (found[rows, axis] - truth[others, axis] for axis in (0, 1))
     return fused.length((x, y))
 
@@ -278,7 +278,7 @@ def _left_out(
     surroundings: Surroundings | None,
     protocol: Any,
 ) -> NDArray[np.bool_]:
-    """Mask of the boxes that are not scored: too far from the car, not seen by a sensor, or bicycles in a rack."""
+    """Mask of the boxes that are not scored: too far from the ego vehicle, not seen by a sensor, or bicycles in a rack."""
     out = np.zeros(len(column), np.bool_)
     if "unseen" in protocol.left_out:
         out |= column.unseen
@@ -289,7 +289,7 @@ def _left_out(
         for name, metres in protocol.class_ranges:
             most[classes == name] = metres
         x, y = (column.centres[:, :2] - surroundings.places[images, :2]).T
-        out |= np.sqrt(x * x + y * y) >= most  # False for NaN: the position of the car is unknown
+        out |= np.sqrt(x * x + y * y) >= most  # False for NaN, an unknown position of the ego vehicle
     if "racked" in protocol.left_out:
         parked = ~out & np.isin(classes, _PARKED)
         rows = np.flatnonzero(parked & np.isin(images, surroundings.rack_images))

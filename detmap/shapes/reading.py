@@ -19,13 +19,14 @@ from detmap.system import parallel
 #: Number of numbers that a kernel leaves to ``float()`` per call, because their last bit is uncertain.
 _DOUBTS = 1 << 10
 
-#: Spare elements after the memory that is taken: reading points by three may touch two more elements.
+#: Spare elements after the memory that is taken, because reading points by three may touch two more elements.
 _BEHIND = 64
 
-#: Number of elements of a region (fewer if a thread's share is smaller), and maximum number of regions for a share.
+#: Number of elements of a region (fewer if a thread's share of the memory is smaller), and maximum number of regions in
+#: a share.
 _REGION, _SHARES = 1 << 22, 8
 
-# Decimal numbers only: float() also accepts inf, nan and 1_000.
+# Decimal numbers only, because float() also accepts inf, nan and 1_000.
 _DECIMAL = rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 
 
@@ -75,7 +76,7 @@ class Store:
         with self._lock:
             self._read += read
             if not self._chunks or self._used[-1] + count > self._chunks[-1].size - _BEHIND:
-                # The estimated total if the rest is like the beginning. Unwritten memory costs nothing.
+                # The estimated total if the rest of the document is like these bytes. Unwritten memory costs nothing.
                 expected = 1.1 * count / max(read, 1) * max(self._size - self._read, 0)
                 self._chunks.append(np.empty(count + int(expected) + _BEHIND, self._kind))
                 self._used.append(0)
@@ -95,8 +96,8 @@ def _together(chunks: list[NDArray[Any]], used: list[int], kind: type[Any]) -> t
 
 
 class Regions:
-    """Memory for values that several threads read from a document, at most `size` elements: each thread fills regions
-    of its own, mostly without a copy.
+    """Memory for values that several threads read from a document, at most `size` elements. Each thread fills regions
+    of its own, so that the values are mostly not copied.
     """
 
     def __init__(self, kind: type[Any], size: int, first: NDArray[Any] | None = None) -> None:
@@ -156,7 +157,7 @@ def resolved(
     doubts = np.empty((_DOUBTS, 3), np.int64)
     floats = numbers.view(np.float64)
     data, spans = readonly(data, np.uint8), readonly(spans, np.int64)
-    with np.errstate(over="ignore"):  # without compilation, words that wrap around warn
+    with np.errstate(over="ignore"):  # numpy warns of integers that wrap around if kernels are not compiled
         while True:
             state[DOUBTS], row = 0, int(state[ROW])
             kernel(data, spans, powers(), doubts, state, *out)

@@ -60,7 +60,7 @@ class Rotated(Frozen):
         Raises
         ------
         InputError
-            For another shape, or a coordinate that is not finite or beyond 1e150.
+            If the array has another shape, or a coordinate is not finite or beyond 1e150.
         """
         table = _table(corners, source, (8,))
         _check(table, np.ones(len(table), np.bool_), source)
@@ -87,7 +87,8 @@ class Rotated(Frozen):
         Raises
         ------
         InputError
-            For another shape, a number that is not finite or beyond 1e150, or a negative width or height.
+            If the array has another shape, if a number is not finite or beyond 1e150, or if a width or height is
+            negative.
         """
         table = _table(boxes, source, (5,))
         _check(table, np.asarray((table[:, 2:4] >= 0).all(axis=1)), source)
@@ -224,10 +225,10 @@ class _Gaussians(NamedTuple):
     units: NDArray[np.float64]
 
 
-#: Stabilising constant of Ultralytics, and the distance at which shapes no longer overlap.
+#: Stabilising constant of Ultralytics, and maximum Bhattacharyya distance, to which larger distances are clipped.
 _EPSILON, _FARTHEST_APART = 1e-7, 100.0
 
-#: All pairs of corners; one pair lies on a side of the minimum rectangle around all four.
+#: All pairs of corners; one pair lies on a side of the minimum rectangle around all four corners.
 _PAIRED = ((0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3))
 
 
@@ -300,8 +301,8 @@ def _reach(detections: _Gaussians, ground_truth: _Gaussians, lowest: float) -> t
 
 
 def _around(gaussians: _Gaussians, limit: float) -> Boxes:
-    """Return boxes that reach as far as `limit` allows; unbounded for shapes so small that the stabilising constant
-    dominates.
+    """Return boxes that reach as far as `limit` allows; unbounded for rotated boxes so small that the stabilising
+    constant dominates.
     """
     centres, (p, q), (x, y) = gaussians.centres, gaussians.variances.T, gaussians.units.T**2
     variances = np.stack([p * x + q * y, p * y + q * x], axis=1)

@@ -50,8 +50,8 @@ class Tracks(Frozen):
 
     @classmethod
     def of(cls, masks: MaskColumn, present: NDArray[np.bool_], lengths: Sequence[int] | NDArray[np.int64]) -> Tracks:
-        """Return a column from masks, track by track; `present` says for each frame of each track whether it has a
-        mask.
+        """Return a column from masks, track by track; `present` says for each frame of each track whether the track has
+        a mask.
         """
         frames = np.asarray(lengths, np.int64)
         stops = np.cumsum(frames)
@@ -65,7 +65,7 @@ class Tracks(Frozen):
         return len(self.spans)
 
     def take(self, rows: NDArray[Any]) -> Tracks:
-        """Return some of the tracks; they share the masks."""
+        """Return some of the tracks, without copying the masks."""
         spans, lengths = readonly(self.spans[rows], np.int64), readonly(self.lengths[rows], np.int64)
         return replace(self, spans=spans, lengths=lengths)
 
@@ -125,8 +125,8 @@ def _given(values: Any, source: str) -> Tracks:
 def _prepare(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[Tracks, Tracks, dict[str, int]]:
-    """Unpack the masks of the ground truth, and count detections whose number of frames differs from that of the
-    objects.
+    """Unpack the masks of the ground truth, and count detections whose number of frames differs from the number of
+    frames of the objects in the video.
     """
     found, truth = detections.shape(TRACKS), ground_truth.shape(TRACKS)
     assert isinstance(found, Tracks)
@@ -140,8 +140,8 @@ def _prepare(
 
 
 def _refine(detections: Tracks, ground_truth: Tracks, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write the pixels shared in all frames over the pixels of either track; for a crowd too, as YouTube-VIS' program
-    does.
+    """Write the pixels shared in all frames over the pixels of the union of both tracks; for a crowd too, as
+    YouTube-VIS' program does.
     """
     rows = pairs.detections, pairs.ground_truth
     kernels.track_overlaps(detections.held(), ground_truth.held(), *rows, pairs.lowest, parallel.stop_flag(), out)

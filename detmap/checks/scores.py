@@ -122,7 +122,7 @@ def _two_scales(scores: NDArray[np.float64]) -> bool:
     below, above = np.count_nonzero(inside > 0.5), np.count_nonzero((scores > 1) & (scores <= 1.5))
     if tail(int(below), 3.0 * (above + 1)) < 1e-4 and float(np.quantile(scores[scores > 1], 0.5)) > 2:
         return True
-    # A few scores far above all others also suffice, as if one of many merged files were in percent.
+    # A minority of scores far above all others is another scale too, as when one of many merged files is in percent.
     return bool(
         (scores > 1).mean() < 0.5
         and float(np.quantile(scores[scores > 1], 0.5)) > 5

@@ -155,7 +155,9 @@ class Survival:
     notes: tuple[str, ...] = ()
 
     def table(self, claim: Claim) -> list[dict[str, Any]]:
-        """Return a row for each kind of situation, and one for the draws of images: how often each model is above."""
+        """Return how often each of the two models has the higher value: a row for each kind of situation, and one for the
+        bootstrap samples of images.
+        """
         rows = []
         for kind in KINDS:
             here = [one for one in self.situations if one.kind == kind]

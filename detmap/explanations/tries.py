@@ -219,7 +219,7 @@ class Tries:
         self._combined(1)
 
     def _interpolate(self, name: str, label: str) -> None:
-        """Estimate the effects of the changes of a smooth row that lie between evaluated changes."""
+        """Interpolate the effects of changes that were not evaluated from the nearest evaluated changes of their row."""
         effects = self.effects[name]
         places = [at for of, at in effects if of == label]
         if not places:

@@ -51,7 +51,7 @@ class Layout(NamedTuple):
     more: bool = False
     # Delimiter of lines of cells, whose fields are in `tokens`; 0 for other layouts
     delimiter: int = 0
-    # The field whose values a reader consumes while the window with the values is in memory, and the reader. See
+    # A field and its reader, which is called with the field's values in each window while the window is in memory. See
     # `Fields.read_by`.
     reader: tuple[str, Reader] | None = None
 

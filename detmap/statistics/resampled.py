@@ -129,7 +129,7 @@ class PairedDetections:
         self.categories = first.categories
         chosen = metric or metric_names(protocol)[0]
         find_column(protocol, self.categories, chosen)
-        # A metric that is not in `metric_names` is of one category. VOC names it after the category.
+        # A metric that is not in `metric_names` is the AP of one category, whose name it has under VOC.
         self.metrics: tuple[str, ...] = (chosen,) if chosen in metric_names(protocol) else ()
         of_category = ("AP",) if categories else ()
         self.by_category: tuple[str, ...] = of_category if self.metrics else category_metrics(protocol)

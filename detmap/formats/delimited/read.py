@@ -375,7 +375,8 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
 
 
 def _with_boxes(table: Table, reading: Reading) -> tuple[list[int], dict[str, int]]:
-    """Return the rows with boxes, and notices, which count rows without a box that name a class, such as "no finding".
+    """Return the indices of the rows that have a box, and notices. A notice counts rows with a class and without a box,
+    such as "no finding".
     A file without classes gets a column with its only class.
     """
     if not {"category_id", "category"} & table.columns.keys() and _ways(table.columns):

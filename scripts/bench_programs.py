@@ -234,8 +234,9 @@ LAUNCHER = """
 import json, os, subprocess, sys, time
 start = time.perf_counter()
 process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
-peak = os.wait4(process.pid, 0)[2].ru_maxrss * 1024
-print(json.dumps([time.perf_counter() - start, peak]))
+_, status, used = os.wait4(process.pid, 0)
+print(json.dumps([time.perf_counter() - start, used.ru_maxrss * 1024]))
+sys.exit(os.waitstatus_to_exitcode(status))
 """
 
 

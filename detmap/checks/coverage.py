@@ -174,17 +174,22 @@ def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator
     some = int(np.count_nonzero(detections))
     # A limit leaves counts below it unchanged; counts that would exceed it accumulate at the limit.
     if at.size >= 3 and at.size > 3 and tail(at.size, 1.5 * max(near) + 1) < 1e-3 and at.size >= 0.01 * some:
-        ids = facts.truth.on.images.ids[at][:10].tolist()
-        facts.causes.add(("detections", "cap_reached"))
-        yield found("cap_reached", at.size, "image", records=ids, named="image", more=f"{most:,}")
+        yield _limited(facts, at, f"{most:,}")
         return
     held = np.bincount(detections)
     for limit in range(LEAST_LIMIT, most - 1):
         beside = held[[limit - 2, limit - 1, limit + 1, limit + 2]]
         if held[limit] >= max(LEAST_LIMIT, PILE * beside.max()) and tail(held[limit], float(beside.max()) + 1) < 1e-6:
             at = np.flatnonzero(detections == limit)
-            ids = facts.truth.on.images.ids[at][:10].tolist()
-            more = f"{limit:,}; of one or two more or fewer detections there are at most {many(int(beside.max()), 'image')}"
-            facts.causes.add(("detections", "cap_reached"))
-            yield found("cap_reached", at.size, "image", records=ids, named="image", more=more)
+            most_beside = many(int(beside.max()), "image")
+            yield _limited(
+                facts, at, f"{limit:,}; of one or two more or fewer detections there are at most {most_beside}"
+            )
             return
+
+
+def _limited(facts: Facts, at: NDArray[np.int64], more: str) -> Finding:
+    """Return the finding of a limit of the number of detections, which the images at the indices `at` reach."""
+    facts.causes.add(("detections", "cap_reached"))
+    ids = facts.truth.on.images.ids[at][:10].tolist()
+    return found("cap_reached", at.size, "image", records=ids, named="image", more=more)

@@ -186,7 +186,11 @@ def _of_part(evidence: Evidence, scores: Array, label: Array, image: Array, word
     made = _part_of_scores(evidence, scores, label, image)
     if made is None:
         return None
-    part, inside = made
+    return _other_scores(evidence, *made, scores, image, words)
+
+
+def _other_scores(evidence: Evidence, part: Part, inside: Array, scores: Array, image: Array, words: str) -> Finding:
+    """Return the finding of a part with low or high scores; `inside` is the mask of its scores."""
     own, rest = (number(float(np.median(scores[which]))) for which in (inside, ~inside))
     more = f"{part.says}: median {own}; elsewhere {rest}"
     return _said("uneven_scores", evidence, image[inside], more, words)
@@ -311,9 +315,7 @@ def differing(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
                 "part_score_cut", evidence, there, f"{part.says.replace('images', where, 1)}: {number(cut)}", words
             )
             return
-    own, rest = (number(float(np.median(scores[which]))) for which in (inside, ~inside))
-    more = f"{part.says}: median {own}; elsewhere {rest}"
-    yield _said("uneven_scores", evidence, image[inside], more, words)
+    yield _other_scores(evidence, part, inside, scores, image, words)
 
 
 def _cut(scores: Array, inside: Array, image: Array) -> float | None:

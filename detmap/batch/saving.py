@@ -25,7 +25,8 @@ _SEAL = re.compile(rb',\n "seal": "([0-9a-f]{64})"\n}\n\Z')
 _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 #: Numbers that msgspec formats differently from Python: from 1e16 on, or between 1e-9 and 0.0001. Some strings match too.
-_OTHERWISE = re.compile(rb"(?:\A|[:,\[])-?(?:[0-9.]+e(?!-[0-9]{2})|0\.0000)")
+#: The pattern begins with a character, because `re` searches for one ten times as fast as for a choice of characters.
+_EXPONENT, _SMALL = re.compile(rb"e(?<=[0-9.]e)(?!-[0-9]{2})[-+]?[0-9]+(?:[],}]|\Z)"), b"0.0000"
 
 
 def encoded(document: Any) -> bytes:
@@ -46,7 +47,7 @@ def _encoded(plain: Any) -> bytes:
     """Return plain values as ``json.dumps(plain, indent=1)`` writes them."""
     try:  # three times as fast as json.dumps
         text = msgspec.json.encode(plain)
-        if _OTHERWISE.search(text):
+        if _SMALL in text or _EXPONENT.search(text):
             text = _COMPACT.encode(plain).encode()
         return msgspec.json.format(text, indent=1) + b"\n"
     except UnicodeEncodeError:  # a lone surrogate, as in file names that are not UTF-8

@@ -49,7 +49,7 @@ def test_numbers_are_written_as_pythons_encoder_writes_them(power):
     for _ in range(200):
         value = rng.choice([rng.random, lambda: round(rng.random(), 2), lambda: 1.0])() * 10.0**power
         for one in (value, -value, float(int(value)), int(value)):
-            for document in (one, [one], [0, one], {"a": one}, {"a": {"b": [[one], None]}}):
+            for document in (one, [one], [0, one, 0], {"a": one}, {"a": {"b": [[one], None]}}):
                 assert saving.encoded(document) == expected(document)
 
 

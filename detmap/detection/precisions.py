@@ -22,7 +22,7 @@ from detmap.system import parallel
 _BLOCKS = 16
 
 #: Minimum cost of a block, in the units of `Rankings.blocks`: a smaller block takes less time than the call for it.
-_LEAST = 16_384.0
+_LEAST = 65_536.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +58,9 @@ class Rankings:
         """Cut the rankings into blocks. To limit memory, a large block costs at most the number of detections or the number
         of rankings, whichever is larger.
         """
+        hits, areas = int(self.tally.hit_counts.sum()), self.tally.positives.shape[1]
+        if len(self.caps) * hits + areas * len(self.tally) + 4 * len(self) <= _LEAST:  # the sum of the costs below
+            return parallel.even(len(self), 1)
         capacity = self._capacity(0, len(self))
         looked_at = np.repeat(np.diff(self.tally.class_starts), len(self) // max(len(self.tally.categories), 1))
         costs = capacity + looked_at / self._per_area() + 4

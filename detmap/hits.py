@@ -531,7 +531,10 @@ def best_f1(
         readonly(starts, np.int64), readonly(scores, np.float64), readonly(hit, np.uint64), readonly(ignored, np.uint64),
         bit, readonly(positives, np.int64), best,
     )  # fmt: skip
-    return [dict(zip(("f1", "score", "precision", "recall"), row, strict=True)) for row in best.tolist()]
+    return [
+        {"f1": f1, "score": score, "precision": precision, "recall": recall}
+        for f1, score, precision, recall in best.tolist()
+    ]
 
 
 @dataclass(frozen=True, eq=False)

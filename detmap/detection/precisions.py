@@ -193,9 +193,11 @@ def mean_of_defined(values: NDArray[np.float64]) -> float:
     if values.ndim > 1 and values.size:  # mostly, a category (last axis) has only NaN or only numbers
         undefined = np.isnan(values[(0,) * (values.ndim - 1)])
         if np.isnan(values[..., undefined]).all():
-            values = values[..., ~undefined].ravel()  # ordered like the masked values below: equal sums
-    missing = np.isnan(values)
-    defined = values[~missing] if missing.any() else values.ravel()
+            values = values[..., ~undefined]  # ordered like the masked values below: equal sums
+    mean = float(np.mean(values.ravel())) if values.size else float("nan")
+    if mean == mean:  # no value is missing
+        return mean
+    defined = values[~np.isnan(values)]
     return float(np.mean(defined)) if defined.size else float("nan")
 
 

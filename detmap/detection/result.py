@@ -585,10 +585,7 @@ class DetectionResult(Result):
             # `iou_type` is included even if it is the default
             "protocol": {**self.protocol.to_dict(), "iou_type": self.protocol.iou_type},
             "metrics": dict(self),
-            "per_category": [
-                {name: value.copy() if type(value) in (list, dict) else value for name, value in row.items()}
-                for row in self.per_category
-            ],
+            "per_category": [{**row, **{name: row[name].copy() for name in _NESTED}} for row in self.per_category],
             "notices": dict(self.notices),
             **intervals,
         }
@@ -613,6 +610,9 @@ class DetectionResult(Result):
             raise AttributeError(f"no attribute or metric {name!r}; there is {_ELSEWHERE[name]}")
         raise AttributeError(f"no attribute or metric {name!r}; metrics: {', '.join(list(metrics)[:20])}")
 
+
+#: The fields of `DetectionResult.per_category` that are lists or dicts.
+_NESTED = ("true_positives", "false_positives", "false_negatives", "best_f1")
 
 #: Attributes of other libraries' results, and their replacements in detmap.
 _ELSEWHERE = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import io
 import json
 import math
 import os
@@ -41,7 +43,8 @@ class LimitError(DetmapError):
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits for scoring one file.
+    """Limits for scoring one file, which then has a process of its own. Without any limit there is a process per thread,
+    which scores one file after the other.
 
     Parameters
     ----------
@@ -108,8 +111,9 @@ def run(
     """Return ``task(*shared, *arguments)``, computed in a separate process. Raises `LimitError` if the process reaches a
     limit, `DetmapError` if the process ends without a result, and any exception that the task raises.
 
-    The process is forked from a server process that has called ``prepare(*shared)``. This thread reuses the server as
-    long as `shared` is the same. Time and memory are counted from the fork. All arguments are pickled.
+    The process is forked from a server process that has called ``prepare(*shared)``; if there are no limits it is the server
+    itself. This thread reuses the server as long as `shared` is the same. Time and memory are counted from the fork. All
+    arguments are pickled.
     """
     server: _Server | None = getattr(_own, "server", None)
     if server is None or not server.serves(prepare, task, shared):
@@ -126,7 +130,9 @@ def run(
 
 
 class _Server:
-    """A server process that forks a process for each task. Where forking is unsafe, the server runs the tasks itself."""
+    """A server process that forks a process for each task that has limits. The server runs other tasks itself, and where
+    forking is unsafe all tasks.
+    """
 
     def __init__(self, prepare: Callable[..., object], task: Callable[..., Any], shared: tuple[Any, ...]) -> None:
         self._serves = (prepare, task, *shared)
@@ -147,7 +153,7 @@ class _Server:
 
     def outcome(self, limits: Limits, arguments: tuple[Any, ...]) -> bytes:
         """Run a task and return a pickled pair: whether the task succeeded, and its result or exception."""
-        self._send(arguments)
+        self._send((_FORKS and limits != Limits(), arguments))
         process, before = self._wait(lambda: None)
         begun = time.monotonic()
         data: bytes | None
@@ -219,10 +225,11 @@ def main() -> None:
         # survive a fork.
         with suppress(Exception), parallel.limited(1):
             prepare(*shared)
+        gc.freeze()  # what is loaded by now stays, and need not be looked at again and again
         while True:
-            arguments = pickle.load(sys.stdin.buffer)
-            with tempfile.TemporaryFile() as made:
-                status = _run(partial(task, *shared, *arguments), threads, made, out)
+            forking, arguments = pickle.load(sys.stdin.buffer)
+            with tempfile.TemporaryFile() if forking else io.BytesIO() as made:
+                status = _run(partial(task, *shared, *arguments), threads, forking, made, out)
                 made.seek(0)
                 pickle.dump((None if status else made.read(), status), out)
             out.flush()
@@ -237,28 +244,29 @@ def _die_with(parent: int) -> None:
         os._exit(1)
 
 
-def _run(task: Callable[[], object], threads: int, made: IO[bytes], out: IO[bytes]) -> int:
+def _run(task: Callable[[], object], threads: int, forking: bool, made: IO[bytes], out: IO[bytes]) -> int:
     """Run a task in a forked process, which writes the outcome to `made`, and return the exit status of the process.
-    First, the id of the process and the memory used before the fork are written to `out`.
+    First, the id of the process and the memory used before the fork are written to `out`. Without `forking` the task runs
+    in this process.
     """
     before, server = _resident("self"), os.getpid()
-    process = os.fork() if _FORKS else 0
-    if process or not _FORKS:
+    process = os.fork() if forking else 0
+    if process or not forking:
         pickle.dump((process or server, before), out)
         out.flush()
     if process:
         return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
     try:
-        if _FORKS:
+        if forking:
             _die_with(server)
         with parallel.limited(threads):
             made.write(_outcome_of(task))
             made.flush()
     except BaseException:
-        if not _FORKS:
+        if not forking:
             raise
         os._exit(1)
-    if _FORKS:
+    if forking:
         os._exit(0)
     return 0
 

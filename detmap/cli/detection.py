@@ -94,6 +94,10 @@ exit code: 0, 2 if nothing can be scored, 4 if a gate is not passed
 #: Maximum number of files whose pairs are tested by default. The numbers of pairs and of permutations grow quadratically.
 _MOST_TESTED = 10
 
+#: Minimum number of files for which threads have a process each, because threads wait for each other's Python. To start a
+#: process takes as long as to score a hundred small files.
+_MANY = 500
+
 _BATCH_EPILOG = """\
 examples:
   detmap batch gt.json runs/*.json --out board
@@ -333,6 +337,8 @@ def _batch(options: argparse.Namespace) -> int:
     ground_truth = of_truth.table
     challenge = challenge_of(options, ground_truth)
     splits = challenge["splits"]
+    if challenge["limits"] is None and _deserve_processes(options, entries):
+        challenge["limits"] = batch.Limits()
     if challenge["limits"] is not None:
         tell_of_workers()
     names = () if splits is None else splits.names
@@ -594,6 +600,16 @@ def suggest_clusters(options: argparse.Namespace, table: Any, truth: Input) -> N
     told = options.quiet or getattr(options, "discreet", False)
     if options.bootstrap and options.clusters is None and not told:
         note(options, {"": truth.suggested_clusters(table)})
+
+
+def _deserve_processes(options: argparse.Namespace, entries: Sequence[Entry]) -> bool:
+    """Return whether there are so many files that processes are faster than threads, and other processes can read them."""
+    from detmap.formats.inputs import is_stream
+    from detmap.system.parallel import thread_count
+
+    local = not options.scheduler and len(entries) >= _MANY and thread_count(options.threads) > 1
+    local = local and not options.resume  # most files are known, and that takes less time than to ask another process
+    return local and not any(is_stream(entry.path) for entry in entries)
 
 
 @contextlib.contextmanager

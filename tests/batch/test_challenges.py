@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import os
@@ -18,6 +19,7 @@ import detmap
 from detmap import batch
 from detmap.batch import limited_process
 from detmap.batch.discretion import withheld
+from detmap.cli import detection
 from detmap.errors import InputError, OptionError
 from detmap.results import without_nan
 
@@ -214,6 +216,41 @@ def test_within_limits_the_bits_are_the_same(tmp_path, capsys, files):
     code, _, err = run(capsys, *arguments, *limits, "--out", tmp_path / "b")
     assert code == 0, err
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_many_files_are_scored_by_a_process_per_thread(tmp_path, capsys, files, monkeypatch):
+    """Threads wait for each other's Python, which takes most of the time that small files take."""
+    lacking = tmp_path / "lacking.json"
+    arguments = ["batch", TRUTH, *files[:2], lacking, "--threads", 2]
+    expected = run(capsys, *arguments, "--out", tmp_path / "a")
+    assert expected[0] == 3
+    started, original = [], limited_process.subprocess.Popen
+    monkeypatch.setattr(
+        limited_process.subprocess, "Popen", lambda *a, **k: started.append(original(*a, **k)) or started[-1]
+    )
+    monkeypatch.setattr(detection, "_MANY", 3)
+    assert run(capsys, *arguments, "--out", tmp_path / "b") == expected
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    assert len(started) == 2
+    options = {"scheduler": None, "threads": 2, "resume": False}
+    entries = batch.find([*files[:2], lacking])
+    assert detection._deserve_processes(argparse.Namespace(**options), entries)
+    for other in ({"threads": 1}, {"scheduler": "tcp://one:8786"}, {"resume": True}):
+        assert not detection._deserve_processes(argparse.Namespace(**options | other), entries)
+    assert not detection._deserve_processes(argparse.Namespace(**options), entries[1:])
+    assert not detection._deserve_processes(argparse.Namespace(**options), [*entries, batch.Entry("it", "-")])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process is not forked")
+def test_without_a_limit_the_process_that_is_ready_scores_itself():
+    try:
+        ready, again, of_its_own = (
+            limited_process.run(limits, int, os.getpid, (), ())
+            for limits in (batch.Limits(), batch.Limits(), batch.Limits(seconds=100))
+        )
+    finally:
+        limited_process.close()
+    assert ready == again != of_its_own
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process is not forked")

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from detmap.checks import image_ids as image_ids
 from detmap.checks.context import Facts
-from detmap.checks.findings import Finding, found, many, names
+from detmap.checks.findings import Finding, found, names
 from detmap.checks.inputs import Side
 from detmap.checks.rates import tail
+from detmap.errors import many
 
 #: A detection lies on no object if its IoU with every object is below this value: neighbouring objects rarely overlap
 #: more.

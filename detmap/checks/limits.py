@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
 from detmap.checks.evidence import NOTHING, SUPPRESSED, Evidence
-from detmap.checks.findings import Finding, found, many, names
+from detmap.checks.findings import Finding, found, names
 from detmap.checks.inputs import Side
 from detmap.checks.rates import tail
+from detmap.errors import many
 
 Array = NDArray[Any]
 

@@ -20,8 +20,9 @@ from detmap.checks import uneven
 from detmap.checks.agreement import Agreement, Gain
 from detmap.checks.context import Facts
 from detmap.checks.evidence import SUPPRESSED, Evidence
-from detmap.checks.findings import AT_LEAST, Finding, found, many, names
+from detmap.checks.findings import AT_LEAST, Finding, found, names
 from detmap.checks.rates import CHANCE, FEWEST, FLOOR, Part, explained, rates, tail
+from detmap.errors import many
 
 Array = NDArray[Any]
 

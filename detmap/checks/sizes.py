@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
 from detmap.checks.evidence import PAIRS, Evidence
-from detmap.checks.findings import AT_LEAST, Finding, found, many
+from detmap.checks.findings import AT_LEAST, Finding, found
 from detmap.checks.parts import share
 from detmap.checks.rates import CHANCE, rates, tail
+from detmap.errors import many
 from detmap.shapes import find
 
 Array = NDArray[Any]

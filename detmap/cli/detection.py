@@ -65,7 +65,7 @@ from detmap.cli.output import (
 )
 from detmap.cli.panoptic import fill_batch, fill_compare
 from detmap.cli.ranking_files import add_rankings, kind_of
-from detmap.errors import OptionError, one_of, shorten
+from detmap.errors import OptionError, many, one_of, shorten
 from detmap.system.interrupts import before_end
 from detmap.system.whole_files import write
 
@@ -171,8 +171,9 @@ def _eval(options: argparse.Namespace) -> int:
         _write_arrays(options.arrays, result)
     if options.plot:
         result.plot(options.plot)
-    counts = {_scenes(protocol) if of == "images" else of: count for of, count in scored.counts.items()}
-    title = f"{protocol.title}: {', '.join(_counted(count, of) for of, count in counts.items())}"
+    units = {"images": _scene(protocol), "categories": "category"}
+    counts = (many(count, units.get(of, of.removesuffix("s"))) for of, count in scored.counts.items())
+    title = f"{protocol.title}: {', '.join(counts)}"
     show(result, options, title)
     gates.check_same(protocol, scored.inputs)
 
@@ -230,17 +231,11 @@ def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> int:
     return 0
 
 
-def _counted(count: int, plural: str) -> str:
-    """Return a count with its noun, such as "1 category"."""
-    singular = "category" if plural == "categories" else plural.removesuffix("s")
-    return f"{count:,} {singular if count == 1 else plural}"
-
-
-def _scenes(protocol: Protocol) -> str:
-    """Return the noun for the images of a protocol: "images", "videos" or "samples"."""
+def _scene(protocol: Protocol) -> str:
+    """Return the noun for an image of a protocol: "image", "video" or "sample"."""
     from detmap.shapes import find
 
-    return f"{find(protocol.iou_type).scene}s"
+    return find(protocol.iou_type).scene
 
 
 def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None], executor: Any) -> Scored:
@@ -413,8 +408,9 @@ def _batch(options: argparse.Namespace) -> int:
     if options.card:
         write_card("batch", batch_card(options, protocol, of_truth, entries, done), options)
     failed = sum(outcome.error is not None for outcome in done)
-    files = f"{len(done)} file{'s' * (len(done) != 1)}"
-    title = f"{protocol.title}: {files} by {board.rank_by}" + (f", {failed} with errors" if failed else "")
+    title = f"{protocol.title}: {many(len(done), 'file')} by {board.rank_by}" + (
+        f", {failed} with errors" if failed else ""
+    )
     told = {"notices"} if options.format in ("table", "markdown") else set()  # notices have a table of their own
     table = [{name: value for name, value in row.items() if name not in told} for row in board.table()]
     tables = [table, board.doubts(), board.notices(), board.errors()]
@@ -480,7 +476,7 @@ def _compare(options: argparse.Namespace) -> int:
     if options.card:
         write_card("compare", compare_card(options, protocol, of_truth, entries, made), options)
     note(options, made.notices, in_table=True)
-    title = f"{protocol.title}: {made.metric}, {ground_truth.images.ids.size:,} {_scenes(protocol)}"
+    title = f"{protocol.title}: {made.metric}, {many(ground_truth.images.ids.size, _scene(protocol))}"
     corrected = CORRECTED[made.correction]
     tables, document, rows, notes = comparison_tables(made, corrected, options)
     finish(tables, options, title, document, rows, notes, keep=("difference", f"p ({corrected})"))

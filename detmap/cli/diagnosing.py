@@ -205,7 +205,7 @@ def _without(row: dict[str, Any]) -> dict[str, Any]:
 
 def _heading(made: Diagnosis) -> str:
     """Return a heading with AP and the numbers of records."""
-    from detmap.checks.findings import many
+    from detmap.errors import many
     from detmap.results import cell
 
     counts = (

@@ -23,7 +23,7 @@ from detmap.cli.options import (
     decided,
 )
 from detmap.cli.output import during, is_narrow, note, print_list, print_notes, print_tables, show
-from detmap.errors import OptionError, shorten
+from detmap.errors import OptionError, many, shorten
 from detmap.system.whole_files import write
 
 if TYPE_CHECKING:
@@ -347,7 +347,7 @@ def _about(
     drawn = "would the means differ as much if it were chance which run the value of a query came from? "
     lines = [
         f"p: two-sided, of values paired by query; {'randomisation: ' + drawn if 'randomisation' in tests else ''}"
-        f"{corrected}: corrected over {len(compared)} pair{'s' if len(compared) > 1 else ''} of runs, "
+        f"{corrected}: corrected over {many(len(compared), 'pair')} of runs, "
         "the family of each test",
         promise(options.correction, 0.05),
         "low, high: 95 % confidence interval of the mean difference over all queries that might be asked like these, "

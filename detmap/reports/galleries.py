@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.findings import many
 from detmap.detection.matches import HIT, IGNORED
 from detmap.diagnostics import Confusion
 from detmap.diagnostics.tide import Tide
+from detmap.errors import many
 from detmap.reports.pictures import Notes, Pictures, Shapes, Thumbnail, picture
 from detmap.results import printable
 from detmap.shapes import find

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.findings import many
 from detmap.data.notices import describe
-from detmap.errors import DetmapError, OptionError
+from detmap.errors import DetmapError, OptionError, many
 from detmap.reports import charts
 from detmap.reports.blocks import (
     DIFFERENCES,
@@ -412,7 +411,7 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
     blocks.append(
         Text(
             "p is that of a randomisation test: would they differ as much if it were chance which gave which value? "
-            f"Corrected: by Holm's rule, over {len(found):,} pair{'s' if len(found) > 1 else ''}. low, high: interval of "
+            f"Corrected: by Holm's rule, over {many(len(found), 'pair')}. low, high: interval of "
             "the mean difference over all queries that might be asked like these, not corrected. Queries are taken as "
             "independent of each other."
             + (" Where interval and p disagree, trust p: the interval is an approximation." if any(doubtful) else "")

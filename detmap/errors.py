@@ -145,7 +145,7 @@ def one_of(word: object, known: Iterable[str], meant: str = "") -> str:
 
 
 class UnknownMetricError(OptionError, KeyError):
-    """A result has no metric of that name; the message lists up to 20 names, and a replacement if there is one."""
+    """A result has no metric of that name; the message lists up to 20 names, and ends with `remedy`, if given."""
 
     def __init__(self, name: object, metrics: Iterable[str], remedy: str = "") -> None:
         known = list(metrics)

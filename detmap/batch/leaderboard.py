@@ -268,7 +268,7 @@ class Leaderboard:
         if all(one.error for one in self.results):
             return []
         rows = self._rows
-        empty = {""}, {"", "–"}  # columns of intervals are also empty if no model has an interval; a sentence says so
+        empty = {""}, {"", "–"}  # columns of intervals with only dashes are also empty; `sentences` says why
         ends = (f"{self.rank_by} low", f"{self.rank_by} high")
         shown = [
             name

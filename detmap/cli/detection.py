@@ -91,7 +91,8 @@ examples:
 exit code: 0, 2 if nothing can be scored, 4 if a gate is not passed
 """
 
-#: Maximum number of files whose pairs are tested by default. The numbers of pairs and of permutations grow quadratically.
+#: Maximum number of files whose pairs are tested by default. The number of pairs, and the number of permutations that each
+#: test needs, grow quadratically with the number of files.
 _MOST_TESTED = 10
 
 _BATCH_EPILOG = """\
@@ -124,7 +125,7 @@ def _fill_eval(parser: argparse.ArgumentParser) -> None:
 
 
 def _check_names(gates: Gates, protocol: Protocol) -> None:
-    """Refuse gates on metrics that the protocol lacks; names of categories are only known after reading."""
+    """Refuse gates on metrics that the protocol lacks, before reading; metrics of single categories are not checked."""
     if not gates:
         return
     from detmap.detection.metric_names import find_metric, metric_table
@@ -421,7 +422,7 @@ def _batch(options: argparse.Namespace) -> int:
 
 
 def _listed(given: str | None, known: Sequence[str]) -> list[str]:
-    """Return the metrics that a leaderboard shows; empty for all."""
+    """Return the metrics that a leaderboard shows; an empty list stands for all metrics."""
     found = [name.strip() for name in (given or "").split(",") if name.strip()]
     if given is not None and not found:
         raise OptionError("--metrics names no metric")

@@ -180,8 +180,8 @@ def add_option(group: Any, spelled: str, says: str | Callable[[], str], **more: 
     """Add an option or operand with the spelling `spelled`, such as ``--level/-l N``. The help `says` is a
     function if computing it imports modules.
 
-    Without a placeholder the option is a flag. The placeholder N means an integer, and a numeric default a number. An
-    option that may be repeated gives a list.
+    Without a placeholder the option is a flag. The value of a placeholder N is an integer, and a numeric default gives
+    the value its type. An option that may be repeated gives a list.
     """
     flags, _, metavar = spelled.partition(" ")
     default = more.get("default")

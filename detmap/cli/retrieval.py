@@ -134,7 +134,7 @@ def _rules(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _settle_trec(words: list[str]) -> list[str]:
-    """Keep ``--compare`` from taking a file operand that follows it as its optional metric."""
+    """Keep argparse from taking a file operand behind ``--compare`` as the optional metric of ``--compare``."""
     from detmap.retrieval.metrics import parse
 
     at = words.index("--compare") if "--compare" in words[:-1] else -1
@@ -143,7 +143,7 @@ def _settle_trec(words: list[str]) -> list[str]:
     try:
         parse(words[at + 1])
     except OptionError:
-        if words[at + 1] == "-" or os.path.exists(words[at + 1]):  # keep the operands together
+        if words[at + 1] == "-" or os.path.exists(words[at + 1]):  # move --compare ahead of the operands
             return ["trec", "--compare=", *(word for i, word in enumerate(words) if i not in (at, words.index("trec")))]
     return words
 

@@ -229,7 +229,7 @@ def _counts(result: RankingResult) -> str:
 
 
 def _lacking(models: Sequence[Model]) -> list[tuple[int, int]]:
-    """Return for each model the number of queries that only other models have, and the number that any model has."""
+    """Return for each model the number of queries that only other models have, and the number of all queries."""
     key = models[0].metrics[models[0].metric]
     if any(key not in model.result.per_query for model in models):
         return [(0, 0)] * len(models)
@@ -422,7 +422,7 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
 
 
 def _conventions(models: Sequence[Model]) -> Section:
-    """Return a section on mean AP of all models under other conventions, and the number of them that swap the first two."""
+    """Return a section on all models' mean AP under other conventions, and how many of these swap the first two models."""
     several = len(models) > 1
     own = models[0].result.convention.name
     names = [f"mAP {model.name}" if several else "mAP" for model in models]

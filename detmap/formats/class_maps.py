@@ -193,7 +193,7 @@ def _mapped_lists(
     lists: CategoryLists | None, places: NDArray[np.int64], count: int, *, every: bool
 ) -> CategoryLists | None:
     """Return the lists for merged categories. A merged category is listed if any of its source categories is listed;
-    with `every`, only if all of them are. `places` are the new indices.
+    with `every`, only if all of them are. `places` holds the new index of each category, negative for a dropped one.
     """
     if lists is None:
         return None

@@ -39,9 +39,9 @@ class Converted:
     images : int
         Number of images; for ground truth including images without objects.
     lost : mapping of str to int
-        Content that the format cannot hold: numbers of records by codes of `detmap.formats.LOST`.
+        Number of records by kind of content that the format cannot hold (keys of `detmap.formats.LOST`).
     notices : mapping of str to int
-        What was unusual in the source; see `detmap.data.notices.NOTICES`.
+        Counts of unusual input in the source, by code; see `detmap.data.notices.NOTICES`.
     """
 
     role: Role
@@ -52,7 +52,7 @@ class Converted:
     notices: Mapping[str, int]
 
     def sentences(self) -> list[str]:
-        """Return a sentence for each code of lost content."""
+        """Return a sentence for each kind of lost content."""
         return registry.describe_lost(self.lost)
 
 

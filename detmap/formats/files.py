@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def words(role: Role) -> str:
-    """Return the description of the files and folders of a role, for help."""
+    """Return a phrase for help texts that lists the supported files and folders of a role."""
     return ", or ".join(one.words[role == "detections"] or one.name for one in registry.able(role))
 
 
@@ -155,7 +155,7 @@ def write(
     Returns
     -------
     dict of str to int
-        Content that the format cannot hold: codes of `detmap.formats.LOST` with numbers of records.
+        Number of records by kind of content that the format cannot hold (keys of `detmap.formats.LOST`).
 
     Raises
     ------

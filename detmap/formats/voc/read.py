@@ -411,7 +411,7 @@ def _split(data: bytes, source: str, finite: bool) -> _Results:
     """Read a file of results word by word."""
     lines = [line.split() for line in data.splitlines()]
     rows = [line for line in lines if line]
-    finite_columns = slice(None) if finite else slice(1)  # check only the score
+    finite_columns = slice(None) if finite else slice(1)  # else check only the score
     places: dict[str, int] = {}
     try:
         if max((len(part) for row in rows for part in row), default=0) > _LONGEST:

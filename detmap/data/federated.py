@@ -98,7 +98,7 @@ def _flat(lists: Lists, rows: Mapping[Any, int]) -> tuple[list[int], list[int], 
 
 
 def _checked(lists: Lists, rows: Mapping[Any, int], source: str, field: str) -> tuple[list[int], list[int], list[Any]]:
-    """Return what `_flat` returns, for ids of any kind; raise `InputError` for an invalid id or an unknown image."""
+    """Return the same as `_flat` for other types of lists and ids; raise `InputError` for an invalid id or unknown image."""
     codes: list[int] = []
     sizes: list[int] = []
     ids: list[Any] = []

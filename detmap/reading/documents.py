@@ -78,8 +78,8 @@ class Document:
         return begin, readonly(own[: end - begin], np.uint8)
 
     def buffer(self) -> NDArray[np.uint8] | None:
-        """Return the memory of this thread's last window of a file, with room for as many bytes after it, and 64 more;
-        None for a document in memory.
+        """Return the buffer that holds this thread's last window of a file, and has twice the window's size plus 64
+        bytes. Return None for a document in memory.
         """
         own: NDArray[np.uint8] | None = getattr(self._own, "window", None)
         return own

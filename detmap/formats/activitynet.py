@@ -184,7 +184,7 @@ def _categories(labels: Iterable[str], ground_truth: GroundTruth) -> list[Any]:
 
 
 def _named(videos: Iterable[tuple[str, Any]], source: str) -> AbstractContextManager[None]:
-    """Within this context, errors about a record name its video, and its index in this video."""
+    """Within this context, errors about a record state its video, and its index in this video."""
 
     def place(record: int) -> tuple[str, int | str]:
         for video, held in videos:

@@ -173,7 +173,7 @@ def _first_kind(form: Format) -> str:
     return BOXES if form.holds is None or BOXES in form.holds else form.holds[0]
 
 
-#: Fields of objects that are carried over, under their names in the formats.
+#: Fields of objects that a conversion keeps, under their names in the formats.
 _CARRIED = ("truncation", "occlusion", "truncated", "occluded", "IsTruncated", "IsOccluded")
 
 

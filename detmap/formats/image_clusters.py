@@ -114,7 +114,7 @@ def suggested(table: GroundTruth, field_of: FieldOf) -> dict[str, int]:
 
 
 def _frames(names: list[str]) -> int:
-    """Return the number of images named by a prefix and a running number, like frames of videos; 0 if these are few."""
+    """Return the number of images named by a prefix and a running number, like frames of videos; 0 if there are few."""
     numbers: dict[str, list[int]] = {}
     for name in names:
         parts = _NUMBERED.fullmatch(os.path.splitext(name)[0])

@@ -187,7 +187,7 @@ class Input:
         return form.by_name(registry.Given(self.source, self.role))
 
     def check_taken(self) -> None:
-        """Refuse an option that does not concern the format or does not concern the role, rather than ignore it."""
+        """Refuse an option that does not concern the format, or does not concern the role, rather than ignore it."""
         for name in self.reading.given():
             if not self.format.concerns(name):
                 raise not_taken(f"{name} (--{name.replace('_', '-')})", name, [self.format])

@@ -165,7 +165,7 @@ def _flag(lines: Lines, values: NDArray[np.float64], name: str) -> NDArray[np.bo
 
 @dataclass(frozen=True, kw_only=True)
 class More:
-    """Further columns of a format, which `line_format` does not know.
+    """Columns of a format besides those that `line_format` knows.
 
     Attributes
     ----------

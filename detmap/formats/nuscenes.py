@@ -347,7 +347,7 @@ class _Sensor(msgspec.Struct, gc=False):
     channel: str
 
 
-#: Scored categories of the tables, and their classes.
+#: The categories in the tables that are scored, with the class of each.
 _SCORED = {
     "movable_object.barrier": "barrier",
     "movable_object.trafficcone": "traffic_cone",

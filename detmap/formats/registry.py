@@ -164,7 +164,7 @@ def _words(head: bytes) -> list[list[bytes]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Writing:
-    """Options of writing; a format ignores those that do not concern it.
+    """Writing options; a format ignores options that do not concern it.
 
     Attributes
     ----------

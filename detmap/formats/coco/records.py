@@ -270,7 +270,7 @@ def _parse(
         refuse_foreign(data, name)
         _check_encoding(data, name)  # raises a clearer error if the text is not UTF-8
         if isinstance(error, json.JSONDecodeError) and reason.startswith(("Expected", "Object")):
-            reason = str(error)  # the decoder stopped at a field before the invalid place
+            reason = str(error)  # the decoder's reason concerns a field before the invalid place
         problem = "is empty" if not bytes(data).strip() else f"is not valid JSON: {reason} ({len(data)} bytes in all)"
         raise InputError(problem, source=name, remedy="is it the right file, and complete?") from None
     _check_encoding(data, name)

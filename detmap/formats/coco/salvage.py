@@ -57,7 +57,7 @@ def salvage(source: Source, role: Role, kinds: Sequence[str], ground_truth: Grou
         if role == "ground_truth":
             return _truth(document, kinds, name)
         return _results(document, kinds, ground_truth, name)
-    except InputError:  # the remaining records cannot be read either
+    except InputError:  # even the remaining records cannot be read
         return None
 
 

@@ -140,8 +140,8 @@ def _filled(boxes: NDArray[np.float64] | None, column: Column) -> NDArray[np.flo
 
 
 def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
-    """Read parsed values, which are None for records without a geometry. Return the reader, and what `Reader.read`
-    returns, in a list.
+    """Read parsed values, which are None for records without a geometry. Return the reader, and a list with the result
+    of its method `read`.
     """
     assert kind.reader is not None
     import msgspec
@@ -151,8 +151,8 @@ def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
 
 
 def read_texts(make: Callable[[int], Reader], texts: Sequence[bytes]) -> tuple[Reader, list[Any]]:
-    """Read JSON texts, which are empty for records without a geometry. Return the reader, and what `Reader.read`
-    returns, in a list.
+    """Read JSON texts, which are empty for records without a geometry. Return the reader, and a list with the result of
+    its method `read`.
     """
     lengths = np.array([len(text) for text in texts], np.int64)
     stops = np.cumsum(lengths)

@@ -70,7 +70,7 @@ class Table(NamedTuple):
         )
 
     def named(self) -> AbstractContextManager[None]:
-        """Within this context, errors about a row name its line."""
+        """Within this context, errors about a row state its line number."""
         return relocated(lambda row: (self.source, f"line {self.lines[row]}"))
 
     def numbers(self, name: str) -> NDArray[np.float64]:
@@ -377,9 +377,8 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
 
 
 def _with_boxes(table: Table, reading: Reading) -> tuple[list[int], dict[str, int]]:
-    """Return the indices of the rows that have a box, and notices. A notice counts rows with a class and without a box,
-    such as "no finding".
-    A file without classes gets a column with its only class.
+    """Return the indices of the rows that have a box, and notices. A notice counts rows with a class but no box, such
+    as the class "no finding". A file without classes gets a column with its only class.
     """
     if not {"category_id", "category"} & table.columns.keys() and _ways(table.columns):
         table.columns["category"] = [_only_class(reading, table)] * len(table.lines)
@@ -470,7 +469,7 @@ def read_csv_detections(source: Source, ground_truth: GroundTruth | None, readin
     """Read detections of CSV; see the module's docstring."""
     data, name = read_bytes(source, "detections")
     if len(data) >= _WORTH_SCANNING and reading.image_sizes is None:
-        with suppress(InputError):  # reading by cell raises the error with its line
+        with suppress(InputError):  # reading cell by cell raises the error, with the line
             found = _scanned(data, reading)
             if found is not None:
                 found |= {"invalid_boxes": reading.invalid_boxes, "source": name}

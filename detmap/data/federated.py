@@ -70,7 +70,7 @@ class CategoryLists(Frozen):
         return among((self.images, self.categories), (images, categories), (self.listed.size, count))
 
     def spread(self, at: NDArray[Any], count: int) -> CategoryLists:
-        """Return the lists among `count` images: image *i* becomes image ``at[i]``; all other images have no list."""
+        """Return the lists for a table of `count` images, where image *i* has index ``at[i]``; others have no list."""
         listed = np.zeros(count, np.bool_)
         listed[at] = self.listed
         return CategoryLists(readonly(at[self.images], np.int32), self.categories, readonly(listed, np.bool_))

@@ -368,10 +368,10 @@ class Framed:
         Masks and other shapes are left out. The schema's metadata counts the rows with such shapes, and `from_arrow` gives
         a notice.
 
-        Columns are image_id and category_id if the ids are integers, else image and category, dictionary-encoded; score of
-        detections; area, crowd, difficult, and names and sizes of images of ground truth; and ``bbox`` (x, y, width,
-        height) or ``bbox_xyxy``. For an image without objects there is a row with only the columns of images. Categories
-        without objects are left out.
+        Columns are image_id and category_id if the ids are integers, else image and category, dictionary-encoded; score
+        of detections; area, crowd, difficult, and names and sizes of images of ground truth; and ``bbox`` (x, y, width,
+        height) or ``bbox_xyxy``. An image without objects has a row with values only in the columns of images.
+        Categories without objects are left out.
 
         Raises
         ------

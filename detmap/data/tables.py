@@ -126,7 +126,7 @@ def _categories(category_ids: Any, labels: Any, source: str) -> Any:
 
 
 def _kinds(kinds: Sequence[str] | None, boxes: Any, shapes: Mapping[str, Column], source: str) -> tuple[str, ...]:
-    """Return the kinds of shape to score: the requested `kinds`, which the table must have, or all given ones."""
+    """Return the kinds of geometry to score: the requested `kinds`, which the table must have, or all given kinds."""
     if kinds is None:
         return (*(() if boxes is None and shapes else (BOXES,)), *shapes)
     named = () if isinstance(kinds, str) else tuple(dict.fromkeys(find(kind).name for kind in kinds))

@@ -164,7 +164,7 @@ class File:
         return self.read_before(0).data
 
     def read_before(self, spare: int) -> NDArray[np.uint8]:
-        """Return all bytes, with memory for `spare` more behind them."""
+        """Return a buffer with all bytes, followed by room for `spare` more bytes."""
         whole = np.empty(self.size + spare, np.uint8)  # numpy asks the system for large pages
         bounds = [(begin, min(begin + _PIECE, self.size)) for begin in range(0, self.size, _PIECE)]
         parallel.run(lambda begin, end: self.read_into(whole[begin:end], begin), bounds)

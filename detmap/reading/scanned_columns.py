@@ -60,8 +60,8 @@ class Fields:
         return made
 
     def places(self, capacity: int) -> tuple[NDArray[np.int64], int, int]:
-        """Lay out columns of `capacity` rows consecutively; return their places, and the numbers of words in ``ids``
-        and in ``words``.
+        """Lay out columns of `capacity` rows consecutively. Return the kernels' `Columns.places`, and the required
+        sizes of ``ids`` and ``words``.
         """
         begins, sizes = [], [0, 0]
         for kind, width in zip(self.kinds, self.widths, strict=True):

@@ -147,7 +147,7 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
             raise
     made = replace(made, classes=tuple(classes), missing_classes=reading.missing_classes)
     if ground_truth is not None:
-        classes_without_results(ground_truth, made)  # raises now if classes without results are an error
+        classes_without_results(ground_truth, made)  # raises an error if missing classes are not allowed
     return made
 
 

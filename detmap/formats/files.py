@@ -107,7 +107,9 @@ def read(
 
 
 def read_ground_truth(path: Path | Held, **options: Unpack[Options]) -> GroundTruth:
-    """Read ground truth of any format; options that the format does not take are ignored, except an image set."""
+    """Read ground truth of any format. Options that the format does not take are ignored, but `image_set` and `fields`
+    raise an error.
+    """
     return Input(path, "ground_truth", made_of(options, "read_ground_truth")).ground_truth()
 
 

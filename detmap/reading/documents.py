@@ -42,8 +42,8 @@ class NotUnderstood(Exception):
 class Document:
     """A document's bytes, a window at a time.
 
-    A mark is a byte that occurs in every record: JSON's opening brace, or the line feed of lines that need not be
-    UTF-8. With `inner`, values of records may contain marks too.
+    A mark is a byte that occurs in every record: the opening brace in JSON, the line feed in lines of text. Only JSON
+    must be UTF-8. With `inner`, values of records may contain marks too.
     """
 
     def __init__(self, data: Buffer | File, threads: int | None, mark: bytes = b"{", inner: bool = False) -> None:

@@ -49,7 +49,7 @@ def parts_of_document(kind: Kind, data: Buffer, *, lines: bool = False) -> list[
 
 @cache
 def _structs(fields: tuple[str, ...]) -> tuple[Any, Any]:
-    """Return the decoders of a record with these fields, and of an object with a list of such records."""
+    """Return the struct types of a record with these fields, and of an object with a list of such records."""
     typed: Any = [(field, msgspec.Raw, msgspec.Raw()) for field in fields]
     record = msgspec.defstruct("_Record", typed, gc=False)
     lists: Any = [(name, list[record], []) for name in RESULT_LISTS]  # type: ignore[valid-type]

@@ -365,7 +365,7 @@ def read_voc_results(
         return detections
     with relocated(partial(_line, read)) if len(detections) == len(table) else nullcontext():
         detections = detections.on_images_of(ground_truth, unknown_images)
-    classes_without_results(ground_truth, detections)  # raises now if classes without results are an error
+    classes_without_results(ground_truth, detections)  # raises an error if missing classes are not allowed
     return detections
 
 

@@ -134,8 +134,8 @@ def _begins_block(head: bytes, name: bytes) -> bool:
 
 
 def _is_mot(given: Given) -> bool:
-    """Recognise a folder of sequences, a sequence, or a file of lines of seven to ten comma-separated numbers, the
-    first from 1.
+    """Recognise a folder of sequences, a sequence, or a file with lines of seven to ten comma-separated numbers, the
+    first of which is at least 1.
     """
     side = "gt" if given.role == "ground_truth" else "det"
     if given.is_folder:

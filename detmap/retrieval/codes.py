@@ -69,7 +69,7 @@ def _pack(
     array: NDArray[Any], source: str, packed: bool | None, either: bool = False
 ) -> tuple[NDArray[np.uint64], int, str]:
     """Return codes as rows of 64-bit words, the bits per code, and the form of `array`: packed, signs or bits."""
-    # If `packed` is None, uint64 codes are packed. With `either`, uint8 codes are packed unless all are 0 or 1.
+    # If `packed` is None, uint64 codes count as packed. With `either`, so do uint8 codes unless all elements are 0 or 1.
     if packed or (packed is None and array.dtype == np.uint64):
         if array.dtype not in (np.uint8, np.uint64):
             raise InputError("packed codes are uint8 or uint64", source=source, value=array.dtype.name)
@@ -200,7 +200,7 @@ def evaluate_codes(
     k : int, optional
         The depth of the default metrics.
     metrics : sequence of str, optional
-        By default mAP, P and R at `k`, or without `k` mAP and mINP. P and R within Hamming radius 2 are added unless
+        By default mAP, P and R at `k`; without `k`, mAP and mINP. P and R within Hamming radius 2 are added unless
         ties="expected".
     convention : str or Convention
         By default ``hits_topk``, whose AP at k is divided by the number of hits up to k. See ``detmap conventions``.

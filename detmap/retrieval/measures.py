@@ -295,7 +295,7 @@ def expected_reciprocal_rank(ranked: Ranked, request: Request) -> Values:
 
 
 def rank_biased(ranked: Ranked, request: Request) -> Values:
-    """RBP: rank-biased precision. With ``rel=g``, grades of at least g have the gain 1 (under ranx's names, the grade)."""
+    """RBP: rank-biased precision. With ``rel=g``, the gain is 1 (under ranx's names the grade) from grade g on, else 0."""
     p = persistence(request)
     hits, grades = ranked.gained, ranked.gains
     if request.level is not None and ranked.convention.names == "ranx":

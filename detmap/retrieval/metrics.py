@@ -354,8 +354,8 @@ _BY_ALIAS |= {alias: metric for metric in METRICS for alias in metric.aliases}
 
 def parse(name: str, convention: Convention | None = None) -> Request:
     """Parse a metric's name in detmap's spelling (``nDCG@10``), trec_eval's (``ndcg_cut_10``), or that of the tool whose
-    names the convention uses. Raises `OptionError` for an unknown name, a depth of a metric without depth, or a number
-    that could be a depth or a parameter.
+    names the convention uses. Raises `OptionError` for an unknown name, a depth where the metric takes none, or a
+    number that could be a depth or a parameter.
     """
     if not isinstance(name, str):
         raise OptionError(f"a metric is named by a string, not {type(name).__name__}")

@@ -524,7 +524,7 @@ def _judged_anywhere(every: Located | Keys, ranked: Table, rules: Rules) -> Pool
     starts = np.searchsorted(known, ranked.starts).astype(np.int64)
     table = Table(ranked.queries, starts, own[known], np.zeros(known.size, np.int64))
     pool = rank_run(table, ranked, rules.convention, 1, rules.depth, False, None)[0].pool
-    if pool is not None and rules.judged_only:  # the rankings hold only judged documents
+    if pool is not None and rules.judged_only:  # documents judged for no query are removed from the rankings
         return pool.judged()
     return pool
 

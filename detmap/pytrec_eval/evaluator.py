@@ -174,7 +174,7 @@ def _values(measure: trec_eval.Measure, given: list[str]) -> list[trec_eval.Valu
     if measure.name == "utility" and given and len(given) != 4:
         return [trec_eval.Value(measure.name, None)]
     values = trec_eval.values_of(measure, given)
-    if measure.name == "iprec_at_recall":  # up to recall 1.1, rounding may require no more hits than exist
+    if measure.name == "iprec_at_recall":  # above recall 1.1, more hits than exist are required, even with rounding
         return [one._replace(metric=None) if float(str(one.metric).rpartition("@")[2]) > 1.1 else one for one in values]
     return values
 

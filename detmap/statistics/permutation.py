@@ -42,8 +42,8 @@ class Permutations:
     differences : ndarray of float64, shape (P, m)
         Row *r* holds the differences after permutation *r*.
     whole : dict of int to ndarray of float64
-        The differences of all possible permutations, by column. It has the columns whose permutations are all
-        enumerated while the permutations of other columns are sampled.
+        The differences of all possible permutations, by column. The keys are the columns whose permutations were all
+        enumerated although those of other columns were sampled.
     extreme, permutations : ndarray of int64, shape (m,)
         Number of permutations whose absolute difference is at least that of the data, and number of permutations.
     exact : ndarray of bool, shape (m,)

@@ -498,7 +498,7 @@ class _Trial(Trial[Protocol]):
 
 
 def _ignoring(truth: GroundTruth, suspect: NDArray[np.bool_], base: Protocol) -> tuple[GroundTruth, Protocol]:
-    """Return ground truth and a protocol that ignore the objects flagged by `suspect` in addition."""
+    """Return ground truth and a protocol that also ignore the objects flagged by `suspect`."""
     ignored = truth.difficult & ("difficult" in base.ignore)
     objects = replace(truth, difficult=readonly(ignored | suspect, np.bool_))
     if "difficult" in base.left_out:

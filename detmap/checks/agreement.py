@@ -41,9 +41,9 @@ _WELL, _HARDLY = 0.6, 0.3
 #: Maximum p-value of the gain of an accepted hypothesis.
 _CHANCE = 1e-5
 
-#: Maximum difference between the median IoU of detections that overlap an object well without the change, and the median
-#: IoU of the gaining detections, because boxes moved to a wrong place barely reach `_WELL`. The codes in `_ROUNDED` are
-#: exempt because their boxes are coarsely rounded.
+#: Maximum amount by which the median IoU of the gaining detections may be below the median IoU of the detections that
+#: overlap an object well without the change: boxes moved to a wrong place barely reach `_WELL`. The codes in `_ROUNDED`
+#: are exempt because their boxes are coarsely rounded.
 _WORSE, _ROUNDED = 0.1, {"normalised_boxes"}
 
 #: Codes of hypotheses that may move boxes only a little. For these, the gain of the opposite move counts as a gain by
@@ -282,7 +282,7 @@ class Agreement:
         return np.flatnonzero(self.plain.overlap < _HARDLY)
 
     def others(self, image: Array, part: int = 2) -> NDArray[np.int64]:
-        """Return for each image another image with objects, ``1 / part`` of all images with objects ahead; -1 if none."""
+        """Return another image for each image, ``1 / part`` of the list of images with objects further on; -1 if none."""
         full = self._full
         if full.size < 2:
             return np.full(image.size, -1)
@@ -629,7 +629,7 @@ class Agreement:
     def rate(self, rows: NDArray[np.int64]) -> tuple[float, float]:
         """Return the share of the detections at `rows` that lie on an object, and the share of objects without a detection.
 
-        The second share is 0 if there are more than 10 detections per object: such a long list was not cut off.
+        The second share is 0 if there are more than 10 detections per object, because a list of that length was not cut off.
         """
         rate = self.share_on_objects(rows)
         if len(self.found) > 10 * self.order.size:
@@ -640,7 +640,7 @@ class Agreement:
 
     @cached_property
     def confusion(self) -> Counts:
-        """Number of detections of each category that lie on an object of each category."""
+        """Number of detections on objects, by the detection's category (row) and the object's category (column)."""
         own, objects = self._on
         return self._counted(own, self.truth.table.categories.codes[objects].astype(np.int64))
 

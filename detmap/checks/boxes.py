@@ -366,7 +366,7 @@ def _areas(side: Side) -> Iterator[Finding]:
         drawn = side.drawn[1].areas()
         is_mask = np.abs(area - drawn) <= np.maximum(0.15 * drawn, 2 * around + 2)
         wrong = ~is_box & ~is_mask
-        boxed = is_box & ~is_mask & ~table.crowd & side.sized & (drawn > 0.05 * box)  # otherwise the mask is wrong
+        boxed = is_box & ~is_mask & ~table.crowd & side.sized & (drawn > 0.05 * box)  # a much smaller mask is wrong
         if np.count_nonzero(boxed) >= _FEWEST:
             yield found("areas_of_boxes", int(boxed.sum()), "object", **side.records(boxed))
     else:

@@ -18,9 +18,9 @@ from detmap.checks.rates import tail
 #: more.
 ALONE = 0.1
 
-#: To report that images without objects were skipped: maximum number of compared images with objects; assumed frequency
-#: of images with detections on no object among images without objects, relative to images with objects; maximum
-#: probability that no image without objects has detections by chance.
+#: To report that images without objects were skipped: maximum number of images with objects that are compared; assumed
+#: share of images without objects that have detections, relative to the share of images with objects that have
+#: detections on no object; maximum probability that no image without objects has detections by chance.
 COMPARED, LESS, UNLIKELY = 300, 0.5, 1e-6
 
 #: For a limit of the number of detections per image that some images exceed: minimum limit, and minimum ratio of the
@@ -112,7 +112,7 @@ def _lost(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64
         return chance
     together = _longest(empty[there])
     among = int(np.count_nonzero(there))
-    # Upper bound of the expected number of runs of at least `together` under random placement of `count` empty images.
+    # Upper bound of the expected number of runs of `together` or more empty images, if `count` are placed at random.
     runs = float(among * (count / among) ** together) if count < among else 1.0
     if together >= 5 and runs < 1e-4:
         return f"{together:,} of them follow one another in the order of ids; {runs:.1g} such runs would be expected"

@@ -87,7 +87,7 @@ def _other_ids(
     unexplained.
     """
     # One or two of many ids may fit by chance. No two ids may map to the same image. Numbers in names can come from
-    # another data set, so boxes must confirm them.
+    # another data set, so boxes must confirm a mapping by numbers.
     known = truth.on.images.ids.tolist()
     if not strange or not known:
         return None
@@ -153,7 +153,7 @@ _NUMBERED = re.compile(r"(.*?)0*([0-9]{1,29})", re.ASCII | re.DOTALL)
 
 
 def _number(value: Any) -> str | None:
-    """Return the number at the end of a name as text without leading zeros; None if text before it has no letters."""
+    """Return the number at the end of a name as text without leading zeros; None if text without letters precedes it."""
     match = _NUMBERED.fullmatch(stem(str(value)))
     if match is None or match[1][-1:].isdigit() or (match[1] and not re.search(r"[^\W\d_]", match[1])):
         return None  # in "0_1" neither number identifies the image

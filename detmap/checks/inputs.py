@@ -219,7 +219,7 @@ def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
         try:
             try:
                 table = _read(source, kinds)
-            except InputError:  # shapes may need the sizes of images
+            except InputError:  # some formats need the image sizes
                 table = _read(source, kinds, truth)
         except InputError as error:
             table, rows, refused = _salvaged(source, kinds, shapeless, truth, error)

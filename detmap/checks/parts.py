@@ -52,8 +52,8 @@ BEYOND_THRESHOLD = (0.25, 0.1)
 #: images with nearly all objects missed in the scenes of `SCATTERED`, one reaches this share.
 ALONE = 0.25
 
-#: Limits of the lower of two shares of an image, missed objects and confident detections on no object: minimum for an
-#: image to be defective, to be halfway, and to be a quarter of the way.
+#: An image has a share of missed objects and a share of confident detections on no object. Minimum of the lower of both
+#: shares for an image to be defective, to be halfway, and to be a quarter of the way.
 BOTH, BOTH_HALFWAY, BOTH_QUARTER = 0.6, 0.35, 0.1
 
 #: Minimum number of categories with nearly the same part, for the part to be reported once, for all categories.
@@ -181,7 +181,7 @@ def _unsuppressed(evidence: Evidence) -> Units:
     return _units(evidence, np.ones(image.size, np.bool_), image, label, evidence.twins, every=False)
 
 
-#: The responses in the order in which they run: findings of one response may explain those of a later response.
+#: The responses in the order in which they run, because findings of one may explain findings of a later response.
 RESPONSES = (
     Response("relabelled", "object", _relabelled, every=False),
     Response("misplaced", "object", _misplaced),

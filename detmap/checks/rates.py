@@ -20,7 +20,7 @@ Array = NDArray[Any]
 #: Maximum probability of a false finding in data without a defect, per test, after correction for the number of looks.
 CHANCE = 1e-3
 
-#: Assumed share of good units that remain good under a defect; noise leaves most units good.
+#: Assumed share of good units that remain good under a defect; under mere noise most good units remain good.
 LEFT = 0.2
 
 #: Minimum assumed probability that a unit is bad: every data set has some unusual images.

@@ -50,7 +50,7 @@ def _refused(side: Side) -> Iterator[Finding]:
     for one in side.refused:
         by_code.setdefault(one.code, []).append(one)
     for code, given in by_code.items():
-        # missing shapes are reported below
+        # missing geometry is reported below
         problems = list(dict.fromkeys(one.problem for one in given if code != "missing_shapes"))
         unit = given[0].unit or side.unit
         yield found(code, len(given), unit, records=[one.record for one in given], more=names(problems, 3))

@@ -58,9 +58,9 @@ FACTOR = 2.0
 #: scores of the other categories between the same quantiles.
 APART = 0.05
 
-#: Minimum share of the scores of other categories above the maximum of a category, and share of the category's scores
-#: that count as independent draws in the test: difficult categories have few high scores without a defect. If the
-#: scores of a category are halved, half of the other scores lie above the category's maximum.
+#: Minimum share of the scores of other categories above the maximum of a category: if the scores of a category are
+#: halved, half of the other scores lie above its maximum. Share of the category's scores that count as independent draws
+#: in the test: below 1, because difficult categories have few high scores even without a defect.
 ABOVE, OF_THOSE = 0.5, 0.3
 
 #: Minimum share of the variance of score ranks that lies between images: with two scales, each on half of the images,
@@ -432,7 +432,7 @@ def biased(away: Array, which: Array) -> str | None:
 
 
 def wider(more: Array, side: Array) -> str | None:
-    """Describe by how many pixels boxes are wider and higher for small and large objects alike, else return None."""
+    """Describe by how many pixels boxes are wider and higher; None unless small and large objects agree."""
     if len(more) < 4 * FEWEST_OF_CATEGORY:
         return None
     small = side <= np.median(side)

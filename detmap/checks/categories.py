@@ -28,8 +28,9 @@ TIMES = 3.0
 #: Minimum share of a category's objects that are on images without detections of the category.
 LOST = 0.3
 
-#: Minimum ratio of two shares of a category's objects that are on images without detections of the category: the share
-#: of its larger half of objects to the share of its smaller half. A defect does not depend on size.
+#: Minimum ratio, in a category, of the share of large objects on images without detections of the category to the same
+#: share of small objects, because a defect does not depend on size. An object is large if its area reaches the
+#: category's median.
 EVEN = 0.6
 
 #: Minimum share of missed objects among a category's objects on images that have detections of the category.
@@ -153,7 +154,8 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     known = _unknown(facts, image, label) & evidence.sure_looked_at[image]
     top, low = known & (evidence.sure_rank < 0.25), known & (evidence.sure_rank >= 0.5)
-    # Skip categories whose best quarter and lower half have tied scores: which detections they contain is arbitrary.
+    # Skip categories whose best quarter and lower half have tied scores, because it is arbitrary which detections these
+    # parts contain.
     scores = evidence.scores[evidence.sure]
     least, most = np.full(count, np.inf), np.full(count, -np.inf)
     np.minimum.at(least, label[top], scores[top])
@@ -237,7 +239,7 @@ def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             continue
         beneath = np.count_nonzero(low & (keys == pair)) / max(lower[taken], 1)
         if many / detections[taken] < 0.5 * beneath:
-            continue  # mostly low-scoring detections are mixed: the categories look alike
+            continue  # mostly low-scoring detections are mixed, so the categories look alike
         more = (
             f"of {objects[one]:,} objects of category {_name(evidence, one)} on which a detection of the better half of its "
             f"category lies, {many:,} are taken for {_name(evidence, taken)}"

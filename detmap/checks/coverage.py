@@ -14,8 +14,8 @@ from detmap.checks.findings import Finding, found, many, names
 from detmap.checks.inputs import Side
 from detmap.checks.rates import tail
 
-#: A detection lies on no object if its IoU with every object is below this value: neighbouring objects rarely overlap
-#: more.
+#: A detection lies on no object if its IoU with every object is below this value, because neighbouring objects rarely
+#: overlap more.
 ALONE = 0.1
 
 #: To report that images without objects were skipped: maximum number of images with objects that are compared; assumed

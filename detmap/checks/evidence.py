@@ -451,7 +451,7 @@ class Evidence:
 #: the number in the band below. Without suppression this ratio is a third or more.
 THRESHOLDS, WIDTH, FEWEST_BELOW, DIP = (0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05, 8, 0.2
 
-#: IoU from which non-maximum suppression is assumed to remove one of two detections: common thresholds are 0.45 to 0.7.
+#: IoU from which non-maximum suppression is assumed to remove one of two detections. Common thresholds are 0.45 to 0.7.
 SUPPRESSED = 0.75
 
 

@@ -47,8 +47,8 @@ class RelevanceEvaluator:
     ------
     ValueError
         ``unsupported measure X``. detmap's own errors (`detmap.errors.DetmapError`) are raised for parameters that make
-        pytrec_eval end the process: a cutoff of 0, two equal cutoffs, or gains for nDCG. They are also raised for recalls
-        above 1 (of ``iprec_at_recall`` only up to 1.1), ids with a zero byte, and grades beyond 2 ** 31.
+        pytrec_eval end the process: a cutoff of 0, two equal cutoffs, or gains for nDCG. They are also raised for ids
+        with a zero byte, grades beyond 2 ** 31, and recalls above 1 (for ``iprec_at_recall``, above 1 and up to 1.1).
     TypeError
         For arguments of a wrong type, with pytrec_eval's message, and for a level below 1.
     """

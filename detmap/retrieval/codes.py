@@ -150,7 +150,7 @@ def _label_array(values: ArrayLike, source: str) -> NDArray[Any]:
 def _labels(
     query: ArrayLike, gallery: ArrayLike, queries: int, items: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], bool]:
-    """Return the labels of queries and gallery as rows of words, and whether the words hold a bit per label."""
+    """Return the labels of queries and gallery as rows of 64-bit words, and whether each bit stands for a label."""
     ours, theirs = _label_array(query, "query_labels"), _label_array(gallery, "gallery_labels")
     for name, array, count in (("query_labels", ours, queries), ("gallery_labels", theirs, items)):
         if array.ndim not in (1, 2) or len(array) != count:
@@ -338,7 +338,7 @@ def _rank(
     convention: Convention,
     room: NDArray[np.int64] | None,
 ) -> Ranked:
-    """Rank a block of queries. `room`, if given, has one row for ranks, or three rows for ranks, `ahead` and `tied`."""
+    """Rank a block of queries. `room` is an optional buffer: one row for ranks, or three for ranks, `ahead` and `tied`."""
     count = len(queries)
     queries, own = readonly(queries, np.uint64), readonly(own, np.int64)
     spans, wanted = readonly(relevant.spans, np.int64), readonly(relevant.wanted, np.uint64)

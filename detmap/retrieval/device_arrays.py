@@ -196,13 +196,15 @@ Blocks = tuple[list[tuple[int, int]], Callable[[int, int], DeviceRows]]
 
 
 def _blocks(queries: int, items: int, rows_of: Callable[[int, int], DeviceRows]) -> Blocks:
-    """Return the bounds of blocks of queries whose distances fit into memory, and `rows_of`, which returns a block."""
+    """Return the bounds of blocks of queries whose distances fit into memory, and `rows_of`, which returns the distances
+    of a block.
+    """
     height = max(1, _BLOCK_DISTANCES // max(1, items))
     return [(begin, min(begin + height, queries)) for begin in range(0, queries, height)], rows_of
 
 
 def distance_blocks(table: DeviceTable) -> Blocks:
-    """Return the bounds of blocks of a table of distances, and a function that returns a block."""
+    """Return the bounds of blocks of queries, and a function that returns the distances of a block."""
     return _blocks(*table.shape, lambda begin, end: DeviceRows(table, table.values[begin:end, :], begin))
 
 

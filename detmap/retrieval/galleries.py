@@ -300,7 +300,7 @@ def blocks_of(matrix: NDArray[Any] | DeviceTable) -> tuple[Blocks, RowsOf]:
 
 
 def _columns(rows: Rows, columns: NDArray[np.int64] | None) -> Rows:
-    """Return `rows` restricted to the items `columns`, which are not junk to every query."""
+    """Return `rows` restricted to the items `columns`; items that are junk to every query are left out."""
     if columns is not None and isinstance(rows, DeviceRows):
         return rows.take(columns)
     return rows if columns is None else lambda a, b: np.take(rows(a, b), columns, axis=1)

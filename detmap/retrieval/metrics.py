@@ -344,7 +344,7 @@ METRICS = (
     ),
 )
 
-#: Maximum depth of a metric: larger integers are not exact in double precision.
+#: Maximum depth of a metric, because larger integers are not exact in double precision.
 DEEPEST = 1 << 53
 
 #: Metrics by their aliases in lower case; an alias takes precedence over another metric's own name.
@@ -474,7 +474,8 @@ IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
     "num_rel_ret": (_TREC, None),
 }
 
-#: Metrics that ir_measures has too. num_q and num_rel are refused: ir_measures counts only the queries in the run.
+#: Metrics that ir_measures has too. num_q and num_rel are refused, because ir_measures counts only the queries in the
+#: run.
 _OF_IR_MEASURES = {*(name.partition("(")[0] for name in IR_MEASURES), "num_q", "num_rel"}
 
 #: For each of these measures, the only option that ir_measures also has.

@@ -314,7 +314,7 @@ def _objects(tally: AnyTally) -> NDArray[np.int64]:
 
 def _plan(changing: int, permutations: int) -> tuple[int, bool]:
     """Return the number of permutations, and whether these are all possible permutations, if `changing` images differ."""
-    # One image need not be exchanged: exchanging all images only changes the sign of the difference.
+    # One image need not be exchanged, because exchanging all images only changes the sign of the difference.
     every = changing < MOST_CHANGING and 2 ** max(changing - 1, 0) <= permutations
     return (2 ** max(changing - 1, 0) if every else permutations), every
 

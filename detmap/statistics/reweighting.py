@@ -229,7 +229,7 @@ class Reweighted:
         bits = len(self.areas) * len(protocol.iou_thresholds)
         size = max(1, min(256, _BLOCK // max(self.sides * len(self.tally.categories) * bits * recalls, 1)))
         size = size // resampling.LANES * resampling.LANES or size
-        spare: list[_Room] = []  # blocks reuse memory: allocating memory costs as much as filling it
+        spare: list[_Room] = []  # blocks reuse memory, because allocating memory costs as much as filling it
 
         def work(begin: int, end: int) -> None:
             room = spare.pop() if spare else _Room()
@@ -238,7 +238,7 @@ class Reweighted:
             progress.advance(end - begin)
 
         parallel.run(work, [(begin, min(begin + size, count)) for begin in range(0, count, size)], threads)
-        if self.pools is not None:  # each "category" of `pools` holds all categories, or a group of categories
+        if self.pools is not None:  # a category of `pools` merges all categories, or a group
             with progress.counting(("pooled classes", count)):
                 made = self.pools.score(count, codes, threads)
             out[:, :, list(self.pooled)] = made[:, :, list(self.pooled.values())]
@@ -328,7 +328,7 @@ class Reweighted:
 
     @staticmethod
     def words(codes: NDArray[np.int16]) -> NDArray[np.uint64]:
-        """Return the copies of each image on side 0 in each replicate, packed as for `resampling.collect_hits`."""
+        """Return the number of copies of each image on side 0, by replicate, packed as for `resampling.collect_hits`."""
         blocks, images = -(-len(codes) // resampling.LANES), codes.shape[1]
         copies = np.zeros((blocks * resampling.LANES, images), np.uint8)
         copies[: len(codes)] = np.where(codes & 1, 0, codes >> 1)
@@ -490,7 +490,7 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
     run_at = np.flatnonzero(first)
     sizes = np.stack([np.bincount(run_of[counted[rows]], minlength=run_at.size) for counted in counts], axis=1)
 
-    # Keep only misses that are followed by a run of their category: misses after the last hit do not change AP.
+    # Keep only misses that are followed by a run of their category, because misses after the last hit do not change AP.
     stays = np.flatnonzero(~in_special)
     before = np.searchsorted(run_at, stays)  # the run that follows each miss
     follows = before < run_at.size

@@ -282,7 +282,9 @@ class Agreement:
         return np.flatnonzero(self.plain.overlap < _HARDLY)
 
     def others(self, image: Array, part: int = 2) -> NDArray[np.int64]:
-        """Return another image for each image, ``1 / part`` of the list of images with objects further on; -1 if none."""
+        """Return for each image another image with objects, at ``1 / part`` of the list of such images after it; -1 if
+        there is none.
+        """
         full = self._full
         if full.size < 2:
             return np.full(image.size, -1)

@@ -41,7 +41,7 @@ SIZES_TIMES = 5.0
 #: By code, minimum share of bad records for an image to be defective, and to be halfway between clean and defective.
 #: Defective images anywhere in the data are reported if they outnumber halfway images, which differences in difficulty
 #: do not explain. Of 18,000 images in 28 clean scenes of ``tests/planting`` (seeds 0 to 3 of each kind), 9, 0 and 3 are
-#: defective by these shares, and 349, 0 and 20 are halfway.
+#: defective by the shares of the three codes, and 349, 0 and 20 are halfway.
 SCATTERED = {"misplaced": (0.85, 0.5), "unsuppressed": (0.4, 0.2), "relabelled": (0.5, 0.25)}
 
 #: The shares of `SCATTERED` for "unsuppressed" if the threshold of non-maximum suppression is found. Then hardly any

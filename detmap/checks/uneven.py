@@ -166,7 +166,7 @@ def _part(evidence: Evidence, one: Statistic, looks: int) -> Iterator[tuple[Part
 
 
 def _scores(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding]:
-    """Compare the scores of detections that find objects between parts of the images, categories, and images."""
+    """Compare scores of detections that find objects: between parts of the images, between categories, between images."""
     scores, label, image = evidence.scores[rows], evidence.object_label[objects], evidence.object_image[objects]
     if not np.isfinite(scores).all() or scores.min() == scores.max():
         return
@@ -432,7 +432,7 @@ def biased(away: Array, which: Array) -> str | None:
 
 
 def wider(more: Array, side: Array) -> str | None:
-    """Describe by how many pixels boxes are wider and higher; None unless small and large objects agree."""
+    """Describe by how many pixels boxes are wider and higher; None unless this is equal for small and large objects."""
     if len(more) < 4 * FEWEST_OF_CATEGORY:
         return None
     small = side <= np.median(side)

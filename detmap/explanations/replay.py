@@ -407,8 +407,8 @@ def pair(
 
 
 def players(source: Protocol, target: Protocol) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the decisions in which two protocols differ, in groups: the label and the decisions of each group. Groups are
-    in the order of an evaluation: reading, matching, ranking, curve.
+    """Return the decisions in which two protocols differ, as groups (label, decisions). Groups are in the order of an
+    evaluation: reading, matching, ranking, curve.
     """
     return grouped(source, target, {name: one.group for name, one in _DECLARED.items() if one.group})
 

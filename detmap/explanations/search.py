@@ -272,8 +272,8 @@ class _Looked(Vocabulary):
         return {name: value for name, value in settings.items() if name in Protocol.__dataclass_fields__}
 
     def _scene(self, name: str, settings: Mapping[str, Any], metric: str) -> tuple[_Made | None, Protocol | None]:
-        """Return the tables and the protocol with which a metric is computed. If the metric is undefined, either the
-        tables are None, or the tables and the protocol.
+        """Return the tables and the protocol with which a metric is computed. If the metric is undefined, the
+        tables are None, and in some cases also the protocol.
         """
         decided = self._decisions(settings)
         of = metric

@@ -382,5 +382,5 @@ def testable(images: ArrayLike, alpha: float, pairs: int) -> tuple[NDArray[np.bo
 
 
 def permutations_needed(hypotheses: int, alpha: float) -> int:
-    """Return a number of permutations whose smallest p is at most half the level of the first step of Holm's correction."""
+    """Return a number of permutations so large that the smallest p-value is at most half the level of Holm's first step."""
     return max(PERMUTATIONS, math.ceil(2 * hypotheses / alpha))

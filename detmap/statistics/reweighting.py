@@ -454,8 +454,8 @@ def _thresholds(protocol: Protocol, iou: float | None) -> tuple[int, int]:
 
 
 def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
-    """Return the detections of a tally that count in any of the area ranges, as the runs and misses of
-    `resampling.Events`.
+    """Return the detections of a tally that count in any of the area ranges as `resampling.Events`, which groups them
+    into runs and misses.
     """
     protocol, categories = tally.protocol, len(tally.categories)
     thresholds = len(protocol.iou_thresholds)

@@ -42,7 +42,7 @@ AT_THE_ENDS, AT_THE_CUT = 0.2, 0.25
 #: the medians inside and outside of the part, relative to the interquartile range outside.
 BELOW, ALIKE = 0.3, 0.5
 
-#: Minimum share of a part's images with one and the same number of detections, of at least 2, for this number to be a limit.
+#: Minimum share of a part's images that have the same number of detections, 2 or more, for this number to be a limit.
 CAPPED = 0.4
 
 #: Maximum number of detections whose scores are compared.

@@ -320,7 +320,7 @@ class _Looked(Vocabulary):
         return self._treated.get_or(ways, lambda: treated(self._tables(ways[:-1]), *ways[-1]))
 
     def _mean(self, made: _Made, plain: Protocol, mean: str, metric: str, category: int | None) -> float:
-        """Return a metric over all classes by the kind of mean `mean`, or of the class `category`."""
+        """Return a metric of the class `category`; if None, over all classes by the kind of mean `mean`."""
         if self._last[0] is not made or self._last[1] != plain:
             self._last = (made, plain, made.replay.value(plain))
             made.replay.forget()  # keep the numbers, free the per-class values

@@ -87,7 +87,7 @@ class RelevanceEvaluator:
         -------
         dict of dict
             Values by query and measure: the judged queries of the run, in the order of the run, and the measures in
-            trec_eval's order. All values are floats; for geometric means they are logarithms, for texts 0.0. For a query
+            trec_eval's order. All values are floats: logarithms for geometric means, and 0.0 for texts. For a query
             without a relevant document, or with an empty ranking, values are 0 (logarithms of 0.00001 for geometric means);
             the interpolated precision of an empty ranking at recall 0 is NaN, as in trec_eval.
 

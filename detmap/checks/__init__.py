@@ -88,7 +88,7 @@ def check(
     schema : bool
         Check only the ground truth's images and categories, not its objects.
     iou_type : str, optional
-        Kind of shape to check besides boxes; by default all kinds that every record has.
+        Geometry to check besides boxes ("segm", "keypoints"); by default all kinds that every record has.
     **options
 
     Returns

@@ -27,7 +27,7 @@ BANDS, WIDEST = 4, 12
 #: minimum number of missed boxes around several objects.
 FEWEST = 20
 
-#: Maximum ratio of the recall in a range of sizes to the lower of the recalls below and above it: a detector's recall
+#: Maximum ratio of the recall in a range of sizes to the lower of the recalls below and above it. A detector's recall
 #: has a single maximum as a function of size, so a dip to a half that chance does not explain is a defect.
 DIP = 0.5
 

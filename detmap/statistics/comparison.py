@@ -39,7 +39,7 @@ _NAMED = 10
 
 
 def _too_few_drawn(permutations: int, size: int, family: str, correction: Correction, alpha: float) -> list[str]:
-    """Return a sentence if there are too few permutations for any p-value of a family to be significant, else []."""
+    """Return [sentence] if there are too few permutations for any p-value of a family to be significant, else []."""
     if not size or enough_drawn(permutations, size, correction, alpha):
         return []
     return [
@@ -101,7 +101,7 @@ class Comparison:
     notices : mapping of str to mapping of str to int
         Counts of unusual features of each model's input, by code; `detmap.data.notices.NOTICES` explains the codes.
     iou_type : str
-        The kind of shape that was matched, or "panoptic".
+        The geometry that was matched ("bbox", "segm", …), or "panoptic".
     """
 
     bootstraps: Mapping[str, Bootstrap]

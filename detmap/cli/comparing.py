@@ -24,8 +24,8 @@ def add_explanations(parser: argparse.ArgumentParser) -> None:
     add_option(
         parser,
         "--under",
-        "all: does the order of the models survive other conventions, caps, thresholds, orders of equal scores, "
-        "draws of images, and labels?",
+        "all: test whether the order of the models holds under other conventions, caps, thresholds, orders of equal scores, "
+        "draws of images, and labels",
         choices=("all",),
     )
 

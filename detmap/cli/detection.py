@@ -118,7 +118,7 @@ def _fill_eval(parser: argparse.ArgumentParser) -> None:
     add_bootstrap_options(parser)
     add_cluster_options(parser)
     add_output_options(parser, rows="--per-class", what="a row per category")
-    add_option(parser, "--parts", "score each part of a skeleton too, as of --protocol wholebody")
+    add_option(parser, "--parts", "score each part of a skeleton too (--protocol wholebody)")
     add_option(parser, "--arrays FILE.npz", "write the arrays precision, recall and scores")
     add_card(parser)
     add_gates(parser)

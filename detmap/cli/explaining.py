@@ -49,11 +49,11 @@ def _fill(parser: argparse.ArgumentParser) -> None:
         "what was found, in any format of detections; - is standard input; not with --reid and --hashing",
         nargs="?",
     )
-    add_option(parser, "--from PROTOCOL", "the rules of the one number", dest="source")
+    add_option(parser, "--from PROTOCOL", "the rules that gave the first number", dest="source")
     add_option(
         parser,
         "--to PROTOCOL",
-        "the rules of the other; default: coco; with --trec trec, --reid reid, --hashing hits_topk",
+        "the rules that gave the second number; default: coco; with --trec trec, --reid reid, --hashing hits_topk",
         dest="target",
     )
     add_option(

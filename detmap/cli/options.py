@@ -305,7 +305,9 @@ def add_format(parser: argparse.ArgumentParser, *more: str) -> Any:
         choices=("table", "json", "csv", "markdown", "latex", *more),
         default="table",
     )
-    add_option(output, "--wide", "tables as wide as they are; default: at most 100 places, what does not fit is named")
+    add_option(
+        output, "--wide", "do not narrow tables; default: at most 100 characters, and columns left out are named"
+    )
     add_option(output, "--quiet", "no notes or progress on stderr")
     return output
 

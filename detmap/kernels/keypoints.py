@@ -181,7 +181,7 @@ def _within(value: float) -> Any:
 
 @helper
 def _doubled(near: float, size: float) -> Any:
-    """Return the ends of a side extended by its length on both sides; lengths may be negative."""
+    """Return the ends of an interval that is extended by its length at both ends; the length may be negative."""
     return min(near - size, near + size * 2), max(near - size, near + size * 2)
 
 

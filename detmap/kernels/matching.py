@@ -224,20 +224,22 @@ def match(
     stop: Array,
     out: Words,
 ) -> None:
-    """Match the detections of cells ``[begin, end)``, best score first, and set the bits of detections that found an
-    object.
+    """Match the detections of cells ``[begin, end)``, best score first, and set the bits of detections that match.
 
-    By COCO's rule a detection takes the free object that it overlaps most (the last in a tie), and an ignored object
-    only if no other is left; a crowd is always free. By VOC's rule (`only_best`) a detection only considers the object
-    that it overlaps most (the first in a tie). If that object is ignored, the detection is ignored; if it is already
-    taken, the detection is a miss.
+    By COCO's rule a detection takes the free object that it overlaps most (the last in a tie). It takes an ignored
+    object only if no free object that counts overlaps it enough; a crowd is always free. By VOC's rule (`only_best`) a
+    detection only considers the object that it overlaps most (the first in a tie). If that object is ignored, the
+    detection is ignored; if it is already taken, the detection is a miss.
 
-    All thresholds and area ranges are matched at once, a bit each: candidates are tried in descending order of overlap,
-    and a candidate is taken at the bits at which it is free, its overlap suffices, and no better candidate was taken.
-    An unmatched detection is assigned to the group that it overlaps most: the first detection of a group is a hit,
-    whose bits are set in both ``hit`` and ``ignored``, and the other detections are ignored. Without a group, a
-    detection is ignored if it takes the boxed object that its box overlaps most, or is assigned to a boxed group. The
-    kernel returns early once `stop` is set. `out` must be initialised by `mark_misses`. The loop over thresholds is
+    All thresholds and area ranges are matched at once, with one bit for each combination. Candidates are tried in
+    descending order of overlap. At a given bit, a candidate is taken if it is free, if its overlap reaches the threshold,
+    and if the detection has not taken a better candidate.
+
+    A detection that matches no single object is assigned to the group that it overlaps most. The first detection of a
+    group is a hit, whose bits are set in both ``hit`` and ``ignored``; later detections are ignored. A detection without
+    a group is ignored if it takes the boxed object that its box overlaps most, or if it matches a boxed group.
+
+    The kernel returns early once `stop` is set. `out` must be initialised by `mark_misses`. The loop over thresholds is
     inlined by hand, which saves 5 %.
     """
     thresholds, ranges, words = levels.thresholds, levels.ranges, out.hit.shape[1]

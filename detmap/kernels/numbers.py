@@ -128,8 +128,8 @@ def _short_number(data: Any, i: int) -> Any:
 
 @innermost
 def _long_number(data: Any, i: int, powers: Any) -> Any:
-    """Read up to seven digits, a point and up to 23 digits, without sign or exponent; without the point, the digits are
-    below 10**19 as an integer.
+    """Read a number of up to seven digits, a point and up to 23 digits, without sign or exponent. Its digits without the
+    point must form an integer below 10**19.
 
     Returns mantissa and decimal exponent as `_number` does, and the end, which is -1 for any other number. Requires
     `NUMBER_ROOM` readable bytes.
@@ -141,7 +141,7 @@ def _long_number(data: Any, i: int, powers: Any) -> Any:
     word = _word(data, i) ^ DIGIT_ZEROS
     last = _leading_digits(word)
     while last == 8 and digits < 16:
-        plain &= mantissa < powers[np.uint64(11)]  # otherwise the product may not fit
+        plain &= mantissa < powers[np.uint64(11)]  # otherwise the product may exceed 64 bits
         mantissa = mantissa * TEN_TO_EIGHT + _eight_digits(word)
         digits += 8
         word = _word(data, i + digits) ^ DIGIT_ZEROS

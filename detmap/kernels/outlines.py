@@ -2,8 +2,8 @@
 
 A mask is cut into segments: a segment is the part of a run in one column. It has a top edge, walked to the right, and a
 bottom edge, walked to the left, so that foreground is always on the right. Between edges the path follows the border of
-two columns up or down. Where two pixels only touch at a corner the path turns right, which separates the pixels. Only
-crossings of columns' centres matter when a polygon is drawn, so vertical steps do not.
+two columns up or down. Where two pixels only touch at a corner the path turns right, which separates the pixels. When
+a polygon is drawn, only crossings of columns' centres matter, so vertical steps do not change the filled pixels.
 
 Edge ``2 * s`` is the top of segment s, ``2 * s + 1`` its bottom. Segments are ordered by column, then from the top.
 """

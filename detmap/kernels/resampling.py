@@ -32,12 +32,13 @@ SPARE = 256
 class Events(NamedTuple):
     """The detections that count, in ranking order; bit ``a * T + t`` stands for area range *a* and threshold *t*.
 
-    A run is the detections with one score on one image, if any of them is a hit or is ignored at some thresholds. The
-    runs of class *c* are ``class_starts[c]:class_starts[c + 1]``. Run *j* is on image ``run_images[j]`` and has
-    ``run_sizes[j, a]`` detections that count in area range *a*. The detections between run *j* - 1 and run *j* are
-    misses, in the segments ``segment_starts[j]:segment_starts[j + 1]``. The misses of a segment count in the same area
-    ranges, the segment's pattern: ``members[p, a]`` says whether pattern *p* counts in *a*. The misses of segment *s*
-    are on the `images` ``miss_starts[s]:miss_starts[s + 1]``. Misses after the last hit are left out.
+    A run is all detections with one score on one image, if at least one of them is a hit at some thresholds, or is
+    ignored at some but not all thresholds. The runs of class *c* are ``class_starts[c]:class_starts[c + 1]``. Run *j*
+    is on image ``run_images[j]`` and has ``run_sizes[j, a]`` detections that count in area range *a*. The detections
+    between run *j* - 1 and run *j* are misses, in the segments ``segment_starts[j]:segment_starts[j + 1]``. The misses
+    of a segment count in the same area ranges, the segment's pattern: ``members[p, a]`` says whether pattern *p* counts
+    in *a*. The misses of segment *s* are on the `images` ``miss_starts[s]:miss_starts[s + 1]``. Misses after the last
+    hit are left out.
 
     An item is a run at one bit, and items are in ranking order. The items of class *c* and bit *b* are ``item_starts[c
     * A * T + b]:item_starts[c * A * T + b + 1]``. Item *i* belongs to run ``item_runs[i]``: ``item_steps[i]`` of the

@@ -265,7 +265,7 @@ def list_elements(data: Any, places: Any, exact: bool, powers: Any, out: Any, co
     powers : uint64
         As in `skip_value`.
     out : (m, 2) int64
-        Out: the range of each element, as many as there is room for.
+        Out: the range of each element, as far as there is room.
     counts : (n,) int64
         Out: the number of elements of each list.
     """

@@ -124,7 +124,9 @@ def merge_strings(text: bytes, count: int, both: bool, out: Array) -> int:
 
 @kernel
 def strings_of_lengths(lengths: Array, stops: Array, begin: int, out: Array, out_stops: Array) -> int:
-    """Write the string of each mask *i* from its uint32 run lengths ``lengths[stops[i - 1]:stops[i]]``; sums wrap at 2**32."""
+    """Write the string of each mask *i* from its run lengths ``lengths[stops[i - 1]:stops[i]]``, uint32, whose sums wrap
+    at 32 bits.
+    """
     p, ends = 0, np.empty(len(lengths), np.uint32)
     for i in range(begin, len(stops)):
         first, total = stops[i - 1] if i else 0, np.int64(0)

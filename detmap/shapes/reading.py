@@ -16,7 +16,7 @@ from detmap.kernels import readonly
 from detmap.kernels.numbers import HIGHEST_POWER, LOWEST_POWER, POWERS_OF_FIVE
 from detmap.system import parallel
 
-#: Number of numbers that a kernel leaves to ``float()`` per call, because their last bit is uncertain.
+#: Maximum number of values that a kernel leaves to ``float()`` per call, because their last bit is uncertain.
 _DOUBTS = 1 << 10
 
 #: Spare elements after the memory that is taken, because reading points by three may touch two more elements.
@@ -120,7 +120,7 @@ class Regions:
                 length = max(2 * most, min(_REGION, share), share // _SHARES)
                 if not self._chunks or self._used[-1] + length > self._chunks[-1].size:
                     room = self._size + (cores + 1) * length  # each thread may leave the end of a region unused
-                    # Unused parts between regions must not hold other data. The system zeroes large memory itself.
+                    # Unused parts between regions must not hold old data. The system zeroes large chunks itself.
                     self._chunks.append((np.zeros if room < _REGION else np.empty)(room, self._kind))
                     self._used.append(0)
                 chunk, begin = len(self._chunks) - 1, self._used[-1]

@@ -1,6 +1,6 @@
 """Tables arranged for matching: cells of one image and category, and the pairs in each cell that overlap enough.
 
-A `detmap.Tally` and `detmap.Matches` are both made of an `Arrangement`.
+A `detmap.Tally` and `detmap.Matches` are both made from an `Arrangement`.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _ANYWHERE = (-1e12, -1e12, 2e12, 2e12)
 
 @dataclass(frozen=True, eq=False)
 class BoxedObjects:
-    """Mask of the objects that have only a box, and corners of the boxes, as shares of the image's size if `shares`."""
+    """Objects that have only a box (a mask, `rows`), and corners of boxes, shares of the image if `shares`, else pixels."""
 
     rows: NDArray[np.bool_]
     corners: NDArray[np.float64]

@@ -190,7 +190,7 @@ def mean_of_defined(values: NDArray[np.float64]) -> float:
     if values.ndim > 1 and values.size:  # mostly, a category (last axis) has only NaN or only numbers
         undefined = np.isnan(values[(0,) * (values.ndim - 1)])
         if np.isnan(values[..., undefined]).all():
-            values = values[..., ~undefined].ravel()  # ordered like the masked values below: equal sums
+            values = values[..., ~undefined].ravel()  # in the order of `defined` below, so that sums are equal
     missing = np.isnan(values)
     defined = values[~missing] if missing.any() else values.ravel()
     return float(np.mean(defined)) if defined.size else float("nan")
@@ -222,8 +222,9 @@ def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, in
 
 
 class Changed(NamedTuple):
-    """A mask of the categories that change with `id_zero`, shape (K,), and the values that AP averages for these
-    categories, by threshold, recall and category, in the first area range and under the other value of `id_zero`.
+    """`categories` is a mask, shape (K,), of the categories that change with `id_zero`. `values` are the values that AP
+    averages for these categories under the other value of `id_zero`, in the first area range, by threshold, recall and
+    category.
     """
 
     categories: NDArray[np.bool_]

@@ -407,7 +407,7 @@ class Arrangement:
         The `cells` may be the arrangement's or any other ranges of positions. Once `stop` is set, further cells are skipped.
         """
         kind, bounds = self.kind, self._bounds
-        if self.protocol.matching == "by-object":  # needs all ignored objects that a detection touches
+        if self.protocol.matching == "by-object":  # this rule needs all ignored objects that a detection touches
             lowest = min(lowest, _TOUCHING)
         least = {"threshold": lowest, "touch": min(lowest, _TOUCHING), "all": -np.inf}[kind.propose]
         if self._reach is not None and lowest >= self._least:

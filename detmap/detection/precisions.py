@@ -55,8 +55,8 @@ class Rankings:
         )
 
     def blocks(self) -> list[tuple[int, int]]:
-        """Cut the rankings into blocks. To limit memory, a large block costs at most the number of detections or the number
-        of rankings, whichever is larger.
+        """Cut the rankings into blocks. To limit memory, the cost of a block is at most `_LEAST`, the number of
+        detections, or the number of rankings, whichever is largest.
         """
         capacity = self._capacity(0, len(self))
         looked_at = np.repeat(np.diff(self.tally.class_starts), len(self) // max(len(self.tally.categories), 1))
@@ -162,7 +162,7 @@ class Curves(Frozen):
         shape: tuple[int, ...],
         scored: bool,
     ) -> Curves:
-        """Transpose arrays of shape `shape` (category, area, cap, threshold) to pycocotools' order of axes."""
+        """Transpose arrays with the axes category, area, cap and threshold, of sizes `shape`, to pycocotools' order."""
         recalls = precision.shape[1]
         for array in (precision, scores, ap):
             array.setflags(write=False)

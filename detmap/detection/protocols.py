@@ -380,7 +380,7 @@ def skeleton(
     Returns
     -------
     list of Protocol
-        One protocol per part, then that for the whole skeleton. They are not registered.
+        One protocol per part, then the protocol for the whole skeleton. They are not registered.
 
     Raises
     ------
@@ -668,7 +668,7 @@ AnyProtocol = ProtocolName | PluginName | Protocol
 class Decisions(TypedDict, total=False):
     """Keywords that replace decisions of a protocol.
 
-    `iou_type` is a separate keyword. See `Protocol` for the meaning of each decision, and `resolve` for that of None.
+    `iou_type` is a separate keyword. See `Protocol` for what each decision means, and `resolve` for what None means.
     """
 
     iou_thresholds: str | float | Iterable[float] | None

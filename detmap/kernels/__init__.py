@@ -63,16 +63,16 @@ def kernel(function: F) -> F:
 def helper(function: F) -> F:
     """Compile a function that only kernels call, and that neither allocates nor returns an array.
 
-    A kernel's arrays live until the kernel returns, so helpers need no reference counts. Where some path does not use
-    an array, numba still emits reference counts, which are atomic operations on memory shared by all threads (41
-    instead of 16 such operations in the scanner of records). ``_nrt=False`` removes the counts; numba then cannot make
-    a wrapper for Python, and a call from Python crashes.
+    A kernel's arrays live until the kernel returns, so helpers need no reference counts. For an array that some path
+    does not use, numba would still emit them: atomic operations on memory shared by all threads, 41 instead of 16 of
+    them in the scanner of records. ``_nrt=False`` removes the counts; numba then cannot make a wrapper for Python, and
+    a call from Python crashes.
     """
     return _helped(function)
 
 
 def innermost(function: F) -> F:
-    """Compile a helper inline into every caller; meant for helpers that are called once per value, because their calls
+    """Compile a helper inline into every caller; meant for helpers that are called once per value, because calling them
     would take much of the time.
     """
     return _helped(function, forceinline=True)

@@ -93,7 +93,7 @@ def scan_cells(data: Any, stop: int, cells: Any, delimiter: int, powers: Any, co
     stop : int
         The first line that begins at this position or later is left to the next block.
     cells : (k,) int64
-        The field of each cell of a line, -1 for none; at most `MOST_CELLS` cells.
+        The field of each cell of a line, -1 for a cell that is not read; at most `MOST_CELLS` cells.
     delimiter : int
         The byte between cells.
     powers, columns, state

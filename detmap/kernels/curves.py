@@ -357,7 +357,7 @@ def all_shots(starts: Array, ranks: Array, out: Array) -> None:
 
 @kernel
 def weighted_points(scores: Array, truth: Array, weights: Array, order: Array, recall: Array, precision: Array) -> int:
-    """Write recall and precision at each distinct score, descending, of weighted samples; return the number of points.
+    """Write recall and precision of weighted samples at each distinct score, highest first; return the number of points.
 
     `order` sorts the samples by descending score. `recall` is the weight of the true positives, not yet divided by the
     total weight of the positives.

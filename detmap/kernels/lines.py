@@ -28,7 +28,7 @@ from detmap.kernels.scanning import (
 from detmap.kernels.texts import ABSENT, LENGTH_BITS, LENGTHS, _same
 from detmap.kernels.words import NOTHING, U1, U2, _byte, _next_line, _tab_or_space, _token_end
 
-# Maximum number of tokens of a line after a record, because four tokens could be a second record on the same line.
+# Maximum number of further tokens on the line of a record, because four tokens could be a second record.
 MOST_FURTHER = 3
 
 
@@ -75,7 +75,7 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
     stop : int
         The first line that begins at this position or later is left to the next block.
     tokens : (k,) int64
-        The field of each token of a line, -1 for none.
+        The field of each token of a line, -1 for a token that is not read.
     more : bool
         Whether a line may have up to `MOST_FURTHER` more tokens; they are skipped, and the line is counted.
     powers, columns, state

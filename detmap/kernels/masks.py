@@ -531,7 +531,7 @@ def merge_groups(
 
     Group *g* has the masks ``groups[g]:groups[g + 1]``, at least one, each of at least one run. The merged mask's ends
     are ``out_ends[out_spans[g, 0]:out_spans[g, 1]]``; there must be room for one run more than the group's masks have.
-    ``out_spans[g, 1]`` is written, as -1 if the masks' runs have different sums.
+    ``out_spans[g, 1]`` is written; it is -1 if the masks' runs have different sums.
     """
     for g in range(begin, end):
         room = 1

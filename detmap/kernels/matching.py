@@ -17,14 +17,14 @@ Array = NDArray[Any]
 
 _NONE = readonly((), np.uint8)
 
-#: The roles of objects in matching: single objects, groups, and (boxed) single objects and groups that have only a box.
+#: The roles of objects in matching: single object, group; single object with only a box, group with only a box.
 SINGLE, GROUP, BOXED, BOXED_GROUP = range(4)
 
 
 class Objects(NamedTuple):
-    """The ground truth for matching, by position: ``measures``, (n, M); flags ``ignored``, ``crowd``; ``role``. A group
-    absorbs detections that hit no other object; detections that match only a boxed object are ignored. ``role`` is
-    empty where all objects are single.
+    """The ground truth for matching, by position: the ``measures``, (n, M), of each object, the flags ``ignored`` and
+    ``crowd``, and the ``role``. A group absorbs detections that hit no other object; detections that match only a boxed
+    object are ignored. ``role`` is empty where all objects are single.
     """
 
     measures: Array
@@ -34,8 +34,8 @@ class Objects(NamedTuple):
 
 
 class Ranges(NamedTuple):
-    """Area ranges: the minimum and maximum of each, ``limits`` (A, 2), and the index of the ``measure`` that it limits,
-    (A,).
+    """Area ranges: ``limits`` (A, 2), the minimum and maximum of each range, and ``measure`` (A,), the index of the
+    measure that the range limits.
     """
 
     limits: Array
@@ -43,8 +43,8 @@ class Ranges(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """The requirements of a match: the minimum overlap at each of the ``thresholds``, (T,); the ``ranges``; and whether
-    a detection only considers its best object (``only_best``, VOC's rule).
+    """The requirements of a match: the minimum overlaps, ``thresholds`` (T,); the ``ranges``; and ``only_best``, whether a
+    detection only considers its best object (VOC's rule).
     """
 
     thresholds: Array

@@ -55,13 +55,13 @@ def _next_edge(segments: Array, edge: int) -> int:
     s = edge // 2
     column, top, bottom = segments[s, 0], segments[s, 1], segments[s, 2]
     if edge % 2 == 0:
-        t = _above(segments, s, column + 1, top)  # the neighbour at the corner, or the next one below
+        t = _above(segments, s, column + 1, top)  # the segment at the corner, or the next one below
         if t == len(segments) or segments[t, 0] != column + 1 or segments[t, 1] >= bottom:
             return edge + 1
         if segments[t, 1] < top and s and segments[s - 1, 0] == column and segments[s - 1, 2] > segments[t, 1]:
             return 2 * (s - 1) + 1
         return 2 * t
-    t = _above(segments, 0, column - 1, bottom - 1)  # the neighbour at the corner, or the next one above
+    t = _above(segments, 0, column - 1, bottom - 1)  # the segment at the corner, or the next one above
     if segments[t, 0] != column - 1 or segments[t, 1] >= bottom:
         t -= 1
     if t < 0 or segments[t, 0] != column - 1 or segments[t, 2] <= top:

@@ -16,7 +16,7 @@ from detmap.kernels import helper, innermost, kernel
 
 Array = NDArray[Any]
 
-#: Vertices beyond this many fifths of a pixel are refused: differences must fit into 32 bits.
+#: Maximum absolute coordinate of a vertex in fifths of a pixel, so that differences fit into 32 bits.
 FIFTHS_LIMIT = 2**30
 
 #: Maximum absolute coordinate, in fifths, for which the sums below are exact enough to round to the right fifth.
@@ -32,7 +32,7 @@ _LANES = 8
 @innermost
 def _column(fifth: int, width: int) -> Any:
     """Return the number of the image's columns with their centre before `fifth`."""
-    # The operand of floor is at least half a fifth away from values that would round differently.
+    # The operand of floor is at least 0.1 away from any integer, so its rounding error does not matter.
     return min(max(np.int32(np.floor((np.float64(fifth) + 2.5) * 0.2)), np.int32(0)), np.int32(min(width, _BEYOND)))
 
 

@@ -657,7 +657,7 @@ def rank_samples(positive: Array, negative: Array, out_ahead: Array, out_tied: A
     """Rank the positive samples among all, by descending score; both inputs are ascending."""
     j = 0
     hits, wrong = positive.size, negative.size
-    below, upto = wrong, wrong  # numbers of negatives below the score, and not above it
+    below, upto = wrong, wrong  # numbers of negatives with a score below x, and with a score of at most x
     while j < hits:
         x = positive[hits - 1 - j]
         stop = j + 1

@@ -47,9 +47,7 @@ class Rows(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """The minimum overlap at each of the ``thresholds``, (T,); the ``ranges``; and the flag ``stop``, which ends the
-    work once set.
-    """
+    """The minimum overlaps, ``thresholds`` (T,); the ``ranges``; and the flag ``stop``, which ends the work once set."""
 
     thresholds: Array
     ranges: Ranges

@@ -43,7 +43,7 @@ class Events(NamedTuple):
     An item is a run at one bit, and items are in ranking order. The items of class *c* and bit *b* are ``item_starts[c
     * A * T + b]:item_starts[c * A * T + b + 1]``. Item *i* belongs to run ``item_runs[i]``: ``item_steps[i]`` of the
     run's detections count, and ``item_skips[i]`` are ignored. Among the detections that count, the hits are at the
-    places ``places[place_starts[i]:place_starts[i + 1]]``, from 1 on. ``item_kinds[i]`` is `ALONE` if one detection
+    places ``places[place_starts[i]:place_starts[i + 1]]``, counted from 1. ``item_kinds[i]`` is `ALONE` if one detection
     counts, which is a hit, and none is ignored; `NO_HIT` if none is a hit; else 0. The hit at ``places[p]`` is beyond
     ``beyond[p]`` caps.
     """

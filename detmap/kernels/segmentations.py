@@ -265,7 +265,7 @@ def _read_alike(data: Any, place: Array, out: Segments, row: int, state: Array, 
 @helper
 def _read_mask(data: Any, i: int, stop: int, powers: Any, out: Segments, row: int, state: Array, alike: Array) -> Any:
     """Read an object with size and counts into row `row` of `out`; return its kind, or the code of a problem. Column 1 of
-    ``out.spans`` gets the end of its data in `out`.
+    ``out.spans`` gets the end of the mask's data in `out`.
     """
     if _value_end(data, i, False, powers) != stop:
         return NO_JSON

@@ -36,8 +36,8 @@ class _Pairs(NamedTuple):
 
     right: Array
     out: Array
-    #: For each pair of the detection: the object's next mask, the number of pixels of both tracks, and of shared
-    #: pixels.
+    #: For each pair of the detection: the object's next mask, the number of pixels of both tracks, and the number
+    #: of shared pixels.
     at: Array
     pixels: Array
     shared: Array

@@ -294,7 +294,7 @@ def _reach(detections: _Gaussians, ground_truth: _Gaussians, lowest: float) -> t
     """Return boxes that touch if two Gaussians may overlap by `lowest`."""
     if lowest <= 0:
         return None
-    # The squared distance of the centres, in units of both variances together, is at most four times the Bhattacharyya
+    # The squared distance of the centres, divided by the sum of both variances, is at most four times the Bhattacharyya
     # distance.
     limit = -math.log(1 - (1 - lowest) ** 2) if lowest < 1 else 0.0
     return _around(detections, limit), _around(ground_truth, limit)

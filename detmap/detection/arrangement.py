@@ -536,7 +536,7 @@ def _check_kinds_of_ids(ground_truth: GroundTruth, detections: Detections) -> No
 
 
 def _selection(ids: NDArray[Any], wanted: Any, what: str) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Return the selected ids, and for each of the `ids` its index among the selected ones (-1 if left out)."""
+    """Return the selected ids, and for each of the `ids` its index among the selected ids (-1 if left out)."""
     if wanted is None:
         return ids, np.arange(ids.size, dtype=np.int32)
     mask = select(wanted, ids, what)

@@ -86,7 +86,7 @@ def roles_of(group: NDArray[np.bool_] | None, boxed: BoxedObjects | None) -> NDA
 
 
 def notices_of(boxed: BoxedObjects | None, notices: dict[str, Any], rows: NDArray[np.int32]) -> dict[str, Any]:
-    """Replace the notice on absent masks by one with the number of boxed objects among the evaluated `rows`."""
+    """Replace the notice on absent masks by a notice with the number of boxed objects among the evaluated `rows`."""
     if boxed is None:
         return notices
     left = {code: count for code, count in notices.items() if code != "absent_masks"}

@@ -577,7 +577,7 @@ class Evaluator(Accumulator):
         self._label_kind = next(iter(kinds), None)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Replace the evaluator's state by one that `state_dict` returned.
+        """Replace the evaluator's state by a state that `state_dict` returned.
 
         Raises
         ------

@@ -373,7 +373,7 @@ def skeleton(
     parts : mapping of str to sequence of float
         The sigmas of the points of each part, in the order of the points in a pose.
     whole : sequence of float, optional
-        The sigmas of all points; by default those of the parts.
+        The sigmas of all points; by default the sigmas of the parts.
     **decisions
         Decisions for all of the protocols, as `detmap.evaluate` takes them.
 
@@ -443,7 +443,7 @@ OPEN_IMAGES = replace(
     without_shape="boxed",
 )
 
-#: The development kit of DOTA v1.0 ignores difficult objects; that of v1.5 treats none as difficult.
+#: The development kit of DOTA v1.0 ignores difficult objects; the kit of v1.5 treats no object as difficult.
 DOTA = replace(VOC2007, name="dota", strict=True, inclusive_pixels=False, iou_type=ROTATED)
 DOTA_AREA = replace(DOTA, name="dota-area", recall_thresholds=COCO.recall_thresholds, interpolation="all-point")
 

@@ -82,7 +82,7 @@ class DetectionResult(Result):
     Attributes
     ----------
     tally : Tally
-        The tally in ranking order. For a sharded tally it is assembled when it is first read.
+        The tally in ranking order. For a sharded tally, this attribute is assembled when it is first read.
     precision : ndarray of float64, shape (T, R, K, A, M)
         The largest precision at a recall of at least the threshold; 0 if no recall reaches the threshold, NaN without
         ground truth.

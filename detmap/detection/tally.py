@@ -203,7 +203,7 @@ class Tally(Frozen):
         return f"<Tally ({self.protocol.iou_type}): {counts}>"
 
     def merge(self, *others: Tally) -> Tally:
-        """Return the tally of all images of this tally and the others.
+        """Return the tally of the images of this tally and of all `others`.
 
         Raises
         ------

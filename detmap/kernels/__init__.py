@@ -64,9 +64,9 @@ def helper(function: F) -> F:
     """Compile a function that only kernels call, and that neither allocates nor returns an array.
 
     A kernel's arrays live until the kernel returns, so helpers need no reference counts. For an array that some path
-    does not use, numba would still emit them: atomic operations on memory shared by all threads, 41 instead of 16 of
-    them in the scanner of records. ``_nrt=False`` removes the counts; numba then cannot make a wrapper for Python, and
-    a call from Python crashes.
+    does not use, numba still emits reference counts. These are atomic operations on memory shared by all threads; the
+    scanner of records had 41 of them instead of 16. ``_nrt=False`` removes the counts; numba then cannot make a wrapper
+    for Python, and a call from Python crashes.
     """
     return _helped(function)
 

@@ -164,7 +164,7 @@ def extents(poses: Poses, begin: int, end: int, out_boxes: Array, out_labelled: 
     return farthest
 
 
-#: Maximum coordinate of boxes, twice that of any input, so that no area overflows.
+#: Maximum coordinate of boxes, twice the largest coordinate of any input, so that no area overflows.
 _EDGE = 4e150
 
 

@@ -73,8 +73,8 @@ def settle(words: matching.Words, scores: NDArray[np.float64]) -> NDArray[np.boo
 
 
 def tie_order(protocol: Protocol, side: Any, found_groups: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-    """Return the positions of detections in the order in which equal scores of a cell rank; None for the given order. A cell
-    is one category on one image.
+    """Return the positions of detections, reordered so that equal scores of a cell rank by the protocol's rule; None if the
+    order stays. A cell is one category on one image.
 
     Under "reversed" later detections are matched first but ranked last; detections that found a group are ranked before
     all other detections of equal score.

@@ -55,8 +55,8 @@ class Rankings:
         )
 
     def blocks(self) -> list[tuple[int, int]]:
-        """Cut the rankings into blocks. To limit memory, a large block costs at most the number of detections or the number
-        of rankings, whichever is larger.
+        """Cut the rankings into blocks. To limit memory, the cost of a block is at most `_LEAST`, the number of
+        detections, or the number of rankings, whichever is largest.
         """
         capacity = self._capacity(0, len(self))
         looked_at = np.repeat(np.diff(self.tally.class_starts), len(self) // max(len(self.tally.categories), 1))
@@ -162,7 +162,7 @@ class Curves(Frozen):
         shape: tuple[int, ...],
         scored: bool,
     ) -> Curves:
-        """Transpose arrays of shape `shape` (category, area, cap, threshold) to pycocotools' order of axes."""
+        """Transpose arrays with the axes category, area, cap and threshold, of sizes `shape`, to pycocotools' order."""
         recalls = precision.shape[1]
         for array in (precision, scores, ap):
             array.setflags(write=False)
@@ -190,7 +190,7 @@ def mean_of_defined(values: NDArray[np.float64]) -> float:
     if values.ndim > 1 and values.size:  # mostly, a category (last axis) has only NaN or only numbers
         undefined = np.isnan(values[(0,) * (values.ndim - 1)])
         if np.isnan(values[..., undefined]).all():
-            values = values[..., ~undefined].ravel()  # ordered like the masked values below: equal sums
+            values = values[..., ~undefined].ravel()  # in the order of `defined` below, so that sums are equal
     missing = np.isnan(values)
     defined = values[~missing] if missing.any() else values.ravel()
     return float(np.mean(defined)) if defined.size else float("nan")
@@ -222,8 +222,9 @@ def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, in
 
 
 class Changed(NamedTuple):
-    """A mask of the categories that change with `id_zero`, shape (K,), and the values that AP averages for these
-    categories, by threshold, recall and category, in the first area range and under the other value of `id_zero`.
+    """`categories` is a mask, shape (K,), of the categories that change with `id_zero`. `values` are the values that AP
+    averages for these categories under the other value of `id_zero`, in the first area range, by threshold, recall and
+    category.
     """
 
     categories: NDArray[np.bool_]

@@ -374,14 +374,14 @@ def skeleton(
     parts : mapping of str to sequence of float
         The sigmas of the points of each part, in the order of the points in a pose.
     whole : sequence of float, optional
-        The sigmas of all points; by default those of the parts.
+        The sigmas of all points; by default the sigmas of the parts.
     **decisions
         Decisions for all of the protocols, as `detmap.evaluate` takes them.
 
     Returns
     -------
     list of Protocol
-        One protocol per part, then that for the whole skeleton. They are not registered.
+        One protocol per part, then the protocol for the whole skeleton. They are not registered.
 
     Raises
     ------
@@ -444,7 +444,7 @@ OPEN_IMAGES = replace(
     without_shape="boxed",
 )
 
-#: The development kit of DOTA v1.0 ignores difficult objects; that of v1.5 treats none as difficult.
+#: The development kit of DOTA v1.0 ignores difficult objects; the kit of v1.5 treats no object as difficult.
 DOTA = replace(VOC2007, name="dota", strict=True, inclusive_pixels=False, iou_type=ROTATED)
 DOTA_AREA = replace(DOTA, name="dota-area", recall_thresholds=COCO.recall_thresholds, interpolation="all-point")
 
@@ -669,7 +669,7 @@ AnyProtocol = ProtocolName | PluginName | Protocol
 class Decisions(TypedDict, total=False):
     """Keywords that replace decisions of a protocol.
 
-    `iou_type` is a separate keyword. See `Protocol` for the meaning of each decision, and `resolve` for that of None.
+    `iou_type` is a separate keyword. See `Protocol` for what each decision means, and `resolve` for what None means.
     """
 
     iou_thresholds: str | float | Iterable[float] | None

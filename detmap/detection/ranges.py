@@ -21,7 +21,7 @@ from detmap.errors import OptionError, shorten
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
 
-#: Measures of boxes that ranges and levels can limit. The length is that of the box's longer side.
+#: Measures of boxes that ranges and levels can limit. The length of a box is its longer side.
 MEASURES = ("area", "height", "width", "length")
 
 #: Columns that every table of ground truth has, by the field names that stand for them in levels.

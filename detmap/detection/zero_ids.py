@@ -97,7 +97,7 @@ def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
         words = getattr(tally, name).copy()
         words[to[changed]] = getattr(known, name)[there][changed]
         columns[name] = readonly(words, np.uint64)
-    other = replace(tally, ranked=tally.protocol.ties != HITS_FIRST, **columns)  # the ranking depends on hits
+    other = replace(tally, ranked=tally.protocol.ties != HITS_FIRST, **columns)  # HITS_FIRST ranks by hits
     return affected, other.of_categories(affected).in_ranking_order()
 
 

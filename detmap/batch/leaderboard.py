@@ -503,7 +503,7 @@ def metric_names(
 
 
 def default_metric(known: Sequence[str], splits: Sequence[str]) -> str:
-    """Return the default metric to rank by: the first metric, or with splits the first metric of a split. If metrics have
+    """Return the default metric to rank by: the first metric or, with splits, the first metric of any split. If metrics have
     levels of difficulty, the default is the first metric of the level "moderate", as on KITTI's leaderboard.
     """
     able = [name for name in known if not splits or split_of(name, splits)]

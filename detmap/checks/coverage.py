@@ -95,8 +95,8 @@ def _skipped(facts: Facts, side: Side, objects: NDArray[np.int64], detections: N
     rows = facts.agreement.thinned(np.flatnonzero(np.isin(side.image, full)))
     alone = facts.agreement.nearest(side.image[rows], side.boxes[rows]).overlap < ALONE
     some = np.unique(side.image[rows[alone]]).size / max(full.size, 1)
-    # Images without objects may have fewer detections, so detections on no object are assumed to be at least half as
-    # frequent as on other images.
+    # Images without objects may have fewer detections, so detections that hit no object are assumed to be at least half as
+    # frequent there as on images with objects.
     if (1 - LESS * some) ** count < UNLIKELY:
         ids = facts.truth.on.images.ids[bare][:10].tolist()
         more = f"of {full.size:,} others that were looked at {some:.0%} have one"

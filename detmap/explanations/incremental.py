@@ -422,7 +422,7 @@ class Lean:
         if found.areas is None:
             return None, matching.Objects(*columns)
         areas = found.areas[self._order(protocol).side.order]
-        if protocol.matching == "best":  # VOC's rule has no area ranges, so negative areas are inside
+        if protocol.matching == "best":  # VOC has no area ranges: negative areas are in
             areas = np.maximum(areas, 0.0)
         outside = (areas < low) | (areas > high)
         return (outside if outside.any() else None), matching.Objects(*columns)

@@ -298,7 +298,8 @@ def _draw(
 
 @kernel
 def draw_polygons(points: Array, spans: Array, begin: int, end: int, out_ends: Array, out_spans: Array) -> None:
-    """Write the masks of polygons ``[begin, end)`` (as for `count_crossings`) into ``out_ends``, from ``out_spans[i, 0]``.
+    """Write the masks of polygons ``[begin, end)`` into ``out_ends``; mask *i* begins at ``out_spans[i, 0]``. Polygons are
+    given as for `count_crossings`.
 
     There must be room for one run more than there are crossings; the end of the mask is written to ``out_spans[i, 1]``.
     """

@@ -76,8 +76,8 @@ def _unzipped(data: Buffer, limit: int) -> bytes:
 
 
 def compressed(data: bytes, name: str) -> bytes:
-    """Return data compressed by the suffix of a file's name, ``.gz`` or ``.zst``; raise `MissingDependencyError`
-    without a compressor.
+    """Return data, compressed if the file's name ends in ``.gz`` or ``.zst``. Raises `MissingDependencyError` if the
+    compressor is not installed.
     """
     if name.endswith(".gz"):
         import gzip

@@ -245,8 +245,8 @@ class MaskReader:
     """Reads the field ``segmentation``, a `detmap.shapes.Reader`."""
 
     def __init__(self, size: int, document: NDArray[np.uint8] | None = None) -> None:
-        """Keep the strings of a document of `size` bytes. If `document` is given, it begins with the document's bytes,
-        and strings without escapes stay in it.
+        """Make room for the strings that will be read from a document of `size` bytes. If `document` is given, it begins
+        with the document's bytes, and strings without escapes stay in it.
         """
         self._within = document is not None
         self._text = Regions(np.uint8, size, document)
@@ -410,7 +410,7 @@ class MaskReader:
 
 
 def _seem_shares(points: NDArray[np.float64], starts: NDArray[np.int64], vertices: NDArray[np.int64]) -> bool:
-    """Return whether polygons seem to be normalised, by two points of each polygon of a sample."""
+    """Return whether polygons seem to be normalised, judging by two points of each polygon in a subset."""
     some = slice(None, None, 1 + len(starts) // _LOOKED_AT)
     first = starts[some]
     across = np.minimum(first + vertices[some] // 2, len(points) - 1)

@@ -99,7 +99,7 @@ class Permutations:
         return np.where(np.isnan(self.estimate), np.nan, p)
 
     def interval(self, level: float = 0.95) -> NDArray[np.float64]:
-        """Return the confidence intervals of the differences that follow from the test, shape (m, 2).
+        """Return confidence intervals of the differences, derived from the test, shape (m, 2).
 
         The intervals estimate the expected difference on data sets of this size, sampled like this one. An interval
         contains 0 exactly if p is above ``1 - level``: its half-width is the largest difference that would not be

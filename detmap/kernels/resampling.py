@@ -131,8 +131,8 @@ def _look_ahead(
     `words` holds, one byte per replicate, how often each image was drawn, as in `collect_hits`. Up to `chunk` words
     are added before a byte could overflow. `sums` is a buffer, (areas + 1, `LANES`). ``out_ahead[lane, area, run -
     begin]`` is ``256 * ahead + copies``, with the number of detections ahead of the run on side 0, and the run's own
-    copies on side 0. ``out_all[area, run - begin]`` is the number of detections ahead of the run with one copy of
-    each image.
+    copies on side 0. ``out_all[area, run - begin]`` is the number of detections ahead of the run if every
+    image counts once.
     """
     images, miss_starts = events.images, events.miss_starts
     areas, byte, eight = out_all.shape[0], np.uint64(255), np.uint64(8)

@@ -82,3 +82,14 @@ def test_what_is_absent_must_be_a_known_word(monkeypatch):
     monkeypatch.setenv("DETMAP_ABSENT", "brower")
     with pytest.raises(KeyError):
         legs.foreseen()
+
+
+def test_quick_runs_take_few_of_many_cases(monkeypatch):
+    names = [f"tests/test_some.py::test_this[{case}]" for case in range(400)]
+    monkeypatch.setattr(legs, "QUICK", True)
+    taken = [place for place, name in enumerate(names) if legs.takes(name, place, len(names))]
+    assert taken[0] == 0 and 25 < len(taken) < 75
+    assert {place % 8 for place in taken} == set(range(8))  # every value of an inner parameter
+    assert all(legs.takes(name, place, 3) for place, name in enumerate(names[:3]))
+    monkeypatch.setattr(legs, "QUICK", False)
+    assert all(legs.takes(name, place, len(names)) for place, name in enumerate(names))

@@ -372,12 +372,12 @@ def _batch(options: argparse.Namespace) -> int:
                         say_error(options, outcome.entry.name, outcome.error)
                         if options.fail_fast:
                             break
-            many = len(done) > _MOST_TESTED and options.permutations is None
-            if options.bootstrap and many and not options.quiet:
+            large = len(done) > _MOST_TESTED and options.permutations is None
+            if options.bootstrap and large and not options.quiet:
                 say(
                     f"note: no groups: the pairs of more than {_MOST_TESTED} files are tested only with --permutations N"
                 )
-            if options.bootstrap and not many:
+            if options.bootstrap and not large:
                 tests = batch.compare_files(
                     ground_truth,
                     done,

@@ -111,7 +111,7 @@ class Gain(NamedTuple):
     code: str
     #: Role of the file with wrong ids or boxes: "ground_truth" or "detections".
     role: str
-    #: Rows of the detections that gain.
+    #: Rows of the detections that gain by the change.
     gained: NDArray[np.int64]
     #: Best overlaps of the detections at `Agreement.astray`, under the hypothesis.
     nearest: Nearest

@@ -67,7 +67,9 @@ FEWEST = 10
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for categories that are not detected, not labelled, mixed with another category, or not suppressed."""
+    """Check for categories that are not detected, not labelled or mixed with another category, and for categories whose
+    duplicate detections were not suppressed.
+    """
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return

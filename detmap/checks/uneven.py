@@ -222,7 +222,7 @@ def _place(own: Array, rest: Array, high: bool) -> float:
 
 
 def _of_others(evidence: Evidence, rows: Array) -> Finding | None:
-    """Return the finding of a part in which detections that find no object have other scores; None if there is none. A
+    """Return a finding if the detections that find no object have other scores in one part than in the rest; else None. A
     change of mainly low scores shows in these detections, but hardly in detections that find objects.
     """
     finds = np.zeros(len(evidence.found), np.bool_)

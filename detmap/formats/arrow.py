@@ -103,7 +103,7 @@ def _tell(form: str, given: Given) -> Role | None:
     """Return the role, None if unclear: detections have a column of scores."""
     try:
         pa = pyarrow()
-    except MissingDependencyError:  # reading raises the error
+    except MissingDependencyError:  # the reader raises the error again
         return None
     try:
         with given.open() as file:

@@ -478,8 +478,8 @@ def _ids(values: list[Any]) -> Any:
 def _regions(
     table: GroundTruth, names: Sequence[str], everywhere: Sequence[str]
 ) -> tuple[list[str], NDArray[np.bool_], int]:
-    """Return the word for each object's class, a mask of the objects without a line, and the number of objects in
-    regions of all classes.
+    """Return the word for each object's class, a mask of the objects that get no line, and the number of objects merged
+    into regions of all classes.
 
     Crowds with the same box, one of every category, form a region of all classes, which becomes one line.
     """

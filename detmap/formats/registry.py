@@ -114,7 +114,7 @@ class Given:
             return tuple(sorted(self._archived))
         if not self.is_folder or isinstance(self._source, Held):
             return ()
-        with suppress(OSError):  # reading the folder raises the error
+        with suppress(OSError):  # the reader of the folder raises the error again
             return tuple(sorted(map(os.fsdecode, os.listdir(self._source))))
         return ()
 

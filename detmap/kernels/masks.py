@@ -81,8 +81,8 @@ def _read_string(text: Any, p: int, out: Array, at: int) -> Any:
 def decode_strings(text: Array, at: int, begin: int, end: int, out_ends: Array, out_spans: Array) -> int:
     """Write the ends and the spans (columns 0 and 1) of the masks ``[begin, end)``, whose strings begin at ``text[at]``.
 
-    Each string ends with a NUL. The ends of a mask's runs are written at the positions of its string. Returns the first
-    mask whose string is truncated, or -1.
+    Each string ends with a NUL. The ends of a mask's runs are written to `out_ends` from the index at which its string
+    begins in `text`. Returns the first mask whose string is truncated, or -1.
     """
     p = at
     for i in range(begin, end):

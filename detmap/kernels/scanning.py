@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from detmap.kernels import helper
 
-# The type of a field. REPEATED, an id that often equals the previous line's, and INTEGER only occur in lines. For SPAN
+# The type of a field. REPEATED (an id that often equals that of the line before) and INTEGER occur in lines only. For SPAN
 # and LISTS the column holds the place of the value in the document; the contents of LISTS are checked by their reader.
 # QUOTED (a string that is an id) and PASSED (a value that is not read) are used for records with the layout of the
 # first record.

@@ -300,7 +300,9 @@ def blocks_of(matrix: NDArray[Any] | DeviceTable) -> tuple[Blocks, RowsOf]:
 
 
 def _columns(rows: Rows, columns: NDArray[np.int64] | None) -> Rows:
-    """Return `rows` restricted to the items `columns`; items that are junk to every query are left out."""
+    """Return `rows` restricted to the items `columns`, which are all but those that are junk to every query; None keeps
+    all.
+    """
     if columns is not None and isinstance(rows, DeviceRows):
         return rows.take(columns)
     return rows if columns is None else lambda a, b: np.take(rows(a, b), columns, axis=1)

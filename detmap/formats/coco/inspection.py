@@ -199,7 +199,7 @@ def inspect(source: Source) -> Inspection | None:
         return None
     outlines = None
     if has_key(text, SHIPPED_FIELDS[MASKS]):
-        with suppress(*UNREADABLE):  # reading raises the error for an invalid segmentation
+        with suppress(*UNREADABLE):  # the reader raises the error for an invalid segmentation
             drawn = msgspec.json.decode(text, type=_Shapes).annotations
             outlines = _outlines([one.polygons for one in drawn])
     images, categories = ([one.id for one in part if one.id is not None] for part in (lists.images, lists.categories))

@@ -29,7 +29,9 @@ class _Keys(NamedTuple):
 
 
 def first_keys(head: bytes) -> _Keys:
-    """Return the keys of the first record of a list, or of an object, and of the first object nested in it."""
+    """Return the keys of the top-level object (of a list: of its first record), and the keys of the first object nested
+    in that object.
+    """
     listed = head.lstrip()[:1] == b"["
     depth, level, inside, last = 0, 2 if listed else 1, 0, b""
     own: set[bytes] = set()

@@ -162,7 +162,7 @@ _ELSEWHERE = {
 
 
 def _hint(name: str) -> str:
-    """Return the suffix of an error message that suggests a replacement of a name, "" if there is none."""
+    """Return the end of an error message, which says what to use instead of an unknown name; "" without a suggestion."""
     if name.startswith(("read_", "load_")):
         return "; detmap.read(path) reads every format"
     return f"; there is {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""

@@ -169,8 +169,8 @@ def make(
 ) -> dict[str, Any]:
     """Return the card of the result of a command.
 
-    The entry of an input has ``role``, ``name`` and ``sha256``; for a table also ``content``, the hash of the data read;
-    and if other files were read, as YOLO's labels beside their ``data.yaml``, ``beside``, the hash of those files.
+    The entry of an input has ``role``, ``name`` and ``sha256``. The entry of a table also has ``content``, the hash of the
+    data read. If further files were read, such as YOLO's labels beside their ``data.yaml``, their hash is ``beside``.
     `options` are the other options of the command; `counts` are the numbers of detections, objects, images and so on.
     """
     if not isinstance(result, Numbers):
@@ -336,7 +336,7 @@ def _defaults(again: Mapping[str, Any]) -> dict[str, Any]:
     return {one.name: _plain(default_of(one)) for one in fields(of) if declared[one.name].since != FIRST}
 
 
-#: Members of an input that are compared, with the suffix that names the member in messages after the input's role.
+#: Members of an input that are compared, each with the suffix that messages append to the role of the input.
 _COMPARED = {"sha256": "", "beside": " (files beside it)", "content": " (what was read of it)"}
 
 #: Known members of an input.
@@ -349,7 +349,7 @@ _LATER, _LATER_ROLES = ("beside",), ("manifest", "gallery")
 def other_inputs(
     mine: Sequence[Mapping[str, str]], theirs: Sequence[Mapping[str, str]], keys: Iterable[str] = tuple(_COMPARED)
 ) -> list[Difference]:
-    """Return the inputs that differ from those of a card in the members `keys`; `mine` are the card's inputs."""
+    """Return the differences, in the members `keys`, between the inputs of a card (`mine`) and other inputs (`theirs`)."""
     found = []
     roles = dict.fromkeys(str(one.get("role")) for one in (*mine, *theirs))
     for role in roles:

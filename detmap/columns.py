@@ -100,8 +100,8 @@ def plain(values: Any, dtype: type[np.float64 | np.int64 | np.bool_]) -> NDArray
     anything else.
 
     An array that is returned needs no further check. If None is returned, `numbers`, `flags` or `identifiers` convert the
-    values or give the reason. The function is meant for small columns, for which the checks would take longer than the
-    copy.
+    values, or raise an error with the reason. The function is meant for small columns, for which the checks would take
+    longer than the copy.
     """
     if type(values) is np.ndarray:
         return values.copy() if values.dtype.type is dtype and values.dtype.isnative else None
@@ -263,7 +263,7 @@ _NEVER_MIXED = (str, bytes, bool, np.bool_, type(None))
 _ZERO_OR_ONE = "write False and True, or 0 and 1"
 _NO_IDS = "ids must be a flat sequence, all integers or all strings"
 _ONE_TYPE = "write all of them as integers, or all as strings"
-_PADDING = 32  # maximum size of an array of strings above `limits.IDS`, relative to the text in it
+_PADDING = 32  # maximum bytes per character of text, for arrays of strings larger than `limits.IDS`
 _NEEDED = "leave out the record or give it an id"
 
 

@@ -26,7 +26,7 @@ Affects = Literal["matching", "ranking", "curve", "mean", "names"]
 #: Allowed values of a boolean decision.
 YES_OR_NO = (False, True)
 
-#: The first version of saved states, which hold all decisions of that version.
+#: The version that introduced saved states. Every saved state holds all decisions of that version.
 FIRST = "0.1"
 
 
@@ -129,7 +129,8 @@ def varied(rules: T, changes: Mapping[str, Any]) -> T:
     return made
 
 
-#: Checked values by class, field and identity, at most `_MOST_CHECKED`, because variants of a protocol share most values.
+#: Cache of checked values by class, field and identity, of at most `_MOST_CHECKED` values. Variants of a protocol share
+#: most values.
 _CHECKED: dict[tuple[type, str, int], object] = {}
 _MOST_CHECKED = 10_000
 

@@ -25,6 +25,16 @@ if TYPE_CHECKING:
 _UNSET = object()
 
 
+#: Plurals of units that take more than an "s".
+_PLURALS = {"category": "categories", "query": "queries", "class": "classes", "hypothesis": "hypotheses"}
+
+
+def many(count: int, unit: str) -> str:
+    """Return a number with its unit, as "1 image" or "2,482 detections"."""
+    first, space, rest = unit.partition(" ")
+    return f"{count:,} {first if count == 1 else _PLURALS.get(first, first + 's')}{space}{rest}"
+
+
 def shorten(value: object, width: int = 60) -> str:
     """Return `value` as one printable line of at most `width` characters (control characters escaped)."""
     if isinstance(value, bytes):
@@ -135,7 +145,7 @@ def one_of(word: object, known: Iterable[str], meant: str = "") -> str:
 
 
 class UnknownMetricError(OptionError, KeyError):
-    """A result has no metric of that name; the message lists up to 20 names, and a replacement if there is one."""
+    """A result has no metric of that name; the message lists up to 20 names, and ends with `remedy`, if given."""
 
     def __init__(self, name: object, metrics: Iterable[str], remedy: str = "") -> None:
         known = list(metrics)

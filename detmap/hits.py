@@ -16,7 +16,7 @@ from detmap.system import parallel
 
 Interpolation = Literal["step", "all-point", "trapezoid", "trapezoid-hits", "11-point", "101-point"]
 
-#: Interpolations with a weight per hit, each with its rule in the kernel.
+#: Interpolations in which AP is a sum with one term per hit, mapped to the constants of the kernel.
 RULES = {
     "step": curves.STEP,
     "all-point": curves.ALL_POINT,
@@ -50,7 +50,7 @@ CLIP, _LEAST = 11, 0.1
 #: The interpolations that depend on items after the last hit.
 WITH_TAIL = ("101-linear-tail", CLIPPED)
 
-#: Minimum number of hits for several threads, even if there are few rankings.
+#: Number of hits above which several threads are used even for few rankings.
 _MANY_HITS = 1 << 16
 _NONE = readonly((), np.float64)
 _NO_COUNTS = readonly((), np.int64)
@@ -66,7 +66,7 @@ SAMPLES = 41
 
 TieRule = Literal["index", "reversed", "docid", "docid-ascending", "collapsed", "expected", "best", "worst"]
 
-#: Orders of the items of a tied group. `index` and orders by id keep the ranks as counted.
+#: Orders of the items of a tied group, mapped to the constants of the kernel; `KEEP` leaves the ranks unchanged.
 TIE_RULES = {
     "index": curves.KEEP,
     "docid": curves.KEEP,
@@ -525,7 +525,7 @@ def best_f1(
     bit: int,
     positives: ArrayLike,
 ) -> list[dict[str, float]]:
-    """Return `Curve.best_f1` of many rankings, with flags as bits, see `detmap.detection.tally.Tally`."""
+    """Return the best F1 of each ranking, as `Curve.best_f1` does. Flags are bits, see `detmap.detection.tally.Tally`."""
     best = np.empty((np.size(starts) - 1, 4))
     curves.best_f1(
         readonly(starts, np.int64), readonly(scores, np.float64), readonly(hit, np.uint64), readonly(ignored, np.uint64),
@@ -572,7 +572,7 @@ class Curve:
         return cls(precision, recall, scores, interpolated)
 
     def best_f1(self, positives: int) -> dict[str, float]:
-        """Return the best F1 of all cuts that keep the items of at least some score, and that score.
+        """Return the best F1 over all minimum scores of items to keep, and the minimum score that has this F1.
 
         Items of equal score are kept or left out together; if several scores have the best F1, the highest is returned.
 

@@ -83,7 +83,7 @@ def _lengths(counts: Any, record: int, source: str) -> NDArray[np.int64]:
 
 
 def _strings(counts: list[Any]) -> tuple[bytes, NDArray[np.int64]]:
-    """Return NUL-terminated strings (bytes or str), and the start of each."""
+    """Return strings, given as bytes or str, joined with a NUL after each string, and the start of each string."""
     texts = [item if type(item) is bytes else item.encode("utf-8", "replace") for item in counts]
     starts = np.cumsum([0, *(len(text) + 1 for text in texts)])
     return b"\0".join([*texts, b""]), starts
@@ -125,7 +125,7 @@ def _without_empty(runs: Runs, row: int) -> NDArray[np.int64]:
     """Return the run lengths of a mask that fills its image, without empty runs except possibly the first."""
     first, stop, height, width = runs.spans[row].tolist()
     ends = runs.ends[first:stop].astype(np.int64)
-    # positions where inside and outside change, with multiplicities
+    # the positions at which runs end, and how many end at each: after an even number the pixel value is unchanged
     turns, times = np.unique(ends[:-1], return_counts=True)
     turns = turns[(times % 2 == 1) & (turns < height * width)]
     return np.diff(np.concatenate([turns, [height * width]]), prepend=0)
@@ -313,7 +313,7 @@ class Masks(Frozen):
         return {"ends": self._runs.ends, "spans": self._runs.spans}
 
     def take(self, rows: ArrayLike) -> Masks:
-        """Return the masks of these rows (indices or a boolean mask), which share their runs."""
+        """Return the masks of these rows (indices or a boolean mask). The runs are shared with this column, not copied."""
         return Masks(Runs(self._runs.ends, freeze(self._runs.spans[np.asarray(rows)])))
 
     def _measures(self) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.bool_]]:

@@ -107,7 +107,7 @@ class Registry(dict[str, T]):
         thing = super().__getitem__(name)
         if isinstance(thing, _Later):
             module = importlib.import_module(thing.module)
-            # A module that is already imported does not register again.
+            # A module that was imported earlier does not register its object again, so `_shipped` keeps the object.
             self[name] = getattr(module, thing.attribute) if thing.attribute else self._shipped[name]
             thing = super().__getitem__(name)
         return thing

@@ -216,7 +216,7 @@ def sentences(notices: Mapping[str, Mapping[str, int]]) -> list[dict[str, str]]:
 
 def without_nan(value: Any) -> Any:
     """Return `value` with plain Python numbers and None for every NaN or infinity."""
-    kind = type(value)  # the usual types first: testing for a mapping is slow
+    kind = type(value)  # the usual types first, because testing for a mapping is slow
     if kind in _PLAIN:
         return None if kind is float and not math.isfinite(value) else value
     if kind is list and _SURE.issuperset(map(type, value)):  # true of nearly all lists without floats
@@ -285,7 +285,7 @@ _CELL = r"[\\|]"
 
 
 def markdown_text(text: str) -> str:
-    """Return text escaped for Markdown, on one line: it may come from a hostile file."""
+    """Return text escaped for Markdown, on one line, because the text may come from a hostile file."""
 
     def escaped(match: re.Match[str]) -> str:
         one = match.group()

@@ -32,7 +32,7 @@ _SMALL = 1 << 16
 
 
 def freeze(array: A) -> A:
-    """Return a new array read-only, with the type that kernels were compiled for."""
+    """Make a new array read-only and return it, because kernels are compiled for read-only arrays."""
     array.flags.writeable = False
     return array
 
@@ -175,7 +175,7 @@ def written(
 
 
 def runs_of_bitmaps(pixels: NDArray[np.uint8], threads: int | None = 1) -> Runs:
-    """Return the masks of read-only bitmaps, shape (n, height, width), not empty; non-zero values are foreground."""
+    """Return the masks of a read-only, non-empty array of bitmaps, shape (n, height, width); foreground is non-zero."""
     count, height, width = pixels.shape
     spans = np.empty((count, 4), np.int64)
     spans[:, 2:] = height, width

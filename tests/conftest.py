@@ -125,9 +125,15 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     left = [one for one in items if legs.has_jit_alone(one.path.name) and not one.get_closest_marker("jit")]
+    of_tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        of_tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in of_tests.values():
+        left += [one for place, one in enumerate(cases) if not legs.takes(one.nodeid, place, len(cases))]
     if left:
         config.hook.pytest_deselected(items=left)
-        items[:] = [one for one in items if one not in set(left)]
+        gone = set(left)
+        items[:] = [one for one in items if one not in gone]
     skips = {}
     if not REAL_DATA.is_dir():
         skips["real_data"] = "../shared/data, beside the checkout, is absent"

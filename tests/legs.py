@@ -4,7 +4,8 @@ A leg is chosen by the environment, before numba is imported: ``NUMBA_DISABLE_JI
 ``NUMBA_BOUNDSCHECK=1`` checks every index of compiled ones, ``DETMAP_PLAIN_NUMBA=1`` takes numba's own cache,
 ``DETMAP_KERNELS=ahead`` takes kernels from the object of ``scripts/build-kernels``, and without them numba compiles kernels,
 whether there is an object or not. ``DETMAP_TESTS=full`` runs every file in every leg, with many examples;
-``DETMAP_TESTS=quick`` leaves out tests that are marked as slow. Those that are marked as long run in full alone.
+``DETMAP_TESTS=quick`` leaves out tests that are marked as slow, and most cases of tests that have many. Those that are
+marked as long run in full alone.
 ``DETMAP_TESTS=ci`` runs every file with kernels from the object alone. What numba compiles from the same source runs in the
 leg with checked indices, for the files of kernels and those that ask numba.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import os
 import sys
+import zlib
 
 # Before anything imports kernels, here and in the processes that tests start.
 os.environ.setdefault("DETMAP_KERNELS", "jit")
@@ -80,6 +82,15 @@ SHARES = {
 def examples(count: int) -> int:
     """How many examples hypothesis, or a loop of a test, makes in this leg, of the `count` that a test asks for."""
     return max(int(count * SHARES[LEG][FULL]), 5)
+
+
+def takes(name: str, place: int, cases: int) -> bool:
+    """Whether this leg runs the case `name`, which is at `place` among the `cases` of a test.
+
+    Quick runs take the first of more than three cases, and an eighth of the others: by a hash, because every eighth may
+    have one value of a parameter in common.
+    """
+    return not QUICK or cases <= 3 or place == 0 or zlib.crc32(name.encode()) % 8 == 0
 
 
 def runs(name: str) -> bool:

@@ -11,7 +11,8 @@ from typing import Any
 
 from detmap.errors import DetmapError, MissingDependencyError, OptionError, shorten
 
-#: Seconds to wait for an answer of the scheduler, and for a worker: some clusters start machines only when there are tasks.
+#: Seconds to wait for an answer of the scheduler, and for a worker. The latter is long, because some clusters start machines
+#: only when there are tasks.
 _CONNECTING, _PATIENCE = 10.0, 300.0
 
 
@@ -45,7 +46,7 @@ def cluster(address: str) -> Iterator[Executor]:
         except (OSError, ValueError) as error:
             raise OptionError(f"no scheduler at {shorten(address)}: {shorten(str(error), 200)}") from None
         with client:
-            yield client.get_executor(pure=False)  # no caching: a file can change between two equal calls
+            yield client.get_executor(pure=False)  # no caching, because a file can change between equal calls
 
 
 class Cluster:
@@ -74,7 +75,7 @@ class Cluster:
             return None
         try:
             return self._client.scatter(data, broadcast=True, hash=False)
-        except Exception:  # the workers are gone by now: the caller sends the object with the tasks
+        except Exception:  # if the workers are gone by now, the caller sends the object with the tasks
             return None
 
     def check(self, *, idle: bool) -> None:

@@ -102,7 +102,7 @@ def compare_files(
     ground_truth, protocol, unknown_images, invalid_boxes, missing_classes, reading, executor, threads, **decisions
         As in `score`.
     results : iterable of FileResult
-        Results of `score`. Those with errors, without the metric, or from a stream (which cannot be read again) are left
+        Results of `score`. Results with errors, without the metric, or of a stream (which cannot be read again) are left
         out.
     metric : str, optional
         The metric to test; by default the first metric of the results.
@@ -136,7 +136,7 @@ def compare_files(
     entries = {one.entry.name: one for one in scored}
     parts = [stamps.code(confidence=True), decided.to_dict(), *options.recorded, name, made.permutations, seed]
     parts += [] if splits is None else [splits.to_list()]
-    keys = {}  # saved tests of pairs whose file contents are known
+    keys = {}  # key of the saved test of each pair of files with known contents
     for pair in made.p:
         contents = [entries[one].identity.get("key") for one in pair]
         if None not in contents:

@@ -176,7 +176,7 @@ def _manifest(path: str) -> Iterator[tuple[str | None, str, Mapping[str, str]]]:
 def file_names(names: Sequence[str]) -> list[str]:
     """Return a distinct file name for every name, valid on any file system, including case-insensitive ones."""
     taken: set[str] = set()
-    tried: Counter[str] = Counter()  # the number of suffixes tried for each base in lower case
+    tried: Counter[str] = Counter()  # for each base name in lower case, the number of suffixes tried
     out = []
     for name in names:
         base = re.sub(r"[^A-Za-z0-9._-]", "_", name)[:100]

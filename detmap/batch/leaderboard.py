@@ -268,7 +268,7 @@ class Leaderboard:
         if all(one.error for one in self.results):
             return []
         rows = self._rows
-        empty = {""}, {"", "–"}  # columns of intervals are also empty if no model has an interval; a sentence says so
+        empty = {""}, {"", "–"}  # columns of intervals with only dashes are also empty; `sentences` says why
         ends = (f"{self.rank_by} low", f"{self.rank_by} high")
         shown = [
             name
@@ -503,7 +503,7 @@ def metric_names(
 
 
 def default_metric(known: Sequence[str], splits: Sequence[str]) -> str:
-    """Return the default metric to rank by: the first metric, or with splits the first metric of a split. If metrics have
+    """Return the default metric to rank by: the first metric or, with splits, the first metric of any split. If metrics have
     levels of difficulty, the default is the first metric of the level "moderate", as on KITTI's leaderboard.
     """
     able = [name for name in known if not splits or split_of(name, splits)]

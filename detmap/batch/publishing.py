@@ -20,8 +20,8 @@ _FAILED = "it could not be scored"
 
 
 def check(folder: PathLike, out: PathLike | None, splits: Sequence[str], hidden: Sequence[str]) -> None:
-    """Raise `OptionError` if a leaderboard must not be published into `folder`: if the folder has or would have private
-    files (`out` is the organisers' folder), or a leaderboard that shows other splits.
+    """Raise `OptionError` if a leaderboard must not be published into `folder`, because the folder contains private files
+    or the organisers' folder `out`, lies among private files, or has a leaderboard that shows other splits.
     """
     if splits and not hidden:
         raise OptionError(f"--publish needs --hide SPLIT: say which of {', '.join(splits)} must not be seen")

@@ -461,7 +461,7 @@ def make_folder(path: Path) -> Path:
 
 
 def documents(folder: Path) -> dict[str, dict[str, bytes]]:
-    """Return the undamaged results of an earlier run, packed: a mapping from key to file name to result."""
+    """Return the undamaged results of an earlier run, packed, by key and then by file name."""
     found: dict[str, dict[str, bytes]] = {}
     for path in sorted(folder.glob("*.json")):
         document = saving.unsealed(path)

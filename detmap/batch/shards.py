@@ -52,8 +52,8 @@ def _match_shard(ground_truth: GroundTruth, protocol: Protocol, found: Input) ->
     records, images, given = len(detections), detections.images.ids, Owned(detections)
     del detections
     tally = tally_of(ground_truth, given, protocol, protocol.iou_type, images)
-    # Notices of the ground truth are counted once, with the images that have no detections in any shard. Only zero_id
-    # is also counted for the images of each shard.
+    # Notices of the ground truth are left out, because the tally of the images without detections in any shard has them.
+    # Only zero_id is also counted for the images of each shard.
     truth = {code: count for code, count in ground_truth.notices.items() if code != "zero_id"}
     notices = {code: count - truth.get(code, 0) for code, count in tally.notices.items()}
     return _Shard(records, PackedTally.of(replace(tally, notices=notices)))
@@ -151,5 +151,5 @@ def _same(first: Input, second: Input) -> bool:
     """Return whether two shards have the same content, as far as this process can read them."""
     try:
         return first.fingerprint() == second.fingerprint()
-    except InputError:  # only workers can read them
+    except InputError:  # only workers can read the files
         return False

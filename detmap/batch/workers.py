@@ -190,7 +190,7 @@ def _run(
                 # Dask's error for a task that never ran is not a subclass of CancelledError.
                 if any("Cancelled" in kind.__name__ for kind in type(error).__mro__):
                     scattered = (
-                        None  # the handle may be lost with the workers: send shared objects with tasks from now on
+                        None  # send shared objects with tasks now, because the handle may be lost with the workers
                     )
                     lost[i] += 1
                     if lost[i] < _ATTEMPTS:

@@ -26,14 +26,14 @@ from detmap.checks import (
 from detmap.checks.codes import CODES, SEVERITIES, Code
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import Figure
-from detmap.checks.findings import Finding, found, many
+from detmap.checks.findings import Finding, found
 from detmap.checks.inputs import Side, as_file, read_found, read_schema, read_truth, side_of
 from detmap.checks.report import Report, ordered
 from detmap.checks.runs import check_run
 from detmap.data.mismatches import check_pair
 from detmap.data.tables import Detections, GroundTruth
 from detmap.detection.given import Found, Truth
-from detmap.errors import InputError, OptionError
+from detmap.errors import InputError, OptionError, many
 from detmap.formats.class_maps import class_map_of
 from detmap.formats.inputs import Input, check_concerns, check_taken
 from detmap.reading.opening import STANDARD_INPUT, Held
@@ -88,7 +88,7 @@ def check(
     schema : bool
         Check only the ground truth's images and categories, not its objects.
     iou_type : str, optional
-        Kind of shape to check besides boxes; by default all kinds that every record has.
+        Geometry to check besides boxes ("segm", "keypoints"); by default all kinds that every record has.
     **options
 
     Returns

@@ -41,9 +41,9 @@ _WELL, _HARDLY = 0.6, 0.3
 #: Maximum p-value of the gain of an accepted hypothesis.
 _CHANCE = 1e-5
 
-#: Maximum difference between the median IoU of detections that overlap an object well without the change, and the median
-#: IoU of the gaining detections, because boxes moved to a wrong place barely reach `_WELL`. The codes in `_ROUNDED` are
-#: exempt because their boxes are coarsely rounded.
+#: Maximum amount by which the median IoU of the gaining detections may be below the median IoU of the detections that
+#: overlap an object well without the change, because boxes moved to a wrong place barely reach `_WELL`. The codes in
+#: `_ROUNDED` are exempt because their boxes are coarsely rounded.
 _WORSE, _ROUNDED = 0.1, {"normalised_boxes"}
 
 #: Codes of hypotheses that may move boxes only a little. For these, the gain of the opposite move counts as a gain by
@@ -69,8 +69,8 @@ _ROTATED = 0.25
 #: usually out of step by at most one batch, assumed to be 8 images, and each further offset may fit by chance.
 _PLACES = 8
 
-#: Minimum number of images with objects for a hypothesis that rotates, flips or shifts whole images: the objects of a
-#: single image may be symmetric.
+#: Minimum number of images with objects for a hypothesis that rotates, flips or shifts whole images, because the
+#: objects of a single image may be symmetric.
 _FEWEST = 3
 
 #: To report a shift of all boxes: minimum median offset of boxes from their objects, in pixels, and minimum number of
@@ -81,7 +81,7 @@ _SHIFT, _FEWEST_SHIFTED = 0.75, 50
 #: steps of the offset (in pixels, and as a share of the image), and maximum number of compared pairs.
 _ALIKE, _STEPS, _PAIRS_MOVED = 0.15, (8.0, 0.02), 150_000
 
-#: Maximum offset that is compared: the offset divided by the step must fit into 31 bits.
+#: Maximum offset that is compared, because the offset divided by the step must fit into 31 bits.
 _FARTHEST = 1e6
 
 #: For `Agreement.borne_out`: minimum share of the compared boxes (of detections or objects) that overlap a box of the
@@ -92,7 +92,7 @@ _BORNE, _LOOKED_AT = 0.1, 5_000
 #: detections on no object, to compute it.
 _UPSIDE_DOWN, _FEWEST_RANKED = 0.35, 30
 
-#: Minimum ratio of detections on no object to detections on an object, for the AUC to be computed: if detections on no
+#: Minimum ratio of detections on no object to detections on an object, for the AUC to be computed. If detections on no
 #: object are few, the high-scoring ones among them may lie on unlabelled objects.
 _ON_NONE = 0.5
 
@@ -111,7 +111,7 @@ class Gain(NamedTuple):
     code: str
     #: Role of the file with wrong ids or boxes: "ground_truth" or "detections".
     role: str
-    #: Rows of the detections that gain.
+    #: Rows of the detections that gain by the change.
     gained: NDArray[np.int64]
     #: Best overlaps of the detections at `Agreement.astray`, under the hypothesis.
     nearest: Nearest
@@ -282,7 +282,9 @@ class Agreement:
         return np.flatnonzero(self.plain.overlap < _HARDLY)
 
     def others(self, image: Array, part: int = 2) -> NDArray[np.int64]:
-        """Return for each image another image with objects, ``1 / part`` of all images with objects ahead; -1 if none."""
+        """Return for each image another image with objects, at ``1 / part`` of the list of such images after it; -1 if
+        there is none.
+        """
         full = self._full
         if full.size < 2:
             return np.full(image.size, -1)
@@ -629,7 +631,7 @@ class Agreement:
     def rate(self, rows: NDArray[np.int64]) -> tuple[float, float]:
         """Return the share of the detections at `rows` that lie on an object, and the share of objects without a detection.
 
-        The second share is 0 if there are more than 10 detections per object: such a long list was not cut off.
+        The second share is 0 if there are more than 10 detections per object, because a list of that length was not cut off.
         """
         rate = self.share_on_objects(rows)
         if len(self.found) > 10 * self.order.size:
@@ -640,7 +642,7 @@ class Agreement:
 
     @cached_property
     def confusion(self) -> Counts:
-        """Number of detections of each category that lie on an object of each category."""
+        """Number of detections on objects, by the detection's category (row) and the object's category (column)."""
         own, objects = self._on
         return self._counted(own, self.truth.table.categories.codes[objects].astype(np.int64))
 

@@ -22,11 +22,11 @@ from detmap.data.tables import Detections, GroundTruth
 from detmap.shapes import Boxes, find
 from detmap.shapes.kinds import BOXES
 
-#: Maximum number of pixels by which a box of ground truth may exceed its image: some tools count pixels from 1 and
-#: include the last pixel.
+#: Maximum number of pixels by which a box of ground truth may exceed its image, because some tools count pixels from 1
+#: and include the last pixel.
 _ROUNDING = 1.5
 
-#: Maximum share of a detection's area that may lie outside of the image: few detectors clip their boxes.
+#: Maximum share of a detection's area that may lie outside of the image, because few detectors clip their boxes.
 _UNCLIPPED = 0.25
 
 #: Codes of findings that explain why boxes lie outside of images, have no area, or are inverted.
@@ -332,7 +332,7 @@ def _close(side: Side, most: int = 2_000_000) -> NDArray[np.bool_]:
     """Mask of the objects whose IoU with an earlier object of their image and category is at least 0.95, shape (n,)."""
     codes = side.table.images.codes.astype(np.int64) * side.table.categories.ids.size + side.table.categories.codes
     rows = np.flatnonzero(~side.crowd & (side.boxes[:, 2:] > 0).all(axis=1))
-    # Compare neighbours in the order of left edges within an image and category: boxes with such a large overlap are
+    # Compare neighbours in the order of left edges within an image and category. Boxes with such a large overlap are
     # close together in this order.
     order = rows[np.lexsort((side.boxes[rows, 0], codes[rows]))]
     out = np.zeros(len(side), np.bool_)
@@ -359,14 +359,14 @@ def _areas(side: Side) -> Iterator[Finding]:
     if not len(table) or table.notices.get("missing_area", 0) == len(table):
         return
     box = np.maximum(side.boxes[:, 2:], 0).prod(axis=1)
-    around = side.boxes[:, 2:].clip(0).sum(axis=1)  # half of the perimeter: rounding may change an area by this much
+    around = side.boxes[:, 2:].clip(0).sum(axis=1)  # half of the perimeter, by which rounding may change an area
     area = table.areas
     is_box = np.abs(area - box) <= np.maximum(0.02 * box, 1.5 * around + 1)
     if side.drawn is not None:
         drawn = side.drawn[1].areas()
         is_mask = np.abs(area - drawn) <= np.maximum(0.15 * drawn, 2 * around + 2)
         wrong = ~is_box & ~is_mask
-        boxed = is_box & ~is_mask & ~table.crowd & side.sized & (drawn > 0.05 * box)  # otherwise the mask is wrong
+        boxed = is_box & ~is_mask & ~table.crowd & side.sized & (drawn > 0.05 * box)  # a much smaller mask is wrong
         if np.count_nonzero(boxed) >= _FEWEST:
             yield found("areas_of_boxes", int(boxed.sum()), "object", **side.records(boxed))
     else:

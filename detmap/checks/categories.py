@@ -1,8 +1,8 @@
 """Checks for single categories that differ from all other categories: detections or labels of the category are missing,
 are mixed with detections or labels of another category, or are not suppressed.
 
-A category that is hard to detect is no defect: its small objects and low-scoring detections are affected most. A defect
-does not depend on object size or score, which is tested in each case.
+A category that is hard to detect is no defect. Its small objects and low-scoring detections are affected most, whereas a
+defect does not depend on object size or score. This is tested in each case.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ TIMES = 3.0
 #: Minimum share of a category's objects that are on images without detections of the category.
 LOST = 0.3
 
-#: For a category split by object size into two halves, minimum ratio of the larger half's share of objects on images
-#: without detections of the category to the smaller half's share, because a defect does not depend on size.
+#: Minimum ratio, in a category, of the share of large objects on images without detections of the category to the same
+#: share of small objects, because a defect does not depend on size. An object is large if its area reaches the
+#: category's median.
 EVEN = 0.6
 
-#: Minimum share of missed objects in a category, of its objects on images with detections of the category.
+#: Minimum share of missed objects among a category's objects on images that have detections of the category.
 MISSED = 0.7
 
 #: Minimum share of detections on no object in the best quarter of the confident detections: for one category, and for
 #: all categories together.
 UNLABELLED, ALONE = 0.06, 0.06
 
-#: Minimum ratio of two shares of detections on no object, in the best quarter and in the lower half of the confident
-#: detections: for one category, and for all categories together.
+#: Minimum ratio of the share of detections on no object in the best quarter of the confident detections to the same share
+#: in the lower half: for one category, and for all categories together.
 FLAT, FLAT_ALONE = 0.2, 0.2
 
-#: For one category, minimum ratio of two shares of detections on no object, in the best eighth and in the second eighth
-#: of the confident detections. Missing labels do not depend on scores, whereas a category that is hard to
+#: For one category, minimum ratio of the share of detections on no object in the best eighth of the confident detections
+#: to the same share in the second eighth. Missing labels do not depend on scores, whereas a category that is hard to
 #: detect has more false detections at lower scores.
 STEADY = 0.5
 
@@ -52,8 +53,9 @@ STEADY = 0.5
 #: detections of B, whichever are fewer.
 MIXED = 0.1
 
-#: Minimum share of the objects with a high-scoring detection whose detection has another category, and the share that
-#: is expected without a defect: simulated detectors of ``tests/planting/data.py`` confuse 5 of 100 objects at any score.
+#: Among the objects with a high-scoring detection, minimum share of those whose detection has another category, and the
+#: share expected without a defect: detectors simulated by ``tests/planting/data.py`` confuse 5 of 100 objects at any
+#: score.
 WRONG, USUAL = 0.06, 0.05
 
 #: Minimum share of confident detections that overlap a better detection too much (`Evidence.twins`): for one category,
@@ -65,7 +67,9 @@ FEWEST = 10
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for categories that are not detected, not labelled, mixed with another category, or not suppressed."""
+    """Check for categories that are not detected, not labelled or mixed with another category, and for categories whose
+    duplicate detections were not suppressed.
+    """
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return
@@ -152,7 +156,8 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     known = _unknown(facts, image, label) & evidence.sure_looked_at[image]
     top, low = known & (evidence.sure_rank < 0.25), known & (evidence.sure_rank >= 0.5)
-    # Skip categories whose best quarter and lower half have tied scores: which detections they contain is arbitrary.
+    # Skip categories whose best quarter and lower half have tied scores, because it is arbitrary which detections these
+    # parts contain.
     scores = evidence.scores[evidence.sure]
     least, most = np.full(count, np.inf), np.full(count, -np.inf)
     np.minimum.at(least, label[top], scores[top])
@@ -179,8 +184,8 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     on_nothing = known & evidence.alone
     for one in np.flatnonzero(gone >= FEWEST).tolist():
         part = gone[one] / total[one]
-        # If a category is hard to detect, even its best quarter has low scores. Therefore its detections on no object
-        # are compared with those of the other categories above the same score, per object.
+        # If a category is hard to detect, even its best quarter has low scores. Therefore its number of detections on
+        # no object, per object, is compared with that of the other categories above the same score.
         usual = np.count_nonzero(on_nothing & (label != one) & (scores >= least[one])) + 1
         if gone[one] * (objects.sum() - objects[one]) < TIMES * usual * objects[one]:
             continue
@@ -236,7 +241,7 @@ def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             continue
         beneath = np.count_nonzero(low & (keys == pair)) / max(lower[taken], 1)
         if many / detections[taken] < 0.5 * beneath:
-            continue  # mostly low-scoring detections are mixed: the categories look alike
+            continue  # mostly low-scoring detections are mixed, so the categories look alike
         more = (
             f"of {objects[one]:,} objects of category {_name(evidence, one)} on which a detection of the better half of its "
             f"category lies, {many:,} are taken for {_name(evidence, taken)}"

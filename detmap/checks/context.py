@@ -35,7 +35,7 @@ class Facts:
     truth: Side
     #: The detections.
     found: Side | None = None
-    #: Whether objects are left out of the check.
+    #: Whether only images and categories of the ground truth are checked, and none of its objects.
     schema: bool = False
     #: The ground truth of the training set, which should share no image with `truth`.
     train: Side | None = None

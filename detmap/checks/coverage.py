@@ -10,17 +10,18 @@ from numpy.typing import NDArray
 
 from detmap.checks import image_ids as image_ids
 from detmap.checks.context import Facts
-from detmap.checks.findings import Finding, found, many, names
+from detmap.checks.findings import Finding, found, names
 from detmap.checks.inputs import Side
 from detmap.checks.rates import tail
+from detmap.errors import many
 
-#: A detection lies on no object if its IoU with every object is below this value: neighbouring objects rarely overlap
-#: more.
+#: A detection lies on no object if its IoU with every object is below this value, because neighbouring objects rarely
+#: overlap more.
 ALONE = 0.1
 
-#: To report that images without objects were skipped: maximum number of compared images with objects; assumed frequency
-#: of images with detections on no object among images without objects, relative to images with objects; maximum
-#: probability that no image without objects has detections by chance.
+#: To report that images without objects were skipped: maximum number of images with objects that are compared; assumed
+#: share of images without objects that have detections, relative to the share of images with objects that have
+#: detections on no object; maximum probability that no image without objects has detections by chance.
 COMPARED, LESS, UNLIKELY = 300, 0.5, 1e-6
 
 #: For a limit of the number of detections per image that some images exceed: minimum limit, and minimum ratio of the
@@ -94,8 +95,8 @@ def _skipped(facts: Facts, side: Side, objects: NDArray[np.int64], detections: N
     rows = facts.agreement.thinned(np.flatnonzero(np.isin(side.image, full)))
     alone = facts.agreement.nearest(side.image[rows], side.boxes[rows]).overlap < ALONE
     some = np.unique(side.image[rows[alone]]).size / max(full.size, 1)
-    # Images without objects may be emptier: detections on no object are assumed to be at least half as frequent as on
-    # other images.
+    # Images without objects may have fewer detections, so detections that hit no object are assumed to be at least half as
+    # frequent there as on images with objects.
     if (1 - LESS * some) ** count < UNLIKELY:
         ids = facts.truth.on.images.ids[bare][:10].tolist()
         more = f"of {full.size:,} others that were looked at {some:.0%} have one"
@@ -112,7 +113,7 @@ def _lost(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64
         return chance
     together = _longest(empty[there])
     among = int(np.count_nonzero(there))
-    # Upper bound of the expected number of runs of at least `together` under random placement of `count` empty images.
+    # Upper bound of the expected number of runs of `together` or more empty images, if `count` are placed at random.
     runs = float(among * (count / among) ** together) if count < among else 1.0
     if together >= 5 and runs < 1e-4:
         return f"{together:,} of them follow one another in the order of ids; {runs:.1g} such runs would be expected"

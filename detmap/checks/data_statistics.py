@@ -15,7 +15,7 @@ from detmap.checks.inputs import Side
 #: Number of bars in a plot.
 BARS = 16
 
-#: Maximum magnitude of plotted values: differences between larger values could be infinite.
+#: Maximum magnitude of plotted values, because differences between larger values could be infinite.
 _FARTHEST = 1e100
 
 _BLOCKS = "▁▂▃▄▅▆▇█"

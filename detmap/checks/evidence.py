@@ -155,7 +155,7 @@ class Evidence:
 
     @cached_property
     def held(self) -> NDArray[np.int64]:
-        """Number of detections of each object's category on its image."""
+        """For each object, the number of detections of its category on its image."""
         cells, at = np.unique(self.object_cell, return_inverse=True)
         place = np.searchsorted(cells, self.cell)
         place[place == cells.size] = 0
@@ -376,7 +376,7 @@ class Evidence:
         for videos.
 
         Consecutive images with the same object are not independent evidence. The estimate uses the share of objects
-        that overlap an object of their category on the next image, minus the same share for the tenth image later.
+        that overlap an object of their category on the next image, minus the same share ten images later.
         """
         stays = [self._stays(step) for step in (1, 10)]
         share = max(stays[0] - stays[1], 0.0) if stays[0] > 2 * stays[1] else 0.0
@@ -421,7 +421,7 @@ class Evidence:
         return Division(on.ids, orders, groupings)
 
     def _other_orders(self) -> list[tuple[str, NDArray[np.int64]]]:
-        """Return orders of images other than by id: by list of images, by file name, and by first record in each file."""
+        """Return orders of images other than by id: in the list of images, by file name, by first record in each file."""
         on = self.truth.on.images
         out = []
         inspected = self.truth.inspected
@@ -451,7 +451,7 @@ class Evidence:
 #: the number in the band below. Without suppression this ratio is a third or more.
 THRESHOLDS, WIDTH, FEWEST_BELOW, DIP = (0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05, 8, 0.2
 
-#: IoU from which non-maximum suppression is assumed to remove one of two detections: common thresholds are 0.45 to 0.7.
+#: IoU from which non-maximum suppression is assumed to remove one of two detections. Common thresholds are 0.45 to 0.7.
 SUPPRESSED = 0.75
 
 

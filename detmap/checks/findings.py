@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from detmap.checks.codes import CODES, Severity
-from detmap.errors import shorten
+from detmap.errors import many, shorten
 
 #: Maximum number of records named by a finding.
 NAMED = 10
@@ -81,15 +81,6 @@ def found(
         records=kept,
         named=named,
     )
-
-
-_PLURALS = {"category": "categories", "query": "queries", "class": "classes"}
-
-
-def many(count: int, unit: str) -> str:
-    """Return a number with its unit, as "1 image" or "2,482 detections"."""
-    first, space, rest = unit.partition(" ")
-    return f"{count:,} {first if count == 1 else _PLURALS.get(first, first + 's')}{space}{rest}"
 
 
 def names(values: Iterable[Any], most: int = 5) -> str:

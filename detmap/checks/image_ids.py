@@ -21,7 +21,7 @@ from detmap.formats.file_names import resolve_images, stem
 #: Codes of findings about image ids that do not match.
 CAUSES = ("image_ids_shifted", "image_ids_positions", "image_ids_rotated", "image_ids_type", "image_ids_names")
 
-#: Minimum number of ids that an explanation must cover: a few ids fit by chance.
+#: Minimum number of ids that an explanation must cover, because a few ids fit by chance.
 _FEWEST = 3
 
 #: Minimum number of equal boxes for two images to be considered the same.
@@ -87,7 +87,7 @@ def _other_ids(
     unexplained.
     """
     # One or two of many ids may fit by chance. No two ids may map to the same image. Numbers in names can come from
-    # another data set, so boxes must confirm them.
+    # another data set, so boxes must confirm a mapping by numbers.
     known = truth.on.images.ids.tolist()
     if not strange or not known:
         return None
@@ -153,7 +153,7 @@ _NUMBERED = re.compile(r"(.*?)0*([0-9]{1,29})", re.ASCII | re.DOTALL)
 
 
 def _number(value: Any) -> str | None:
-    """Return the number at the end of a name as text without leading zeros; None if text before it has no letters."""
+    """Return the number at the end of a name as text without leading zeros; None if text without letters precedes it."""
     match = _NUMBERED.fullmatch(stem(str(value)))
     if match is None or match[1][-1:].isdigit() or (match[1] and not re.search(r"[^\W\d_]", match[1])):
         return None  # in "0_1" neither number identifies the image
@@ -226,8 +226,8 @@ def clean_name(name: str) -> str:
 def _same_records(facts: Facts) -> NDArray[np.bool_]:
     """Mask of the images with exactly the objects of an earlier image, shape (images,).
 
-    Two equal objects suffice if exactly two images have them, and these are not consecutive: objects at rest in a video
-    are equal on many consecutive images. One equal object suffices if all detections are equal, too.
+    Two equal objects suffice if exactly two images have them and the images are not consecutive, because objects at rest
+    in a video are equal on many consecutive images. One equal object suffices if all detections are equal, too.
     """
     count = facts.truth.on.images.ids.size
     out = np.zeros(count, np.bool_)

@@ -93,7 +93,7 @@ class Side:
 
     @cached_property
     def columns(self) -> NDArray[np.float64]:
-        """The boxes, shape (4, n): contiguous coordinates are faster."""
+        """The boxes, shape (4, n), because contiguous coordinates are faster."""
         return np.ascontiguousarray(self.boxes.T)
 
     @cached_property
@@ -219,7 +219,7 @@ def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
         try:
             try:
                 table = _read(source, kinds)
-            except InputError:  # shapes may need the sizes of images
+            except InputError:  # some formats need the image sizes
                 table = _read(source, kinds, truth)
         except InputError as error:
             table, rows, refused = _salvaged(source, kinds, shapeless, truth, error)
@@ -235,7 +235,7 @@ def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
     if unknown:
         rows = None
     if isinstance(raw, Detections) and unknown == len(raw) and raw.images.ids.dtype.kind == "i":
-        table, unknown = raw, 0  # no image id was found: keep the original ids, which may tell why
+        table, unknown = raw, 0  # no image id was found, so keep the original ids, which may tell why
     return Side(
         "detections",
         table,
@@ -288,7 +288,7 @@ def _salvaged(
     made = source.salvage(kinds, truth)
     if made is not None and not len(made[0]) and others:  # records without boxes of their own
         made = source.salvage(list(others), truth)
-    if made is None or not made[2]:  # no single record was refused: the error concerns the file
+    if made is None or not made[2]:  # no single record was refused, so the error concerns the file
         raise error
     if not len(made[0]) and kinds[0] != BOXES and all(one.code == "missing_shapes" for one in made[2]):
         asked = f"of the kind {kinds[0]}"

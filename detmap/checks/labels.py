@@ -67,7 +67,7 @@ def _of_categories(code: str, truth: GroundTruth, which: NDArray[np.bool_], word
 
 def _plain(name: str) -> str:
     """Return a normalised name: lower case, without separators of words."""
-    # Spaces between digits, signs before digits and signs at the end, as in C++, are kept: they may be the only
+    # Spaces between digits, signs before digits and signs at the end, as in C++, are kept, because they may be the only
     # difference between two classes.
     return re.sub(r"(?<!\d)[\s_]+|[\s_]+(?!\d)|(?<=\w)[-./](?=[^\W\d_])", "", name.casefold())
 

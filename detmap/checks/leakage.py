@@ -18,10 +18,11 @@ from detmap.checks.inputs import Side
 Array = NDArray[Any]
 
 #: Maximum difference, as a share of the image size, between an object's corners on an image and on a resized copy of
-#: the image: corners are rounded to pixels, and the smaller copy is assumed to be at least 100 pixels wide and high.
+#: the image, because corners are rounded to pixels, and the smaller copy is assumed to be at least 100 pixels wide and
+#: high.
 CLOSE = 0.01
 
-#: Minimum number of equal objects for two images to be considered the same: n random boxes agree with a probability of
+#: Minimum number of equal objects for two images to be considered the same. n random boxes agree with a probability of
 #: about (2 * CLOSE) ** (4 * n), so that in 10 ** 12 pairs of images no 3 random boxes agree.
 SHARED = 3
 

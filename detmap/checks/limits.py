@@ -15,17 +15,18 @@ from numpy.typing import NDArray
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
 from detmap.checks.evidence import NOTHING, SUPPRESSED, Evidence
-from detmap.checks.findings import Finding, found, many, names
+from detmap.checks.findings import Finding, found, names
 from detmap.checks.inputs import Side
 from detmap.checks.rates import tail
+from detmap.errors import many
 
 Array = NDArray[Any]
 
-#: Minimum expected number of detections beyond a limit for their absence to be reported: by chance there are none with
+#: Minimum expected number of detections beyond a limit for their absence to be reported. By chance there are none with
 #: a probability of exp(-14), one in a million.
 EXPECTED = 14.0
 
-#: Assumed ratio of detections per object beyond a limit to detections per object next to the limit: small objects, for
+#: Assumed ratio of detections per object beyond a limit to detections per object next to the limit. Small objects, for
 #: example, are found less often.
 BEYOND = 0.3
 

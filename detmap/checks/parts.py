@@ -1,8 +1,8 @@
 """Checks for parts of the data (some images, or a category on some images) that differ from the rest by more than
 category, size and score explain.
 
-A *response* marks *units*, pairs of image and category or whole images, as good or bad. The share of bad units is
-compared between parts of the images (`Division`), for all categories together and for each category. A part is
+A *response* marks each *unit* (a pair of image and category, or a whole image) as good or bad. The share of bad units
+is compared between parts of the images (`Division`), for all categories together and for each category. A part is
 described by a common property of its images.
 """
 
@@ -20,8 +20,9 @@ from detmap.checks import uneven
 from detmap.checks.agreement import Agreement, Gain
 from detmap.checks.context import Facts
 from detmap.checks.evidence import SUPPRESSED, Evidence
-from detmap.checks.findings import AT_LEAST, Finding, found, many, names
+from detmap.checks.findings import AT_LEAST, Finding, found, names
 from detmap.checks.rates import CHANCE, FEWEST, FLOOR, Part, explained, rates, tail
+from detmap.errors import many
 
 Array = NDArray[Any]
 
@@ -41,19 +42,19 @@ SIZES_TIMES = 5.0
 #: By code, minimum share of bad records for an image to be defective, and to be halfway between clean and defective.
 #: Defective images anywhere in the data are reported if they outnumber halfway images, which differences in difficulty
 #: do not explain. Of 18,000 images in 28 clean scenes of ``tests/planting`` (seeds 0 to 3 of each kind), 9, 0 and 3 are
-#: defective by these shares, and 349, 0 and 20 are halfway.
+#: defective by the shares of the three codes, and 349, 0 and 20 are halfway.
 SCATTERED = {"misplaced": (0.85, 0.5), "unsuppressed": (0.4, 0.2), "relabelled": (0.5, 0.25)}
 
-#: The shares of `SCATTERED` for "unsuppressed" if the threshold of non-maximum suppression is found: then hardly any other
-#: image has detections that overlap more.
+#: The shares of `SCATTERED` for "unsuppressed" if the threshold of non-maximum suppression is found. Then hardly any
+#: other image has detections that overlap more.
 BEYOND_THRESHOLD = (0.25, 0.1)
 
 #: Minimum share of confident detections on no object, for an image whose objects are missed to be defective. Of 11
 #: images with nearly all objects missed in the scenes of `SCATTERED`, one reaches this share.
 ALONE = 0.25
 
-#: Limits of the lower of two shares of an image, missed objects and confident detections on no object: minimum for an
-#: image to be defective, to be halfway, and to be a quarter of the way.
+#: An image has a share of missed objects and a share of confident detections on no object. Minimum of the lower of both
+#: shares for an image to be defective, to be halfway, and to be a quarter of the way.
 BOTH, BOTH_HALFWAY, BOTH_QUARTER = 0.6, 0.35, 0.1
 
 #: Minimum number of categories with nearly the same part, for the part to be reported once, for all categories.
@@ -144,7 +145,9 @@ def _misplaced(evidence: Evidence) -> Units:
 
 
 def _half_missed(evidence: Evidence) -> Units:
-    """Like `_misplaced`, but a unit is bad if half of its objects are missed: slightly misplaced boxes find some objects."""
+    """Like `_misplaced`, but a unit is bad if half of its objects are missed, because slightly misplaced boxes find some
+    objects.
+    """
     where = evidence.seen & (evidence.held > 0)
     return _units(evidence, where, evidence.object_image, evidence.object_label, ~evidence.hit, every=False)
 
@@ -159,7 +162,9 @@ def _unlabelled(evidence: Evidence) -> Units:
 
 
 def _unlabelled_of_sizes(evidence: Evidence) -> Units:
-    """Like `_unlabelled`, but of the better half of each category and size: detections of small objects have low scores."""
+    """Like `_unlabelled`, but of the better half of each category and size, because detections of small objects have low
+    scores.
+    """
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     boxes = evidence.found.boxes[evidence.sure]
     band = np.clip(np.log2(np.maximum(boxes[:, 2] * boxes[:, 3], 1)) / 2, 0, 11).astype(np.int64)
@@ -181,7 +186,7 @@ def _unsuppressed(evidence: Evidence) -> Units:
     return _units(evidence, np.ones(image.size, np.bool_), image, label, evidence.twins, every=False)
 
 
-#: The responses in the order in which they run: findings of one response may explain those of a later response.
+#: The responses in the order in which they run, because findings of one may explain findings of a later response.
 RESPONSES = (
     Response("relabelled", "object", _relabelled, every=False),
     Response("misplaced", "object", _misplaced),

@@ -26,7 +26,7 @@ Array = NDArray[Any]
 #: square root of the object's box area. COCO's keypoint similarity is 0.5 at 0.06 (eyes) to 0.25 (hips).
 NEAR = 0.1
 
-#: Median distance of a pose's points, in the unit of `NEAR`, above which the pose is misplaced: at 0.25 the similarity
+#: Median distance of a pose's points, in the unit of `NEAR`, above which the pose is misplaced. At 0.25 the similarity
 #: of each of COCO's keypoints is below 0.51.
 FAR = 0.25
 
@@ -169,7 +169,7 @@ def permutation(made: Compared, plain: Array) -> NDArray[np.int64] | None:
         to = int(held[one].argmax())
         if held[one, to] >= FEWEST and held[:, to].argmax() == one:
             out[one] = to
-    if np.unique(out).size < size:  # not a permutation: keep only exchanged pairs
+    if np.unique(out).size < size:  # not a permutation, so keep only exchanged pairs
         out = np.where(out[out] == np.arange(size), out, np.arange(size))
     return None if (out == np.arange(size)).all() else out
 

@@ -1,7 +1,7 @@
 """Exact tests of rates, corrected for the number of tests made (*looks*), for checks that compare a part with the rest.
 
-A *unit* is an image, or the records of one category on an image: single records of an image are not independent. The
-probability that a unit is *bad* is estimated from the rest of the data. Ranges of consecutive units are compared by
+A *unit* is an image, or the records of one category on an image, because single records of an image are not independent.
+The probability that a unit is *bad* is estimated from the rest of the data. Ranges of consecutive units are compared by
 likelihood ratios. By Ville's inequality, the probability that any range from a given first unit has a ratio above A is
 at most 1 / A, so that for n first units it is at most n / A.
 """
@@ -20,10 +20,10 @@ Array = NDArray[Any]
 #: Maximum probability of a false finding in data without a defect, per test, after correction for the number of looks.
 CHANCE = 1e-3
 
-#: Assumed share of good units that remain good under a defect; noise leaves most units good.
+#: Assumed share of good units that remain good under a defect; under mere noise most good units remain good.
 LEFT = 0.2
 
-#: Minimum assumed probability that a unit is bad: every data set has some unusual images.
+#: Minimum assumed probability that a unit is bad, because every data set has some unusual images.
 FLOOR = 0.02
 
 #: Minimum number of bad units in a part.

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 from detmap.checks.codes import SEVERITIES
 from detmap.checks.data_statistics import Figure
-from detmap.checks.findings import NAMED, Finding, many
+from detmap.checks.findings import NAMED, Finding
+from detmap.errors import many
 from detmap.results import printable, to_markdown, to_text, without_nan
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.checks.data_statistics import Figure, figure_of
-from detmap.checks.findings import Finding, found, many, names
+from detmap.checks.findings import Finding, found, names
 from detmap.checks.report import Report, ordered
+from detmap.errors import many
 
 if TYPE_CHECKING:
     from detmap.formats.trec import Lines

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from detmap.checks.boxes import marks
 from detmap.checks.context import Facts
-from detmap.checks.findings import Finding, found, many
+from detmap.checks.findings import Finding, found
 from detmap.checks.inputs import Side
 from detmap.checks.rates import CHANCE, tail
+from detmap.errors import many
 
 #: Number of lowest scores that are tested for a cut-off.
 _LOWEST = 60

@@ -19,7 +19,7 @@ from detmap.checks.rates import CHANCE, FEWEST, tail
 from detmap.data.tables import GroundTruth
 from detmap.shapes import Kind
 
-#: Maximum number of pixels by which a polygon may exceed its image: annotators click on the edge.
+#: Maximum number of pixels by which a polygon may exceed its image, because annotators click on the edge.
 _EDGE = 2.0
 
 #: Maximum distance of a keypoint from its box: this share of the box's side, plus this number of pixels.
@@ -28,7 +28,7 @@ _NEAR, _PIXELS = 0.25, 4.0
 #: Maximum distance of a detection's keypoint from the image, as a share of the image's side.
 _BEYOND = 0.5
 
-#: Minimum shift of a mask relative to its box, in pixels: a mask of whole pixels may end one pixel inside or outside of
+#: Minimum shift of a mask relative to its box, in pixels. A mask of whole pixels may end one pixel inside or outside of
 #: its box.
 SHIFT = 2.0
 
@@ -50,7 +50,7 @@ def _refused(side: Side) -> Iterator[Finding]:
     for one in side.refused:
         by_code.setdefault(one.code, []).append(one)
     for code, given in by_code.items():
-        # missing shapes are reported below
+        # missing geometry is reported below
         problems = list(dict.fromkeys(one.problem for one in given if code != "missing_shapes"))
         unit = given[0].unit or side.unit
         yield found(code, len(given), unit, records=[one.record for one in given], more=names(problems, 3))

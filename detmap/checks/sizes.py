@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
 from detmap.checks.evidence import PAIRS, Evidence
-from detmap.checks.findings import AT_LEAST, Finding, found, many
+from detmap.checks.findings import AT_LEAST, Finding, found
 from detmap.checks.parts import share
 from detmap.checks.rates import CHANCE, rates, tail
+from detmap.errors import many
 from detmap.shapes import find
 
 Array = NDArray[Any]
@@ -26,7 +27,7 @@ BANDS, WIDEST = 4, 12
 #: minimum number of missed boxes around several objects.
 FEWEST = 20
 
-#: Maximum ratio of the recall in a range of sizes to the lower of the recalls below and above it: a detector's recall
+#: Maximum ratio of the recall in a range of sizes to the lower of the recalls below and above it. A detector's recall
 #: has a single maximum as a function of size, so a dip to a half that chance does not explain is a defect.
 DIP = 0.5
 

@@ -42,7 +42,7 @@ AT_THE_ENDS, AT_THE_CUT = 0.2, 0.25
 #: the medians inside and outside of the part, relative to the interquartile range outside.
 BELOW, ALIKE = 0.3, 0.5
 
-#: Minimum share of a part's images with one and the same number of detections, of at least 2, for this number to be a limit.
+#: Minimum share of a part's images that have the same number of detections, 2 or more, for this number to be a limit.
 CAPPED = 0.4
 
 #: Maximum number of detections whose scores are compared.
@@ -58,9 +58,9 @@ FACTOR = 2.0
 #: scores of the other categories between the same quantiles.
 APART = 0.05
 
-#: Minimum share of the scores of other categories above the maximum of a category, and share of the category's scores
-#: that count as independent draws in the test: difficult categories have few high scores without a defect. If the
-#: scores of a category are halved, half of the other scores lie above the category's maximum.
+#: Minimum share of the scores of other categories above the maximum of a category: if the scores of a category are
+#: halved, half of the other scores lie above its maximum. Share of the category's scores that count as independent draws
+#: in the test: below 1, because difficult categories have few high scores even without a defect.
 ABOVE, OF_THOSE = 0.5, 0.3
 
 #: Minimum share of the variance of score ranks that lies between images: with two scales, each on half of the images,
@@ -166,7 +166,7 @@ def _part(evidence: Evidence, one: Statistic, looks: int) -> Iterator[tuple[Part
 
 
 def _scores(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding]:
-    """Compare the scores of detections that find objects between parts of the images, categories, and images."""
+    """Compare scores of detections that find objects: between parts of the images, between categories, between images."""
     scores, label, image = evidence.scores[rows], evidence.object_label[objects], evidence.object_image[objects]
     if not np.isfinite(scores).all() or scores.min() == scores.max():
         return
@@ -222,7 +222,7 @@ def _place(own: Array, rest: Array, high: bool) -> float:
 
 
 def _of_others(evidence: Evidence, rows: Array) -> Finding | None:
-    """Return the finding of a part in which detections that find no object have other scores; None if there is none. A
+    """Return a finding if the detections that find no object have other scores in one part than in the rest; else None. A
     change of mainly low scores shows in these detections, but hardly in detections that find objects.
     """
     finds = np.zeros(len(evidence.found), np.bool_)
@@ -432,7 +432,7 @@ def biased(away: Array, which: Array) -> str | None:
 
 
 def wider(more: Array, side: Array) -> str | None:
-    """Describe by how many pixels boxes are wider and higher for small and large objects alike, else return None."""
+    """Describe by how many pixels boxes are wider and higher; None unless this is equal for small and large objects."""
     if len(more) < 4 * FEWEST_OF_CATEGORY:
         return None
     small = side <= np.median(side)

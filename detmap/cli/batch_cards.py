@@ -80,7 +80,7 @@ def _scored(
 
 
 def _digest(rows: Any) -> str:
-    """Return the hash of rows of plain values; Python's repr of a float is exact."""
+    """Return the hash of rows of plain values, written as JSON with exact floats."""
     import hashlib
 
     return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()

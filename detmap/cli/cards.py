@@ -26,7 +26,7 @@ _APART = frozenset(
     )
 )
 
-#: The options in `_APART` that do affect numbers on the card of a command, by command.
+#: By command, the options in `_APART` that affect other numbers on the command's card, such as intervals.
 _DECIDES = {
     "compare": frozenset(["bootstrap", "interval", "seed", "confidence", "permutations", "correction", "clusters"]),
     "report": frozenset(["clusters"]),
@@ -55,7 +55,7 @@ class Scored(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """Ground truth, and the paths of the files opened to read it, except paths that options name."""
+    """Ground truth, and the paths of the files that were read for the ground truth, except paths that options name."""
 
     input: Input
     table: Any
@@ -100,7 +100,7 @@ def counts_of(truth: GroundTruth) -> dict[str, int]:
 
 
 def found_of(found: Input, table: Any = None) -> dict[str, str]:
-    """Return the card's entry for detections, which also covers files that decide how the detections are read."""
+    """Return the card's entry for detections; the entry also has a hash of files that decide how detections are read."""
     return input_of("detections", str(found.path), found.source, table, found.beside())
 
 

@@ -42,7 +42,9 @@ def add_challenge_options(parser: argparse.ArgumentParser) -> None:
 
 def add_limits(group: Any) -> None:
     """Add the options that limit the time and memory for scoring a file."""
-    add_option(group, "--limit-seconds S", "maximum seconds for a file; its row says where it took longer", type=float)
+    add_option(
+        group, "--limit-seconds S", "maximum seconds for a file; a slower one gets an error in its row", type=float
+    )
     add_option(
         group,
         "--limit-memory SIZE",

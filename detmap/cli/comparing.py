@@ -12,7 +12,8 @@ from detmap.cli.options import draws_of
 from detmap.cli.output import during, finish, is_narrow
 from detmap.errors import OptionError
 
-#: Maximum number of rows: in a table of images or of changes that reverse an order, and in a table of classes.
+#: Maximum number of rows of a table of images, or of changes of rules that reverse the order of models; and maximum
+#: number of rows of a table of classes.
 _SHOWN, _CLASSES = 8, 20
 
 
@@ -23,8 +24,8 @@ def add_explanations(parser: argparse.ArgumentParser) -> None:
     add_option(
         parser,
         "--under",
-        "all: does the order of the models survive other conventions, caps, thresholds, orders of equal scores, "
-        "draws of images, and labels?",
+        "all: test whether the order of the models holds under other conventions, caps, thresholds, orders of equal scores, "
+        "draws of images, and labels",
         choices=("all",),
     )
 

@@ -30,7 +30,7 @@ Task = tuple[str, str, Any]
 
 
 def warm(options: argparse.Namespace) -> None:
-    """Compile the missing kernels, and print the folder and the time."""
+    """Compile the missing kernels, and print the folder of the cache and the time taken."""
     from detmap.kernels import _ahead
 
     started = time.perf_counter()

@@ -29,7 +29,9 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "target OUT", "a file, or a folder that is empty or not there yet")
     add_option(parser, "--to FORMAT", f"by default as OUT is called; {', '.join(writable)}", choices=writable)
     add_option(parser, "--from FORMAT", "the format of IN; default: as its content says", dest="format_in")
-    add_option(parser, "--role", "what IN is; default: as its content says", choices=("ground_truth", "detections"))
+    add_option(
+        parser, "--role", "content of IN; default: found out by reading it", choices=("ground_truth", "detections")
+    )
     add_option(
         parser,
         "--ground-truth GT",

@@ -65,7 +65,7 @@ from detmap.cli.output import (
 )
 from detmap.cli.panoptic import fill_batch, fill_compare
 from detmap.cli.ranking_files import add_rankings, kind_of
-from detmap.errors import OptionError, one_of, shorten
+from detmap.errors import OptionError, many, one_of, shorten
 from detmap.system.interrupts import before_end
 from detmap.system.whole_files import write
 
@@ -91,7 +91,8 @@ examples:
 exit code: 0, 2 if nothing can be scored, 4 if a gate is not passed
 """
 
-#: Maximum number of files whose pairs are tested by default. The numbers of pairs and of permutations grow quadratically.
+#: Maximum number of files whose pairs are tested by default. The number of pairs, and the number of permutations that each
+#: test needs, grow quadratically with the number of files.
 _MOST_TESTED = 10
 
 #: Minimum number of files for which threads have a process each, because threads wait for each other's Python. To start a
@@ -121,14 +122,14 @@ def _fill_eval(parser: argparse.ArgumentParser) -> None:
     add_bootstrap_options(parser)
     add_cluster_options(parser)
     add_output_options(parser, rows="--per-class", what="a row per category")
-    add_option(parser, "--parts", "score each part of a skeleton too, as of --protocol wholebody")
+    add_option(parser, "--parts", "score each part of a skeleton too (--protocol wholebody)")
     add_option(parser, "--arrays FILE.npz", "write the arrays precision, recall and scores")
     add_card(parser)
     add_gates(parser)
 
 
 def _check_names(gates: Gates, protocol: Protocol) -> None:
-    """Refuse gates on metrics that the protocol lacks; names of categories are only known after reading."""
+    """Refuse gates on metrics that the protocol lacks, before reading; metrics of single categories are not checked."""
     if not gates:
         return
     from detmap.detection.metric_names import find_metric, metric_table
@@ -175,8 +176,9 @@ def _eval(options: argparse.Namespace) -> int:
         _write_arrays(options.arrays, result)
     if options.plot:
         result.plot(options.plot)
-    counts = {_scenes(protocol) if of == "images" else of: count for of, count in scored.counts.items()}
-    title = f"{protocol.title}: {', '.join(_counted(count, of) for of, count in counts.items())}"
+    units = {"images": _scene(protocol), "categories": "category"}
+    counts = (many(count, units.get(of, of.removesuffix("s"))) for of, count in scored.counts.items())
+    title = f"{protocol.title}: {', '.join(counts)}"
     show(result, options, title)
     gates.check_same(protocol, scored.inputs)
 
@@ -234,17 +236,11 @@ def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> int:
     return 0
 
 
-def _counted(count: int, plural: str) -> str:
-    """Return a count with its noun, such as "1 category"."""
-    singular = "category" if plural == "categories" else plural.removesuffix("s")
-    return f"{count:,} {singular if count == 1 else plural}"
-
-
-def _scenes(protocol: Protocol) -> str:
-    """Return the noun for the images of a protocol: "images", "videos" or "samples"."""
+def _scene(protocol: Protocol) -> str:
+    """Return the noun for an image of a protocol: "image", "video" or "sample"."""
     from detmap.shapes import find
 
-    return f"{find(protocol.iou_type).scene}s"
+    return find(protocol.iou_type).scene
 
 
 def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None], executor: Any) -> Scored:
@@ -382,12 +378,12 @@ def _batch(options: argparse.Namespace) -> int:
                         say_error(options, outcome.entry.name, outcome.error)
                         if options.fail_fast:
                             break
-            many = len(done) > _MOST_TESTED and options.permutations is None
-            if options.bootstrap and many and not options.quiet:
+            large = len(done) > _MOST_TESTED and options.permutations is None
+            if options.bootstrap and large and not options.quiet:
                 say(
                     f"note: no groups: the pairs of more than {_MOST_TESTED} files are tested only with --permutations N"
                 )
-            if options.bootstrap and not many:
+            if options.bootstrap and not large:
                 tests = batch.compare_files(
                     ground_truth,
                     done,
@@ -419,8 +415,9 @@ def _batch(options: argparse.Namespace) -> int:
     if options.card:
         write_card("batch", batch_card(options, protocol, of_truth, entries, done), options)
     failed = sum(outcome.error is not None for outcome in done)
-    files = f"{len(done)} file{'s' * (len(done) != 1)}"
-    title = f"{protocol.title}: {files} by {board.rank_by}" + (f", {failed} with errors" if failed else "")
+    title = f"{protocol.title}: {many(len(done), 'file')} by {board.rank_by}" + (
+        f", {failed} with errors" if failed else ""
+    )
     told = {"notices"} if options.format in ("table", "markdown") else set()  # notices have a table of their own
     table = [{name: value for name, value in row.items() if name not in told} for row in board.table()]
     tables = [table, board.doubts(), board.notices(), board.errors()]
@@ -431,7 +428,7 @@ def _batch(options: argparse.Namespace) -> int:
 
 
 def _listed(given: str | None, known: Sequence[str]) -> list[str]:
-    """Return the metrics that a leaderboard shows; empty for all."""
+    """Return the metrics that a leaderboard shows; an empty list stands for all metrics."""
     found = [name.strip() for name in (given or "").split(",") if name.strip()]
     if given is not None and not found:
         raise OptionError("--metrics names no metric")
@@ -486,7 +483,7 @@ def _compare(options: argparse.Namespace) -> int:
     if options.card:
         write_card("compare", compare_card(options, protocol, of_truth, entries, made), options)
     note(options, made.notices, in_table=True)
-    title = f"{protocol.title}: {made.metric}, {ground_truth.images.ids.size:,} {_scenes(protocol)}"
+    title = f"{protocol.title}: {made.metric}, {many(ground_truth.images.ids.size, _scene(protocol))}"
     corrected = CORRECTED[made.correction]
     tables, document, rows, notes = comparison_tables(made, corrected, options)
     finish(tables, options, title, document, rows, notes, keep=("difference", f"p ({corrected})"))

@@ -47,7 +47,12 @@ def _fill_diagnose(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("diagnosis")
     add_option(group, "--parts LIST", "these parts, as tide,confusion; default: all")
     add_option(group, "--iou IOU", "the threshold; default: 0.5", default=0.5)
-    add_option(group, "--score SCORE", "what users would see; default: where F1 of all classes is best", type=float)
+    add_option(
+        group,
+        "--score SCORE",
+        "minimum score of detections that users see; default: best F1 over all classes",
+        type=float,
+    )
     add_option(group, "--attributes FILE", "with slices: a CSV file of attributes of images or objects")
     add_option(
         group,
@@ -205,7 +210,7 @@ def _without(row: dict[str, Any]) -> dict[str, Any]:
 
 def _heading(made: Diagnosis) -> str:
     """Return a heading with AP and the numbers of records."""
-    from detmap.checks.findings import many
+    from detmap.errors import many
     from detmap.results import cell
 
     counts = (

@@ -49,11 +49,11 @@ def _fill(parser: argparse.ArgumentParser) -> None:
         "what was found, in any format of detections; - is standard input; not with --reid and --hashing",
         nargs="?",
     )
-    add_option(parser, "--from PROTOCOL", "the rules of the one number", dest="source")
+    add_option(parser, "--from PROTOCOL", "the rules that gave the first number", dest="source")
     add_option(
         parser,
         "--to PROTOCOL",
-        "the rules of the other; default: coco; with --trec trec, --reid reid, --hashing hits_topk",
+        "the rules that gave the second number; default: coco; with --trec trec, --reid reid, --hashing hits_topk",
         dest="target",
     )
     add_option(
@@ -206,7 +206,7 @@ def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "
         if step.change or _moved(step):
             chain.append({"one after the other": step.decision, "value": step.value, "change": signed(step.change)})
     if all(abs(one.value - steps[one.decision].change) < 5e-4 for one in made.shares):
-        chain = []  # every share equals the change in the chain, so the table of the chain is left out
+        chain = []  # each rule's share equals its change in the chain, so the table of the chain adds nothing
     examples = [
         {
             "rule": step.decision,

@@ -255,8 +255,8 @@ def add_gates(parser: argparse.ArgumentParser, command: str = "eval") -> None:
     add_option(
         group,
         "--unless-chance",
-        "a larger drop is allowed where a paired test at 1 - LEVEL does not tell it from chance; with --against this "
-        "needs the baseline's file, beside the card or the models or in the current folder",
+        "allow a larger drop if a paired test does not find it significant at 1 - LEVEL; with --against this needs the "
+        "baseline's file, beside the card or the models or in the current folder",
     )
     add_option(group, "--junit FILE", "write the verdicts as XML, as JUnit does")
     add_option(group, "--gate-summary FILE", "write the verdicts as a table in Markdown")

@@ -27,8 +27,8 @@ class Parser(argparse.ArgumentParser):
     first : sequence of str
         The flags that abridged help explains.
     asked : str
-        The command to whose help error messages refer; by default the parser's own command. The outermost parser needs
-        this, because it reports the unknown options of all commands.
+        The command whose help is suggested in error messages; by default the parser's own command. The outermost parser
+        needs this, because it reports the unknown options of all commands.
     """
 
     first: Sequence[str] = ()
@@ -180,8 +180,8 @@ def add_option(group: Any, spelled: str, says: str | Callable[[], str], **more: 
     """Add an option or operand with the spelling `spelled`, such as ``--level/-l N``. The help `says` is a
     function if computing it imports modules.
 
-    Without a placeholder the option is a flag. The placeholder N means an integer, and a numeric default a number. An
-    option that may be repeated gives a list.
+    Without a placeholder the option is a flag. If the placeholder is N, the value is an integer; otherwise it has the type
+    of a numeric default. An option that may be repeated gives a list.
     """
     flags, _, metavar = spelled.partition(" ")
     default = more.get("default")

@@ -305,7 +305,9 @@ def add_format(parser: argparse.ArgumentParser, *more: str) -> Any:
         choices=("table", "json", "csv", "markdown", "latex", *more),
         default="table",
     )
-    add_option(output, "--wide", "tables as wide as they are; default: at most 100 places, what does not fit is named")
+    add_option(
+        output, "--wide", "do not narrow tables; default: at most 100 characters, and columns left out are named"
+    )
     add_option(output, "--quiet", "no notes or progress on stderr")
     return output
 
@@ -322,7 +324,7 @@ def add_list_format(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output_options(parser: argparse.ArgumentParser, *more: str, rows: str | tuple[str, ...], what: str) -> None:
-    """Add the output options, with `more` formats; the flags `rows` request rows, described by `what`."""
+    """Add the output options. `more` are further formats; the flags `rows` also show the rows that the text `what` names."""
     output = add_format(parser, *more)
     output.add_argument(
         *([rows] if isinstance(rows, str) else rows), dest="rows", action="store_true", help=f"show {what} too"

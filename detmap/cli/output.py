@@ -146,7 +146,7 @@ _tell: Callable[[], None] | None = None
 
 
 def tell_of_workers() -> None:
-    """Announce compilation in worker processes, which this process does not notice."""
+    """Announce that worker processes compile kernels, because this process does not notice their compilation."""
     from detmap.kernels import compiled_before, matching
 
     if _tell is not None and not compiled_before(matching.match):

@@ -21,7 +21,7 @@ from detmap.cli.options import (
     draws_of,
 )
 from detmap.cli.output import finish, note, print_notes, print_tables, progress, say, say_error, show, stages
-from detmap.errors import OptionError, check_choice
+from detmap.errors import OptionError, check_choice, many
 from detmap.system.whole_files import write
 
 if TYPE_CHECKING:
@@ -338,8 +338,9 @@ def _batch(options: argparse.Namespace) -> int:
             say(f"note: {missing}")
     note(options, {one.entry.name: one.notices for one in board.results if not one.error}, in_table=True)
     failed = sum(outcome.error is not None for outcome in done)
-    files_are = f"{len(done)} file{'s' * (len(done) != 1)}"
-    title = f"{rules.describe()}: {files_are} by {board.rank_by}" + (f", {failed} with errors" if failed else "")
+    title = f"{rules.describe()}: {many(len(done), 'file')} by {board.rank_by}" + (
+        f", {failed} with errors" if failed else ""
+    )
     print_tables([board.table(), board.notices(), board.errors()], options, title, board.to_dict(), board.rows())
     print_notes(board.sentences(), options)
     return 3 if failed else 0

@@ -97,7 +97,7 @@ def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> 
 
 
 def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> list[Variant]:
-    """Return variants with other depths and other relevance levels, each of which scores the same runs."""
+    """Return variants, which score the same runs with another depth or another relevance level."""
     from detmap.explanations import Variant
 
     if kind != "trec":

@@ -57,12 +57,17 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     add_ground_truth(parser, apart=("images",))  # here --images names the folder of pictures
     add_option(parser, "predictions DETECTIONS", "one file or more, given as for detmap batch", nargs="+")
     page = _add_page(parser)
-    add_option(page, "--iou IOU", "errors are told at it; default: 0.5", default=0.5)
-    add_option(page, "--score SCORE", "what users would see; default: where F1 of all classes is best", type=float)
+    add_option(page, "--iou IOU", "IoU threshold of the errors; default: 0.5", default=0.5)
+    add_option(
+        page,
+        "--score SCORE",
+        "minimum score of detections that users see; default: best F1 over all classes",
+        type=float,
+    )
     add_option(
         page,
         "--images DIR",
-        "show the worst images and the most suspicious labels in pictures, which lie there (extra: images)",
+        "folder of the images, of which the worst and the most suspicious labels are shown (extra: images)",
         dest="pictures",
     )
     add_option(page, "--attributes FILE", "slices by a CSV file of attributes of images or objects")

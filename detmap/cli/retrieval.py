@@ -23,7 +23,7 @@ from detmap.cli.options import (
     decided,
 )
 from detmap.cli.output import during, is_narrow, note, print_list, print_notes, print_tables, show
-from detmap.errors import OptionError, shorten
+from detmap.errors import OptionError, many, shorten
 from detmap.system.whole_files import write
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _rules(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _settle_trec(words: list[str]) -> list[str]:
-    """Keep ``--compare`` from taking a file operand that follows it as its optional metric."""
+    """Keep argparse from taking a file operand behind ``--compare`` as the optional metric of ``--compare``."""
     from detmap.retrieval.metrics import parse
 
     at = words.index("--compare") if "--compare" in words[:-1] else -1
@@ -143,7 +143,7 @@ def _settle_trec(words: list[str]) -> list[str]:
     try:
         parse(words[at + 1])
     except OptionError:
-        if words[at + 1] == "-" or os.path.exists(words[at + 1]):  # keep the operands together
+        if words[at + 1] == "-" or os.path.exists(words[at + 1]):  # move --compare ahead of the operands
             return ["trec", "--compare=", *(word for i, word in enumerate(words) if i not in (at, words.index("trec")))]
     return words
 
@@ -347,7 +347,7 @@ def _about(
     drawn = "would the means differ as much if it were chance which run the value of a query came from? "
     lines = [
         f"p: two-sided, of values paired by query; {'randomisation: ' + drawn if 'randomisation' in tests else ''}"
-        f"{corrected}: corrected over {len(compared)} pair{'s' if len(compared) > 1 else ''} of runs, "
+        f"{corrected}: corrected over {many(len(compared), 'pair')} of runs, "
         "the family of each test",
         promise(options.correction, 0.05),
         "low, high: 95 % confidence interval of the mean difference over all queries that might be asked like these, "

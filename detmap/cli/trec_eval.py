@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """A requested measure: its parameters, and the printed name and metric of each value; a text has the metric None."""
+    """A requested measure: its parameters, and the printed name and the metric of each value (None if it is text)."""
 
     measure: Measure
     parameters: list[str]
@@ -68,7 +68,7 @@ def version_of(convention: Convention) -> int:
 
 
 def metrics_of(options: argparse.Namespace, convention: Convention) -> list[str]:
-    """Return the metrics that ``-m`` requests, for output in other formats; measures that are texts are left out."""
+    """Return the metrics that ``-m`` requests, for output in other formats; measures with text as value are left out."""
     every = asked(options.measures, version_of(convention))
     return [metric for one in every for metric in one.metrics if metric is not None]
 
@@ -114,7 +114,8 @@ def _printed(ranked: RankedRun, request: Request, result: RankingResult, version
     if version == 9 or not ranked.rules.judged_only:
         undefined &= ranked.answered
     if request.metric.name == "utility":
-        # Version 10 gives a missing query one unjudged document, and skips it only for measures without parameters.
+        # Version 10 evaluates a query that the run lacks as if one unjudged document were ranked; only measures without
+        # parameters skip the query.
         wrong, left = request.numbers(hit=1.0, wrong=-1.0, lost=0.0, left=0.0, items=0.0)[1:4:2]
         bogus = values if ranked.rules.judged_only else values + wrong - left
         values = np.where(ranked.answered, values, bogus if version == 10 and request.options else 0.0)
@@ -174,7 +175,7 @@ class _Lines:
         # trec_eval sums queries sequentially: the mean may differ from numpy's in the last bit, and so in print.
         values = self.columns[metric][self.order]
         total = float(np.cumsum(values)[-1])
-        if metric == "num_rel" and self.complete:  # then all grades above 0 count, whatever the level is
+        if metric == "num_rel" and self.complete:  # if missing queries count as 0, all grades above 0 are relevant
             ideal = None if self.ranked.block is None else self.ranked.block.ideal
             return total if ideal is None else float(ideal.size)
         if metric.startswith("num_"):

@@ -106,7 +106,7 @@ def _segments() -> None:
 
 
 def tables(kind: str) -> tuple[GroundTruth, Detections]:
-    """Return small ground truth and detections, with shapes of a kind that provides a sample."""
+    """Return small ground truth and detections, with the sample geometry of a kind of shape."""
     from detmap import read_coco, read_coco_results
 
     sample = KINDS[kind].sample

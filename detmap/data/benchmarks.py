@@ -73,7 +73,7 @@ _TRUE = ("1", "1.0", "true")
 #: Spellings of an unset or unknown flag in text, in lower case.
 _NOT_TRUE = ("0", "0.0", "false", "-1", "-1.0", "")
 
-#: Error text for a cell that is no spelling of a flag.
+#: Error text for a cell that is not a flag in any spelling.
 NO_FLAG = "must be 1 or true, 0 or false, or -1 where it is not known"
 
 
@@ -107,7 +107,7 @@ def unread(notices: Mapping[str, int], fields: Iterable[str]) -> dict[str, int]:
 
 
 def converted(notices: Mapping[str, int]) -> dict[str, int]:
-    """Return notices for a conversion: no advice on scoring, and no groups, which a conversion keeps or lists as lost."""
+    """Return notices for a conversion: without advice on scoring, and without groups, which are kept or listed as lost."""
     plain = {code: count for code, count in notices.items() if code not in ("group_boxes", LEVELS)}
     return {code.replace(_FOREIGN, "converted_fields:", 1): count for code, count in plain.items()}
 
@@ -139,7 +139,7 @@ def has_field(record: Mapping[str, Any], field: str) -> bool:
 
 
 def noted_of_titles(titles: Iterable[str], groups: int = 0) -> dict[str, int]:
-    """Return the notices on columns of other benchmarks, and on `groups` boxes around several objects."""
+    """Return the notices on columns of other benchmarks, and on the boxes around several objects, `groups` in number."""
     known = {plain(field): name for field, name in fields_of("annotations").items()}
     found = {_code(title, known[plain(title)]): 1 for title in titles if plain(title) in known}
     return {**found, "group_boxes": groups} if groups else found

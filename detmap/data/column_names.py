@@ -30,8 +30,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }
 _KNOWN = {alias: name for name, others in COLUMNS.items() for alias in (name.replace("_", ""), *others)}
 
-#: The sets of columns that define a box, by box format. Left and top can be combined with right and bottom, and the near
-#: corner with a size.
+#: The sets of columns that define a box, by box format. The columns x and y also combine with x2 and y2, and the
+#: columns x1 and y1 with a width and height.
 BOXES = {
     "xyxy": (("x1", "y1", "x2", "y2"), ("x", "y", "x2", "y2")),
     "xywh": (("x", "y", "width", "height"), ("x1", "y1", "width", "height")),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def printable(text: str) -> str:
-    """Return `text` on one line, with control characters escaped: it may come from a hostile file."""
+    """Return `text` on one line, with control characters escaped, because the text may come from a hostile file."""
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

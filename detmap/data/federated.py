@@ -70,7 +70,7 @@ class CategoryLists(Frozen):
         return among((self.images, self.categories), (images, categories), (self.listed.size, count))
 
     def spread(self, at: NDArray[Any], count: int) -> CategoryLists:
-        """Return the lists among `count` images: image *i* becomes image ``at[i]``; all other images have no list."""
+        """Return the lists for a table of `count` images, where image *i* has index ``at[i]``; others have no list."""
         listed = np.zeros(count, np.bool_)
         listed[at] = self.listed
         return CategoryLists(readonly(at[self.images], np.int32), self.categories, readonly(listed, np.bool_))
@@ -98,7 +98,7 @@ def _flat(lists: Lists, rows: Mapping[Any, int]) -> tuple[list[int], list[int], 
 
 
 def _checked(lists: Lists, rows: Mapping[Any, int], source: str, field: str) -> tuple[list[int], list[int], list[Any]]:
-    """Return what `_flat` returns, for ids of any kind; raise `InputError` for an invalid id or an unknown image."""
+    """Return the same as `_flat` for other types of lists and ids; raise `InputError` for an invalid id or unknown image."""
     codes: list[int] = []
     sizes: list[int] = []
     ids: list[Any] = []

@@ -323,7 +323,7 @@ class Framed:
             difficult, image_width and image_height; a row without a category lists an image without objects. Other common
             column names are recognised, as in CSV (`detmap.data.column_names.COLUMNS`).
         columns : mapping of str to str, optional
-            Titles of columns by role, if the titles are not recognised.
+            Titles of columns that are not recognised, by their usual names, as ``{"score": "p"}``.
         box_format : {"xywh", "xyxy", "cxcywh"}, optional
             The format of boxes, overriding the format that the column names imply.
         source : str, optional
@@ -368,10 +368,10 @@ class Framed:
         Masks and other shapes are left out. The schema's metadata counts the rows with such shapes, and `from_arrow` gives
         a notice.
 
-        Columns are image_id and category_id if the ids are integers, else image and category, dictionary-encoded; score of
-        detections; area, crowd, difficult, and names and sizes of images of ground truth; and ``bbox`` (x, y, width,
-        height) or ``bbox_xyxy``. For an image without objects there is a row with only the columns of images. Categories
-        without objects are left out.
+        Columns are image_id and category_id if the ids are integers, else image and category, dictionary-encoded; score
+        of detections; area, crowd, difficult, and names and sizes of images of ground truth; and ``bbox`` (x, y, width,
+        height) or ``bbox_xyxy``. An image without objects has a row with values only in the columns of images.
+        Categories without objects are left out.
 
         Raises
         ------
@@ -419,7 +419,8 @@ def _left_out(data: Any, table: Any) -> int:
     if value is None:
         value = (table.schema.metadata or {}).get(_SHAPES_LEFT_OUT.encode(), b"")
     digits = value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
-    # Rows may have been filtered since; digits are limited because metadata may hold anything.
+    # The number is capped, because rows may have been filtered since. Digits are limited, because metadata may hold
+    # anything.
     return min(int(digits), len(table)) if digits.isascii() and digits.isdigit() and len(digits) < 19 else 0
 
 

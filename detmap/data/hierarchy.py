@@ -60,7 +60,7 @@ class Hierarchy(Frozen):
 def _flattened(
     node: Any, source: str, depth: int, root: bool = False
 ) -> tuple[dict[str, list[str]], dict[str, list[str]], list[str]]:
-    """Return the labels above and below each label of a node, and all labels of the node without the root."""
+    """Return the labels above and below each label of the subtree of a node, and all these labels; the root is no label."""
     if not isinstance(node, Mapping) or not isinstance(node.get("LabelName", "" if root else None), str):
         raise InputError("must be an object with a LabelName", source=source, value=node if depth else None)
     children = node.get("Subcategory", [])

@@ -102,7 +102,7 @@ def _boxes(
 
 
 def _columns(shapes: Mapping[str, Column] | None, source: str, **values: Any) -> dict[str, Column]:
-    """Return `shapes`, and the columns made from `values`, whose names are those of `Kind.argument`."""
+    """Return the columns `shapes`, and columns made from the keyword arguments `values`, named as in `Kind.argument`."""
     columns = dict(shapes or {})
     if all(value is None for value in values.values()):
         return columns
@@ -126,7 +126,7 @@ def _categories(category_ids: Any, labels: Any, source: str) -> Any:
 
 
 def _kinds(kinds: Sequence[str] | None, boxes: Any, shapes: Mapping[str, Column], source: str) -> tuple[str, ...]:
-    """Return the kinds of shape to score: the requested `kinds`, which the table must have, or all given ones."""
+    """Return the kinds of geometry to score: the requested `kinds`, which the table must have, or all given kinds."""
     if kinds is None:
         return (*(() if boxes is None and shapes else (BOXES,)), *shapes)
     named = () if isinstance(kinds, str) else tuple(dict.fromkeys(find(kind).name for kind in kinds))
@@ -151,7 +151,7 @@ def _shapes(checked: Checked, others: Mapping[str, Column] | None) -> dict[str, 
 
 
 class _Shaped(Framed):
-    """A table with shapes, and the older attribute names of its boxes."""
+    """Base of tables with columns of geometries, and with the older names of the attributes of boxes."""
 
     make_ids = Ids
     shapes: Mapping[str, Column]
@@ -261,7 +261,7 @@ class GroundTruth(_Shaped, Frozen):
     box_sizes : bool
         Whether columns 2 and 3 of `boxes` are width and height.
     areas : ndarray of float64, shape (n,)
-        Areas in square pixels, which decide the area range; those of masks if the data gives these.
+        Areas in square pixels, which decide the area range: as given by the data, else computed, see `from_arrays`.
     crowd, difficult : ndarray of bool, shape (n,)
         COCO's ``iscrowd`` and VOC's ``difficult``.
     zero_ids : ndarray of bool, shape (n,), or None

@@ -1,6 +1,6 @@
 """Tables arranged for matching: cells of one image and category, and the pairs in each cell that overlap enough.
 
-A `detmap.Tally` and `detmap.Matches` are both made of an `Arrangement`.
+A `detmap.Tally` and `detmap.Matches` are both made from an `Arrangement`.
 """
 
 from __future__ import annotations
@@ -407,7 +407,7 @@ class Arrangement:
         The `cells` may be the arrangement's or any other ranges of positions. Once `stop` is set, further cells are skipped.
         """
         kind, bounds = self.kind, self._bounds
-        if self.protocol.matching == "by-object":  # needs all ignored objects that a detection touches
+        if self.protocol.matching == "by-object":  # this rule needs all ignored objects that a detection touches
             lowest = min(lowest, _TOUCHING)
         least = {"threshold": lowest, "touch": min(lowest, _TOUCHING), "all": -np.inf}[kind.propose]
         if self._reach is not None and lowest >= self._least:
@@ -536,7 +536,7 @@ def _check_kinds_of_ids(ground_truth: GroundTruth, detections: Detections) -> No
 
 
 def _selection(ids: NDArray[Any], wanted: Any, what: str) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Return the selected ids, and for each of the `ids` its index among the selected ones (-1 if left out)."""
+    """Return the selected ids, and for each of the `ids` its index among the selected ids (-1 if left out)."""
     if wanted is None:
         return ids, np.arange(ids.size, dtype=np.int32)
     mask = select(wanted, ids, what)

@@ -27,7 +27,7 @@ _ANYWHERE = (-1e12, -1e12, 2e12, 2e12)
 
 @dataclass(frozen=True, eq=False)
 class BoxedObjects:
-    """Mask of the objects that have only a box, and corners of the boxes, as shares of the image's size if `shares`."""
+    """Objects that have only a box (a mask, `rows`), and corners of boxes, shares of the image if `shares`, else pixels."""
 
     rows: NDArray[np.bool_]
     corners: NDArray[np.float64]
@@ -86,7 +86,7 @@ def roles_of(group: NDArray[np.bool_] | None, boxed: BoxedObjects | None) -> NDA
 
 
 def notices_of(boxed: BoxedObjects | None, notices: dict[str, Any], rows: NDArray[np.int32]) -> dict[str, Any]:
-    """Replace the notice on absent masks by one with the number of boxed objects among the evaluated `rows`."""
+    """Replace the notice on absent masks by a notice with the number of boxed objects among the evaluated `rows`."""
     if boxed is None:
         return notices
     left = {code: count for code, count in notices.items() if code != "absent_masks"}

@@ -41,7 +41,7 @@ def scored(
     caller: Callable[..., Any] | None = None,
     **decisions: Any,
 ) -> DetectionResult:
-    """Compute `detmap.evaluate` without intervals; errors suggest keywords of `caller`."""
+    """Evaluate as `detmap.evaluate` does, but without intervals; errors suggest keywords of `caller`."""
     detections = owned(detections)
     given = protocol, iou_type, image_ids, category_ids, threads, caller
     tally = tally_of(ground_truth, detections, *given, **decisions)

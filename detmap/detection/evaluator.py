@@ -185,7 +185,7 @@ class Evaluator(Accumulator):
         targets : mapping or sequence of mappings
             For each image ``boxes`` (m, 4) and ``labels`` (m,), and ``masks``, ``keypoints`` or ``rotated`` as in
             predictions. Optional fields of objects, (m,): ``iscrowd``, ``difficult`` and ``group_of``, False by default;
-            ``area``, by default the area of the box, or of the shape if there are no boxes. Optional lists of labels:
+            ``area``, by default that of the box, or else of the mask or pose. Optional lists of labels:
             LVIS's ``neg_category_ids`` and ``not_exhaustive_category_ids``; Open Images' verified labels,
             ``neg_category_ids`` and ``pos_category_ids``. CrowdPose's ``crowdIndex`` is a number. Levels of difficulty
             require the fields that they name, (m,); ranges in percent require ``image_size``, height and width. KITTI's
@@ -577,7 +577,7 @@ class Evaluator(Accumulator):
         self._label_kind = next(iter(kinds), None)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Replace the evaluator's state by one that `state_dict` returned.
+        """Replace the evaluator's state by a state that `state_dict` returned.
 
         Raises
         ------

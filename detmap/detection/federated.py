@@ -26,42 +26,43 @@ if TYPE_CHECKING:
 _decision = partial(decision, since="0.2")
 
 JUDGED = _decision(
-    "Which detections are scored: all, or on each image those of the categories that were looked for there, which are the "
-    "categories with objects, those of LVIS's `neg_category_ids`, and those of Open Images' verified labels.",
+    "Which detections are scored: all, or only those of categories that were looked for on their image. These are the "
+    "categories with objects, with a verified label (Open Images), or in `neg_category_ids` (LVIS).",
     "matching",
     allowed=("all", "verified"),
     phrase=lambda protocol: "categories that were looked for",
     flag=Flag(
         name="--judged",
-        help="score all detections (default), or on each image those of the categories that were looked for there: those "
-        "with objects, those of neg_category_ids, and those of verified labels",
+        help="score all detections (default), or only those of categories that were looked for on their image: with "
+        "objects, with verified labels, or in neg_category_ids",
     ),
     group="federated",
 )
 
 NOT_EXHAUSTIVE = _decision(
-    "Detections without a match, of a category that the image has among LVIS's `not_exhaustive_category_ids`: wrong, or "
-    "ignored, since not all objects are annotated there.",
+    "Unmatched detections of a category in the image's `not_exhaustive_category_ids` (LVIS): false positives, or ignored "
+    "because not all objects of the category are annotated.",
     "matching",
     allowed=("wrong", "ignored"),
     phrase=lambda protocol: f"not exhaustive categories {protocol.not_exhaustive}",
     flag=Flag(
         name="--not-exhaustive",
-        help="unmatched detections of categories among the image's not_exhaustive_category_ids: wrong (default), or ignored",
+        help="unmatched detections of categories in the image's not_exhaustive_category_ids: wrong (default), or ignored",
     ),
     group="federated",
 )
 
 WITHOUT_AREA = _decision(
-    "Objects and detections whose area is not above 0: scored like others; dropped, as by lvis-api; or detections alone are "
-    "dropped, whose width or height is not above 0, as by TensorFlow's Object Detection API.",
+    "Objects and detections without a positive area. scored: like any other. dropped: removed, as in lvis-api. "
+    "undetected: only detections whose width or height is not positive are removed, and the objects still have to be "
+    "found, as in TensorFlow's Object Detection API.",
     "matching",
     allowed=("scored", "dropped", "undetected"),
     phrase=lambda protocol: f"shapes without area {protocol.without_area}",
     flag=Flag(
         name="--without-area",
-        help="objects and detections whose area is not above 0: scored (default), dropped, or undetected: such detections "
-        "are dropped, and the objects are to be found",
+        help="objects and detections without a positive area: scored (default), dropped, or undetected (only the "
+        "detections are dropped)",
     ),
 )
 
@@ -82,8 +83,8 @@ GROUPS = _decision(
 )
 
 POOLED = _decision(
-    "Whether AP_pooled is a metric too: the AP of one ranking of the detections of all categories, equal scores by image "
-    "and then category; and AP_pooled_r and so on, those of each of the `groups`.",
+    "Whether AP_pooled is a metric too: the AP of one ranking of the detections of all categories, with equal scores "
+    "ordered by image and then category. AP_pooled_r and so on pool the categories of one of the `groups`.",
     "names",
     allowed=YES_OR_NO,
     phrase=lambda protocol: "pooled AP",

@@ -103,9 +103,9 @@ MAX_PER_CATEGORY = _in_files(
 )
 
 LEFT_OUT = decision(
-    "Ground truth with these flags is left out as if it were not in the file: what finds it is wrong. Of boxes in space "
-    '"unseen" are objects without a lidar or radar point, and "racked" are bicycles and motorcycles in a bicycle rack, '
-    "detected ones too.",
+    "Ground truth with one of these flags is removed, so that detections of it are false positives. Boxes in space have "
+    'two more flags: "unseen" is an object without a lidar or radar point; "racked" is a bicycle or motorcycle in a '
+    "bicycle rack, and racked detections are removed too.",
     "matching",
     allowed=("crowd", "difficult", "unseen", "racked"),
     plain=tuple,
@@ -143,7 +143,7 @@ NUMBERS = _in_files(
 )
 
 BOX_DECIMALS = _in_files(
-    "To how many decimals the corners of detected boxes are rounded; 0 is whole pixels. None: not at all.",
+    "Number of decimals to which the corners of detected boxes are rounded; 0 means whole pixels. None: no rounding.",
     "matching",
     plain=_plain_integer,
     wrong=_wrong_decimals,
@@ -158,7 +158,7 @@ BOX_DECIMALS = _in_files(
 )
 
 SCORE_DECIMALS = _in_files(
-    "To how many decimals scores are rounded. None: not at all.",
+    "Number of decimals to which scores are rounded. None: no rounding.",
     "ranking",
     "matching",
     plain=_plain_integer,
@@ -169,7 +169,8 @@ SCORE_DECIMALS = _in_files(
 )
 
 BOX_OFFSET = _in_files(
-    "By how many pixels detected boxes are moved right and down: 1 where they count from 0 and the ground truth from 1.",
+    "Number of pixels by which detected boxes are moved right and down: 1 if detections count pixels from 0 and the "
+    "ground truth from 1.",
     "matching",
     plain=plain_number,
     wrong=_wrong_offset,
@@ -178,14 +179,14 @@ BOX_OFFSET = _in_files(
     flag=Flag(
         name="--box-offset",
         metavar="PIXELS",
-        help="move detected boxes right and down: 1 where they count pixels from 0 and the ground truth from 1",
+        help="move detected boxes right and down: 1 if they count pixels from 0 and the ground truth from 1",
         read=parse_number,
     ),
 )
 
 FAR_CORNER = decision(
-    "With inclusive pixels: the far corner of a box that is given by its size. The last pixel inside is x + w - 1; "
-    "programs that take x + w make such boxes a pixel wider and higher.",
+    "With inclusive pixels: how the far corner of a box given by x and w is computed. The last pixel inside is x + w - "
+    "1; programs that take x + w make the box one pixel wider and higher.",
     "matching",
     allowed=("x+w-1", "x+w"),
     phrase=lambda protocol: f"far corner {protocol.far_corner}",

@@ -111,8 +111,8 @@ def tables_of(
 ) -> tuple[GroundTruth, Detections]:
     """Return tables of ground truth and detections. Raises `InputError` for other types and for swapped arguments.
 
-    Files and dictionaries are read for the scored kind of shape, with the object fields that `levels` read (by default
-    the protocol's levels).
+    Of files and dictionaries, the scored kind of shape is read, and the object fields that `levels` use (by default those
+    of the protocol).
     For `once` see `Input.detections`.
     """
     detections = detections.take() if isinstance(detections, Owned) else detections

@@ -23,31 +23,30 @@ if TYPE_CHECKING:
 _decision = partial(decision, since="0.2")
 
 GROUP_OF = _decision(
-    "What ground truth that stands for a group, Open Images' `IsGroupOf`, is: an object like others; found, if a detection "
-    "that hits no single object lies in it by the threshold's share of its own area, and others of that kind are ignored; "
-    "or ignored, with all such detections.",
+    "How a box around a group of objects (Open Images' `IsGroupOf`) is scored. object: like any object. found: by the "
+    "best detection that hits no single object and has at least the threshold's share of its own area inside the box; "
+    "further detections of this kind are ignored. ignored: the box and all detections of this kind are ignored.",
     "matching",
     allowed=("object", "found", "ignored"),
     phrase=lambda protocol: f"groups {protocol.group_of}",
     flag=Flag(
         name="--group-of",
-        help="ground truth that stands for a group: an object like others (default); found by the best detection inside, "
-        "others of which are ignored; or ignored",
+        help="box around a group of objects: scored as an object (default); found by the best detection inside, while "
+        "further ones are ignored; or ignored with all detections inside",
     ),
     group="federated",
 )
 
 WITHOUT_SHAPE = _decision(
-    "Objects that have a box and no shape of the kind that is scored, as no mask: unmatched, so that no detection finds "
-    "them; or boxed: they are to be found likewise, but a detection that matches nothing else is ignored if the box around "
-    "its shape matches theirs.",
+    "Objects with a box but without the shape that is scored, such as a mask. unmatched: no detection can find them. "
+    "boxed: likewise, but a detection that matches nothing else is ignored if the box around its shape matches theirs.",
     "matching",
     allowed=("unmatched", "boxed"),
     phrase=lambda protocol: f"objects without a shape {protocol.without_shape}",
     flag=Flag(
         name="--without-shape",
-        help="objects that have a box and no shape of the kind that is scored: unmatched (default), or boxed: detections "
-        "that match nothing else and whose box matches theirs are ignored",
+        help="objects with a box but without the shape that is scored, such as a mask: unmatched (default), or boxed "
+        "(detections that match nothing else are ignored if their box matches)",
     ),
     group="federated",
 )
@@ -74,8 +73,8 @@ def settle(words: matching.Words, scores: NDArray[np.float64]) -> NDArray[np.boo
 
 
 def tie_order(protocol: Protocol, side: Any, found_groups: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-    """Return the positions of detections in the order in which equal scores of a cell rank; None for the given order. A cell
-    is one category on one image.
+    """Return the positions of detections, reordered so that equal scores of a cell rank by the protocol's rule; None if the
+    order stays. A cell is one category on one image.
 
     Under "reversed" later detections are matched first but ranked last; detections that found a group are ranked before
     all other detections of equal score.

@@ -75,9 +75,9 @@ class Matches(Frozen):
         that count (neither ignored nor outside of the area range) and overlaps of at least the floor are considered. None
         without ``across_categories``.
     other, other_overlap, other_category : ndarray, shape (n,), or None
-        Likewise for all other evaluated categories; `other_category` is an index into `categories`.
+        The same for all other evaluated categories; `other_category` is an index into `categories`.
     in_group : ndarray of bool, shape (n,), or None
-        Whether the matched object stands for a group; None if no ground-truth object has a special role.
+        Whether the matched object stands for a group; None if there are neither groups nor objects that have only a box.
     missed : ndarray of int32, shape (m,)
         Rows of the table of ground truth that count and are unmatched, ascending.
     notices : mapping of str to int

@@ -15,20 +15,22 @@ BY_FILE = ("file", "file-reversed")
 HITS_FIRST: Literal["hits-first"] = "hits-first"
 
 MATCHING = decision(
-    "COCO's rule (a detection takes the best ground truth still free, of equals the last), nuScenes' (likewise, of "
-    "equals the first) or VOC's (it looks at the best one only). Or objects choose in the order of their file: under "
-    "THUMOS14's rule (by-object) the best detection still free, once; detections that are left over and touch ignored "
-    "ground truth are ignored. Under KITTI's (by-object-twice) first the surest detection, to find the scores at which "
-    "precision is read, and again at each of these the one that overlaps most.",
+    "How detections and objects are paired. With the first three rules detections choose, by descending score: best-free "
+    "takes the unmatched object of highest overlap, of equals the last (COCO); first-free does the same, of equals the "
+    "first (nuScenes); best considers only the object of highest overlap (VOC). With the others objects choose, in the "
+    "order of their file: by-object takes the unmatched detection of highest score, and unmatched detections that "
+    "overlap ignored ground truth are ignored (THUMOS14); by-object-twice takes the detection of highest score to find "
+    "the scores at which precision is read, then matches again at each of these scores, by the highest overlap (KITTI).",
     "matching",
     allowed=("best-free", "first-free", "best", "by-object", "by-object-twice"),
     phrase=lambda protocol: f"matching {protocol.matching}",
     always=True,
     flag=Flag(
         name="--matching",
-        help="best-free: a detection takes the best object that is still free (COCO); first-free: of equals the "
-        "first one (nuScenes); best: it looks at the best object only (VOC); by-object: each object takes the best "
-        "detection that is still free (THUMOS14); by-object-twice: the surest one, and anew at each score (KITTI)",
+        help="best-free: a detection takes the unmatched object of highest overlap (COCO); first-free: likewise, of "
+        "equals the first (nuScenes); best: it considers the object of highest overlap only (VOC); by-object: an object "
+        "takes the unmatched detection of highest score (THUMOS14); by-object-twice: likewise, and matches again at each "
+        "score (KITTI)",
     ),
 )
 
@@ -54,8 +56,8 @@ INCLUSIVE_PIXELS = decision(
 )
 
 CROWD_OVERLAP = decision(
-    "Whether overlap with a crowd that is ignored is taken over the detection's own area, and such a crowd matches "
-    "any number of detections.",
+    "Whether the overlap with an ignored crowd is the intersection divided by the detection's area, and the crowd can "
+    "match any number of detections.",
     "matching",
     allowed=YES_OR_NO,
     group="crowds",
@@ -64,11 +66,10 @@ CROWD_OVERLAP = decision(
 )
 
 TIES = decision(
-    "The order of equal scores: by image id and then input order within it (COCO), or input order alone (VOC); or "
-    "by image id descending and then input order, and matched in reversed input order (TensorFlow's Object "
-    "Detection API); or by input order backwards (nuScenes; ActivityNet, if sorted stably); or those that are hits at "
-    "more of the IoU thresholds first, and then as COCO (the first kit of THUMOS14: where objects choose, hits then stand "
-    "ahead of misses at every threshold).",
+    "The order of equal scores. image: by image id, then input order (COCO). file: input order (VOC). reversed: by "
+    "descending image id, then input order, and matched in reversed input order (TensorFlow's Object Detection API). "
+    "file-reversed: reversed input order (nuScenes; ActivityNet, if sorted stably). hits-first: detections that are hits "
+    "at more of the IoU thresholds first, then as image (THUMOS14's first kit).",
     "matching",
     "ranking",
     allowed=("image", "file", "reversed", "file-reversed", HITS_FIRST),
@@ -95,34 +96,37 @@ RESULT_AREAS = decision(
 )
 
 OKS_AREA = decision(
-    'For "keypoints": the area of an object is the annotation\'s, or 0.53 times that of its box; or '
-    "the latter in similarity and the former in area ranges.",
+    "For \"keypoints\": the area of an object. It is the annotation's, or 0.53 times the box's; or 0.53 times the box's in "
+    "the similarity, and the annotation's in area ranges.",
     "matching",
     allowed=("area", "bbox*0.53", "bbox*0.53, ranges by area"),
     phrase=lambda protocol: f"area of objects {protocol.oks_area}",
     flag=Flag(
         name="--oks-area",
-        help="keypoints: area of an object: the annotation's (default), or 0.53 times that of its box; "
-        "or the latter in similarity alone",
+        help="keypoints: area of an object: the annotation's (default), 0.53 times the box's, or this in the similarity "
+        "alone",
     ),
     since="0.2",
 )
 
 ID_ZERO = decision(
-    "Whether an object whose annotation has the id 0 is found like any other, or missed: pycocotools writes the id "
-    "down that a detection takes, and reads 0 as none. Only COCO's JSON has ids of annotations.",
+    "Whether an object whose annotation has the id 0 can be found like any other, or always counts as missed, as in "
+    "pycocotools, which stores the id of the matched annotation and reads 0 as no match. Only COCO's JSON has ids of "
+    "annotations.",
     "matching",
     allowed=("found", "missed"),
     phrase=lambda protocol: f"annotations of id 0 {protocol.id_zero}",
     flag=Flag(
         name="--id-zero",
-        help="annotations with the id 0: found like any other (default), or missed, as pycocotools has it",
+        help="objects whose annotation has the id 0: can be found like any other (default), or are always missed, as in "
+        "pycocotools",
     ),
     since="0.2",
 )
 
 IGNORE = decision(
-    "Flags that make ground truth neither required nor wrong to find.",
+    "Ground truth with one of these flags is ignored: it need not be found, and detections that match it are not false "
+    "positives.",
     "matching",
     allowed=("crowd", "difficult"),
     plain=tuple,

@@ -77,7 +77,7 @@ def _pieces(count: int) -> list[tuple[int, int]]:
 
 
 def _pieces_of(rows: NDArray[np.uint8]) -> list[tuple[int, int, NDArray[Any]]]:
-    """Return word, shift in the word, and view of each integer in rows of bytes; integers are copied faster than bytes."""
+    """Cut rows of bytes into integers, which are copied faster; return for each its word, shift in the word, and a view."""
     count, width = rows.shape
     return [
         (at // 8, 8 * (at % 8), np.ndarray(count, f"<u{size}", rows.data if count else None, at if count else 0, width))

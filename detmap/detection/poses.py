@@ -58,8 +58,9 @@ def _say_groups(groups: tuple[tuple[str, float], ...]) -> str:
 
 
 CROWD_GROUPS = _decision(
-    "Groups of images whose AP is a metric too, by CrowdPose's `crowdIndex`: a name, and the index below which images are "
-    "in the group and in none before it. Each group is ranked by itself; images whose index is not known are in none.",
+    "Groups of images whose AP is a metric too, by CrowdPose's `crowdIndex`: pairs of a name and an exclusive upper "
+    "bound of the index. An image belongs to the first group whose bound is above its index; images without an index "
+    "belong to no group. Each group is ranked separately.",
     "names",
     plain=partial(plain_pairs, float),
     wrong=_wrong_groups,
@@ -109,8 +110,8 @@ def _read_points(text: str) -> tuple[int, int]:
 
 
 POINTS = _decision(
-    "Of poses: which points are compared, the first one, counted from 0, and the one behind the last: a part of a skeleton. "
-    "`sigmas` are those of these points. None: all.",
+    "For poses: the range (first, stop) of the points that are compared, counted from 0 and without stop, such as one "
+    "part of a body. `sigmas` then has one value for each of these points. None: all points.",
     "matching",
     plain=_plain_points,
     wrong=_wrong_points,
@@ -125,8 +126,8 @@ POINTS = _decision(
 )
 
 LABELLED = _decision(
-    "Of poses: how many points of an object are labelled, of which one without any is ignored: what the field "
-    "`num_keypoints` says, or the number of points compared whose v is above 0.",
+    "For poses: the number of labelled points of an object, from the field `num_keypoints`, or counted as the compared "
+    "points with v above 0. Objects without labelled points are ignored.",
     "matching",
     allowed=("field", "points"),
     phrase=lambda protocol: f"labelled points by {protocol.labelled}",
@@ -137,20 +138,20 @@ LABELLED = _decision(
 )
 
 UNSEEN = _decision(
-    "Of poses: detections none of whose points compared has a v above 0: scored like others, or dropped ahead of every cap, "
-    "as by COCO-WholeBody's scripts.",
+    "For poses: detections in which no compared point has a v above 0: scored like any other, or dropped before any cap, "
+    "as in COCO-WholeBody's scripts.",
     "matching",
     "ranking",
     allowed=("scored", "dropped"),
     phrase=lambda protocol: f"poses without visible points {protocol.unseen}",
     flag=Flag(
-        name="--unseen", help="keypoints: detections none of whose points has v above 0: scored (default), or dropped"
+        name="--unseen", help="keypoints: detections in which no point has v above 0: scored (default), or dropped"
     ),
 )
 
 SCORE_FIELD = _decision(
-    "Which score of a detection ranks it: `score`, or one of those that `Detections.more_scores` holds, as `foot_score`. A "
-    "detection without it has its `score`.",
+    "Which score ranks detections: `score`, or a column of `Detections.more_scores`, such as `foot_score`. Detections "
+    "without a value there are ranked by `score`.",
     "matching",
     "ranking",
     wrong=lambda name: None if isinstance(name, str) and name else f"score_field must be a name, not {name!r}",
@@ -162,8 +163,8 @@ SCORE_FIELD = _decision(
 )
 
 VALID_FLAG = _decision(
-    "An object whose flag of this name is not set is ignored: one of those that `GroundTruth.part_flags` holds, as "
-    "COCO-WholeBody's `foot_valid`, which its own scripts do not read. Empty: no flag is read.",
+    "A flag in `GroundTruth.part_flags`, such as COCO-WholeBody's `foot_valid`; objects on which it is not set are "
+    "ignored. (COCO-WholeBody's own scripts do not read it.) Empty: no flag is read.",
     "matching",
     wrong=lambda name: None if isinstance(name, str) else f"valid_flag must be a name, not {name!r}",
     words=lambda name: name or "none",

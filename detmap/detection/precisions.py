@@ -55,8 +55,8 @@ class Rankings:
         )
 
     def blocks(self) -> list[tuple[int, int]]:
-        """Cut the rankings into blocks. To limit memory, a large block costs at most the number of detections or the number
-        of rankings, whichever is larger.
+        """Cut the rankings into blocks. To limit memory, the cost of a block is at most `_LEAST`, the number of
+        detections, or the number of rankings, whichever is largest.
         """
         hits, areas = int(self.tally.hit_counts.sum()), self.tally.positives.shape[1]
         if len(self.caps) * hits + areas * len(self.tally) + 4 * len(self) <= _LEAST:  # the sum of the costs below
@@ -165,7 +165,7 @@ class Curves(Frozen):
         shape: tuple[int, ...],
         scored: bool,
     ) -> Curves:
-        """Transpose arrays of shape `shape` (category, area, cap, threshold) to pycocotools' order of axes."""
+        """Transpose arrays with the axes category, area, cap and threshold, of sizes `shape`, to pycocotools' order."""
         recalls = precision.shape[1]
         for array in (precision, scores, ap):
             array.setflags(write=False)
@@ -193,7 +193,7 @@ def mean_of_defined(values: NDArray[np.float64]) -> float:
     if values.ndim > 1 and values.size:  # mostly, a category (last axis) has only NaN or only numbers
         undefined = np.isnan(values[(0,) * (values.ndim - 1)])
         if np.isnan(values[..., undefined]).all():
-            values = values[..., ~undefined]  # ordered like the masked values below: equal sums
+            values = values[..., ~undefined]  # in the order of `defined` below, so that sums are equal
     mean = float(np.mean(values.ravel())) if values.size else float("nan")
     if mean == mean:  # no value is missing
         return mean
@@ -227,8 +227,9 @@ def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, in
 
 
 class Changed(NamedTuple):
-    """A mask of the categories that change with `id_zero`, shape (K,), and the values that AP averages for these
-    categories, by threshold, recall and category, in the first area range and under the other value of `id_zero`.
+    """`categories` is a mask, shape (K,), of the categories that change with `id_zero`. `values` are the values that AP
+    averages for these categories under the other value of `id_zero`, in the first area range, by threshold, recall and
+    category.
     """
 
     categories: NDArray[np.bool_]

@@ -157,7 +157,7 @@ def rounded(values: NDArray[np.float64], decimals: int) -> NDArray[np.float64]:
     for values about half way between two decimals, so only these are rounded again.
     """
     out = np.round(values, decimals)
-    if not decimals:  # integers are exact
+    if not decimals:  # rounding to integers is exact
         return out
     scaled = np.abs(values) * 10.0**decimals
     doubtful = (np.abs(scaled - np.floor(scaled) - 0.5) < 1e-3) | (scaled > 1e12)

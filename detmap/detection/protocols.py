@@ -84,7 +84,7 @@ class Protocol:
     recall_thresholds: tuple[float, ...] = field(
         default=tuple(GRIDS["101-point"].tolist()),
         metadata=decision(
-            'Where the precision array is read, and averaged if `interpolation` is "grid".',
+            'Recalls at which precision is read; AP is the mean over them if `interpolation` is "grid".',
             "curve",
             plain=choices.parse_thresholds,
             wrong=partial(choices.wrong_thresholds, "recall_thresholds"),
@@ -124,8 +124,9 @@ class Protocol:
     interpolation: Interpolation | Linear | Sampled | Literal["grid"] = field(
         default="grid",
         metadata=decision(
-            '"grid" is COCO\'s: the mean over IoU thresholds, recall thresholds and categories at once. With any other each '
-            "class has an AP of its own (see `detmap.Hits.average_precision`) and means are taken over those.",
+            'Rule of AP. "grid" is COCO\'s: the mean over IoU thresholds, recall thresholds and categories at once. With '
+            "any other rule (see `detmap.Hits.average_precision`) each class has its own AP, and metrics are means of "
+            "these.",
             "curve",
             "mean",
             allowed=_INTERPOLATIONS,
@@ -141,7 +142,7 @@ class Protocol:
     epsilon: float = field(
         default=float(np.spacing(1)),
         metadata=decision(
-            "Added to the number of detections where precision is taken.",
+            "Number that is added to the denominator of precision.",
             "curve",
             wrong=choices.wrong_epsilon,
             group="curve",
@@ -165,7 +166,7 @@ class Protocol:
     per_class_metrics: bool = field(
         default=False,
         metadata=decision(
-            "Whether the metrics are named as VOC names them: ``mAP`` and an AP per class.",
+            "Whether metrics have VOC's names: ``mAP``, and an AP per class.",
             "names",
             allowed=YES_OR_NO,
             phrase=lambda protocol: "an AP per class",
@@ -194,7 +195,7 @@ class Protocol:
     dilation: float = field(
         default=0.02,
         metadata=decision(
-            'For "boundary": how far the boundary reaches from the contour, as a share of the image\'s diagonal.',
+            'For "boundary": the width of the boundary, measured from the contour, as a share of the image\'s diagonal.',
             "matching",
             plain=choices.plain_number,
             wrong=choices.wrong_dilation,
@@ -211,8 +212,8 @@ class Protocol:
     sigmas: tuple[Any, ...] | None = field(
         default=None,
         metadata=decision(
-            'For "keypoints": how far annotators disagree on each point, a list for all categories or one for each by its '
-            "id or name. None: COCO's 17 numbers.",
+            'For "keypoints": how far annotators disagree on each point, as a list for all categories, or one list per '
+            "category by id or name. None: COCO's 17 numbers.",
             "matching",
             plain=choices.plain_sigmas,
             phrase=lambda protocol: "sigmas of its own",
@@ -373,14 +374,14 @@ def skeleton(
     parts : mapping of str to sequence of float
         The sigmas of the points of each part, in the order of the points in a pose.
     whole : sequence of float, optional
-        The sigmas of all points; by default those of the parts.
+        The sigmas of all points; by default the sigmas of the parts.
     **decisions
         Decisions for all of the protocols, as `detmap.evaluate` takes them.
 
     Returns
     -------
     list of Protocol
-        One protocol per part, then that for the whole skeleton. They are not registered.
+        One protocol per part, then the protocol for the whole skeleton. They are not registered.
 
     Raises
     ------
@@ -443,7 +444,7 @@ OPEN_IMAGES = replace(
     without_shape="boxed",
 )
 
-#: The development kit of DOTA v1.0 ignores difficult objects; that of v1.5 treats none as difficult.
+#: The development kit of DOTA v1.0 ignores difficult objects; the kit of v1.5 treats no object as difficult.
 DOTA = replace(VOC2007, name="dota", strict=True, inclusive_pixels=False, iou_type=ROTATED)
 DOTA_AREA = replace(DOTA, name="dota-area", recall_thresholds=COCO.recall_thresholds, interpolation="all-point")
 
@@ -668,7 +669,7 @@ AnyProtocol = ProtocolName | PluginName | Protocol
 class Decisions(TypedDict, total=False):
     """Keywords that replace decisions of a protocol.
 
-    `iou_type` is a separate keyword. See `Protocol` for the meaning of each decision, and `resolve` for that of None.
+    `iou_type` is a separate keyword. See `Protocol` for what each decision means, and `resolve` for what None means.
     """
 
     iou_thresholds: str | float | Iterable[float] | None

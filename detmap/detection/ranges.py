@@ -21,7 +21,7 @@ from detmap.errors import OptionError, shorten
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
 
-#: Measures of boxes that ranges and levels can limit. The length is that of the box's longer side.
+#: Measures of boxes that ranges and levels can limit. The length of a box is its longer side.
 MEASURES = ("area", "height", "width", "length")
 
 #: Columns that every table of ground truth has, by the field names that stand for them in levels.
@@ -159,9 +159,10 @@ def _say(name: str, low: float, high: float, of: str = MEASURES[0]) -> str:
 
 
 AREA_RANGES = decision(
-    "Name, least and largest area in square pixels, both included. The first range must hold all objects; its "
-    'metrics have no suffix (AP, not AP_all). Others may be in percent of the image\'s area, ``"1%"``, or of another '
-    'measure of the box: "height", "width", or "length" of the longer side.',
+    "Tuples of a name and the smallest and largest area in square pixels, both included. The first range must hold all "
+    "objects; its metrics have no suffix (AP, not AP_all). The limits of further ranges may be in percent of the image's "
+    'area, ``"1%"``, and a fourth value may name another measure of the box than its area: "height", "width", or '
+    '"length" (the longer side).',
     "matching",
     plain=plain_area_ranges,
     wrong=wrong_area_ranges,
@@ -258,11 +259,11 @@ def _empty(conditions: Iterable[Condition]) -> bool:
 
 
 LEVELS = decision(
-    'Levels of difficulty: names and conditions on objects, joined by commas, as ``{"hard": "occlusion>1"}``. The metrics '
-    "of each are AP_NAME and AR_NAME. Objects that do not meet all of them are ignored there. A condition is about a "
-    "field of the annotations, or about area, height, width or length of the box in pixels (with %, in percent of the "
-    "image's): then detections without a match that do not meet it are ignored too, unless it is written "
-    "``object.height>25``; ``detection.height>=25`` is about detections alone.",
+    'Levels of difficulty: pairs of a name and conditions joined by commas, such as ``{"hard": "occlusion>1"}``. Each '
+    "level has the metrics AP_NAME and AR_NAME, for which objects that do not meet all conditions are ignored. A "
+    "condition is on a field of the annotations, or on the area, height, width or length of the box in pixels (with %, "
+    "in percent of the image). A condition on the box also ignores unmatched detections that do not meet it, unless it "
+    "is written ``object.height>25``; ``detection.height>=25`` is on detections alone.",
     "matching",
     plain=plain_levels,
     wrong=wrong_levels,
@@ -271,9 +272,9 @@ LEVELS = decision(
     flag=Flag(
         name="--level",
         metavar="NAME:CONDITIONS",
-        help="a level of difficulty, reported as AP_NAME: conditions on fields of the annotations, as 'hard:occlusion>1' or "
-        "'moderate:occlusion<=1,truncation<=0.3,height>=25' (area, height, width, length of the box: too small detections "
-        "are ignored as well); objects outside are ignored there; may be repeated",
+        help="a level of difficulty, reported as AP_NAME, in which objects that do not meet all conditions are ignored: "
+        "'hard:occlusion>1' or 'moderate:occlusion<=1,truncation<=0.3,height>=25'; conditions on area, height, width or "
+        "length of the box also ignore unmatched detections; may be repeated",
         read=parse_levels,
         repeated=True,
     ),

@@ -38,8 +38,9 @@ def _wrong_thresholds(given: tuple[tuple[str, float], ...]) -> str | None:
 
 
 CLASS_THRESHOLDS = _decision(
-    "Classes, compared without case, whose AP is that at one of the IoU thresholds, as KITTI's ``{'car': 0.7}``; where "
-    "it is none of `iou_thresholds`, their AP is the mean over all. Where one of these is there, other classes have none.",
+    "The IoU threshold at which the AP of each class is taken, such as KITTI's ``{'car': 0.7}``; names are compared "
+    "without case. A class whose threshold is not among `iou_thresholds` gets the mean over all of them. Classes that "
+    "are not listed have no AP, unless nothing that is listed occurs.",
     "mean",
     plain=partial(plain_pairs, float),
     wrong=_wrong_thresholds,
@@ -50,15 +51,16 @@ CLASS_THRESHOLDS = _decision(
     flag=Flag(
         name="--class-thresholds",
         metavar="LIST",
-        help="classes whose AP is that at one IoU threshold: car:0.7,cyclist:0.5 (others have none then), or none",
+        help="IoU threshold at which the AP of each class is taken, as car:0.7,cyclist:0.5 (other classes then have no "
+        "AP), or none",
         read=partial(parse_pairs, decimal, ":", "CLASS:IOU with commas between, as car:0.7,cyclist:0.5"),
     ),
 )
 
 
 NEIGHBOURS = _decision(
-    "Classes, compared without case, each with one whose objects its detections neither have to find nor are wrong to find, "
-    'as KITTI\'s ``{"car": "van"}``.',
+    'For each class, a similar class whose objects are ignored when this class is scored, such as KITTI\'s ``{"car": '
+    '"van"}``; names are compared without case.',
     "matching",
     plain=partial(plain_pairs, str),
     words=lambda pairs: ",".join(map(":".join, pairs)) or "none",
@@ -66,27 +68,28 @@ NEIGHBOURS = _decision(
     flag=Flag(
         name="--neighbours",
         metavar="LIST",
-        help="classes with one whose objects are ignored there: car:van,pedestrian:person_sitting, or none",
+        help="a similar class for each class, whose objects are ignored when this is scored: "
+        "car:van,pedestrian:person_sitting, or none",
         read=partial(parse_pairs, str.strip, ":", "CLASS:OTHER with commas between, as car:van"),
     ),
 )
 
 ABSORBING = _decision(
-    'With ``matching="by-object-twice"``: whether detections that are outside of a range by their own size can still take '
-    "an object there, which then is neither found nor missed; in KITTI those of every class.",
+    'With ``matching="by-object-twice"``: whether a detection whose own size is outside a level can still match an '
+    "object of the level, which then counts neither as found nor as missed; as in KITTI, detections of every class can.",
     "matching",
     allowed=YES_OR_NO,
     phrase=lambda protocol: "small detections absorb",
     flag=Flag(
         name="--absorbing",
         value=True,
-        help="detections outside of a level by their size can take an object of any class there, as KITTI has it",
+        help="detections whose size is outside a level can match an object of any class in the level, as in KITTI",
     ),
 )
 
 CLASS_LEVELS = _decision(
-    "Whether the metrics are those of KITTI: AP of each class of `class_thresholds` at each level in percent, as "
-    "``car_easy``, and the similarity of orientation likewise (``car_aos_easy``) where angles are known.",
+    "Whether the metrics are KITTI's: for each class of `class_thresholds` and each level, AP in percent (``car_easy``) "
+    "and, if angles are known, the orientation similarity (``car_aos_easy``).",
     "names",
     allowed=YES_OR_NO,
     phrase=lambda protocol: "percent per class and level",

@@ -82,7 +82,7 @@ class DetectionResult(Result):
     Attributes
     ----------
     tally : Tally
-        The tally in ranking order. For a sharded tally it is assembled when it is first read.
+        The tally in ranking order. For a sharded tally, this attribute is assembled when it is first read.
     precision : ndarray of float64, shape (T, R, K, A, M)
         The largest precision at a recall of at least the threshold; 0 if no recall reaches the threshold, NaN without
         ground truth.
@@ -261,7 +261,9 @@ class DetectionResult(Result):
         return mean_of_defined(values if category is None else values[..., chosen])
 
     def _few_positives(self) -> dict[str, int]:
-        """Return notices on metrics with fewer than `SAMPLES` objects, or one if no class of the protocol is a category."""
+        """Return a notice for each metric with fewer than `SAMPLES` objects; a single notice if no category is a class of
+        the protocol.
+        """
         if self.protocol.interpolation not in SAMPLED:
             return {}
         names = [name.casefold() for _, name in self.categories]
@@ -336,10 +338,10 @@ class DetectionResult(Result):
         """A record per category.
 
         ``category_id``, ``category``, ``AP``, ``AP50``, ``AP75`` (whole area range, largest cap), ``positives``, and
-        ``detections`` (within the cap). ``true_positives``, ``false_positives`` and ``false_negatives`` are lists over the
-        IoU thresholds. ``best_f1`` has the minimum ``score`` at which F1 is largest, and ``f1``, ``precision`` and
-        ``recall`` there, at IoU 0.5 (or the first threshold); NaN without ground truth. If the protocol measures errors
-        of true positives, each error is a field too.
+        ``detections`` (within the cap). ``true_positives``, ``false_positives`` and ``false_negatives`` are lists over
+        the IoU thresholds. ``best_f1`` has the score cut with the largest F1 (``score``), and ``f1``, ``precision`` and
+        ``recall`` under that cut, at IoU 0.5 (or the first threshold); NaN without ground truth. If the protocol
+        measures errors of true positives, each error is a field too.
         """
         positives, counted = self._frame.positives[:, 0], self._counted
         columns: dict[str, Sequence[Any]] = {
@@ -551,7 +553,7 @@ class DetectionResult(Result):
         return {"": self.summary(), "categories": self.class_summary()}
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return `per_category` with one column per value."""
+        """Return the records of `per_category`, flattened to a single value per column."""
         flat = []
         for record in self.per_category:
             row = {name: value for name, value in record.items() if not isinstance(value, list | dict)}

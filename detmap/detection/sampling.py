@@ -39,7 +39,7 @@ def of_class(
 
 @dataclass(frozen=True)
 class Sampled:
-    """Precision, its sample scores, and similarity of orientation, all (K, A, T, 41); NaN without ground truth."""
+    """Precision, the scores at which it is read, and similarity of orientation, all (K, A, T, 41); NaN without objects."""
 
     precision: NDArray[np.float64]
     scores: NDArray[np.float64]
@@ -90,7 +90,9 @@ def positives_of(tally: Tally, copies: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _steps(tally: Tally) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """Return the changes of hits, misses and similarity at each detection: its own outcome unless rematched."""
+    """Return, for each detection and bit, the change of the number of hits, the change of the number of misses, and the sum
+    of similarities of orientation. Unless matching is repeated at each score, a detection only adds its own outcome.
+    """
     if rematched(tally.protocol):
         return tally.found, tally.missed, tally.alike
     bits = len(tally.protocol.range_names) * len(tally.protocol.iou_thresholds)

@@ -203,7 +203,7 @@ class Tally(Frozen):
         return f"<Tally ({self.protocol.iou_type}): {counts}>"
 
     def merge(self, *others: Tally) -> Tally:
-        """Return the tally of all images of this tally and the others.
+        """Return the tally of the images of this tally and of all `others`.
 
         Raises
         ------
@@ -276,7 +276,7 @@ class Tally(Frozen):
         return replace(self, ranked=False, otherwise=None, **columns)
 
     def take(self, detections: Any, pairs: Any) -> Tally:
-        """Return the tally with only some rows, as numpy selects them, of the detections and of the pairs."""
+        """Return the tally of some detections, and of some pairs of category and image, both selected by a numpy index."""
         columns: dict[str, Any] = {}
         for column in COLUMNS:
             values = getattr(self, column.name)
@@ -349,7 +349,7 @@ class Tally(Frozen):
         return replace(self, order=readonly(order, np.int64), ranked=False)
 
     def _with_indices(self, of: str, to: NDArray[np.integer], things: Any) -> Tally:
-        """Return the tally with the attribute `of` replaced by `things`; `to` maps old indices into it to new indices."""
+        """Return the tally with its attribute `of` replaced by `things`; ``to[i]`` is the new index of the old item *i*."""
         columns: dict[str, Any] = {
             column.name: readonly(to[getattr(self, column.name)], column.native())
             for column in COLUMNS

@@ -14,15 +14,16 @@ if TYPE_CHECKING:
 _decision = partial(decision, since="0.2")
 
 UNLISTED_IMAGES = _decision(
-    "What a detection on an image that the ground truth does not have is: an error, or wrong as any other miss.",
+    "How detections on an image that is not in the ground truth are treated: as an error of the input, or as false "
+    "positives.",
     "matching",
     allowed=("error", "wrong"),
     phrase=lambda protocol: f"detections on unlisted images {protocol.unlisted_images}",
 )
 
 MEAN_OF = _decision(
-    "What AP over several IoU thresholds is the mean of: all values at once, the means over classes at each threshold "
-    "(ActivityNet), or the means over thresholds of each class (nuScenes). They differ in the last bit.",
+    "How the mean AP over several IoU thresholds is computed: over all values at once, over the means of each threshold "
+    "(ActivityNet), or over the means of each class (nuScenes). The results differ in the last bit.",
     "mean",
     allowed=("values", "thresholds", "classes"),
     phrase=lambda protocol: f"mean of {protocol.mean_of}",

@@ -36,7 +36,7 @@ class Image(NamedTuple):
     boxes: NDArray[np.float64]
     scores: NDArray[np.float64]
     labels: NDArray[Any]
-    own_areas: NDArray[np.float64]  # areas of boxes given besides other shapes; NaN if the shape's own area counts
+    own_areas: NDArray[np.float64]  # areas of boxes given beside masks or poses; NaN: use the mask or pose
     true_boxes: NDArray[np.float64]
     true_labels: NDArray[Any]
     areas: NDArray[np.float64]  # NaN if the area of the box counts

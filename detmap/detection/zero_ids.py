@@ -97,14 +97,14 @@ def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
         words = getattr(tally, name).copy()
         words[to[changed]] = getattr(known, name)[there][changed]
         columns[name] = readonly(words, np.uint64)
-    other = replace(tally, ranked=tally.protocol.ties != HITS_FIRST, **columns)  # the ranking depends on hits
+    other = replace(tally, ranked=tally.protocol.ties != HITS_FIRST, **columns)  # HITS_FIRST ranks by hits
     return affected, other.of_categories(affected).in_ranking_order()
 
 
 def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Words) -> Otherwise | None:
-    """Apply `id_zero` to the matched words in place. Return the detections whose words differ under its other value. Only
-    cells with an object of id 0 are matched again, for each threshold and area range, to find the detections that match
-    the object.
+    """Apply `id_zero` to the matched words in place. Return the detections whose words would differ if `id_zero` had its
+    other value. Only cells with an object of id 0 are matched again, for each threshold and area range, to find the
+    detections that match the object.
     """
     if arranged.zero is None:
         return None

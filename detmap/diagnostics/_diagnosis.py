@@ -154,7 +154,9 @@ class Diagnosis:
 
     @cached_property
     def matches(self) -> Matches:
-        """The matches at the threshold, with the most overlapping object of the same and of any other category."""
+        """The matches at the threshold. For each detection, they also have the object of its own category and the object
+        of another category that it overlaps most.
+        """
         return matches_of(self.arranged, self.iou, self.protocol.area_ranges[0][0], BACKGROUND, self.threads)
 
     def matched_at(self, iou: float, area: str | None = None) -> Matches:
@@ -203,8 +205,8 @@ class Diagnosis:
 
     @cached_property
     def overlaps(self) -> Overlaps:
-        """All pairs of a detection and an object on one image, of any categories, by position, with an overlap of at least
-        0.1 or a distance of at most ten times the threshold.
+        """All pairs of a detection and an object on one image, both by position, that overlap by at least 0.1, or whose
+        distance is at most ten times the threshold. The categories of a pair may differ.
         """
         return overlaps(self.arranged, self.floor, self.threads)
 

@@ -34,8 +34,8 @@ class Overlaps(NamedTuple):
 
 
 def overlaps(arranged: Arrangement, least: float, threads: int | None = None) -> Overlaps:
-    """Return the pairs of a detection and an object on one image, of any categories, that overlap by at least `least`,
-    sorted by the positions of detection and object.
+    """Return all pairs of a detection and an object on one image that overlap by at least `least`, also across
+    categories. The pairs are sorted by the positions of detection and object.
     """
     cells = images_of(arranged)
     parts: list[tuple[int, Overlaps]] = []

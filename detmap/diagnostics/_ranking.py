@@ -84,7 +84,7 @@ class Ranking:
 
     @classmethod
     def of(cls, matches: Matches, positives: NDArray[np.int64]) -> Ranking:
-        """Rank the rows of matches, which are sorted by image, category and score. This is COCO's order of ties."""
+        """Rank the rows of `matches`, whose order (by image, category and score) is COCO's order of ties."""
         # Sort in steps, each of which finds sorted runs: by ties, by category, then by score within each category. A single
         # sort takes twice as long.
         size = len(matches.categories)

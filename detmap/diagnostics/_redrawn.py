@@ -61,7 +61,7 @@ def redrawn(diagnosis: Diagnosis) -> Bootstrap:
 
 
 def _tally(diagnosis: Diagnosis, mend: Mending, mended: set[int]) -> Tally:
-    """Return the tally at the diagnosis's threshold after errors of the kinds `mended` are fixed, in ranking order."""
+    """Return the tally, in ranking order, at the diagnosis's threshold after errors of the kinds `mended` are fixed."""
     hit, counts = mend.outcomes(mended)
     order = mend.order_of(hit)
     counted = diagnosis.counted

@@ -75,7 +75,7 @@ def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[
             area_ranges=protocol.area_ranges[:1],
             levels=(),
             max_dets=protocol.max_dets[-1:],
-            # The outcomes given here do not depend on the score.
+            # Even if the protocol matches anew at each score, the given outcomes are the same at all scores.
             matching="best-free" if rematched(protocol) else protocol.matching,
             error_threshold=None,
         ),
@@ -97,13 +97,13 @@ def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[
 
 
 def bootstrap_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[np.bool_]) -> Bootstrap:
-    """Return the bootstrap of the tally with these outcomes and objects; its first column is the mean AP."""
+    """Return the bootstrap of the tally for given outcomes and a mask of objects that count; column 0 is the mean AP."""
     tally = tally_of(diagnosis, outcome, counted).in_ranking_order(diagnosis.threads, grouped=True)
     return replicated(tally, diagnosis.replicates, diagnosis.seed, threads=diagnosis.threads)
 
 
 def p_value(one: Bootstrap, other: Bootstrap) -> float:
-    """Return the two-sided p-value of the difference in mean AP, by Student's t; NaN if the data are too few."""
+    """Return the two-sided p-value of the difference in mean AP of two bootstraps, by Student's t; NaN for too few data."""
     images = int(min(one.support[0], other.support[0]))
     away, left_out = (
         a[:, 0] - b[:, 0] for a, b in ((one.replicates, other.replicates), (one.jackknife, other.jackknife))

@@ -168,12 +168,11 @@ def tidecv(diagnosis: Diagnosis) -> Found:
 
 
 class _Errors(NamedTuple):
-    """Columns of the points: `category`, `rank` of the score, and place (`push`) of every detection, followed by the
-    same columns of the copies. Each detection with the error Cls that is `best` has a copy in the category of its
-    object.
+    """Columns of the points, first all detections, then the copies: `category`, `rank` of the score, and place in
+    tidecv's order (`push`). A `best` detection with the error Cls has a copy in the category of its object.
 
-    Columns of the detections without copies: `error`, `outcome`, and whether the detection is the `best` that points to
-    its object.
+    Columns of the detections alone: `error`, `outcome`, and `best`, which flags the best of the detections that point
+    to the same object.
     """
 
     category: NDArray[np.int64]
@@ -198,8 +197,8 @@ class _View(NamedTuple):
 def _values(
     found: _Errors, positives: NDArray[np.int64], fewer: NDArray[np.int64], unfound: NDArray[np.int64]
 ) -> dict[str, float]:
-    """Return AP and the gains. Per class, `positives` are the objects, `fewer` those with the error Miss, and `unfound`
-    those that are not found.
+    """Return AP and the gains. Per class, `positives` is the number of objects, `fewer` the number of objects with the
+    error Miss, and `unfound` the number of objects that are not found.
     """
     points = _Points.of(found.category, found.rank, found.push, positives.size)
     copies = found.push.size - found.error.size

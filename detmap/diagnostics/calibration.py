@@ -1,4 +1,4 @@
-"""Calibration of scores: the reliability table, and calibration errors of the score as a precision and as an overlap.
+"""Calibration of scores: the reliability table, and calibration errors of scores read as precisions or as overlaps.
 
 F. Küppers and others, Multivariate Confidence Calibration for Object Detection, 2020 (D-ECE); K. Oksuz and others, Towards
 Building Self-Aware Object Detectors via Reliable Uncertainty Quantification and Calibration, 2023 (LaECE); S. Kuzucu and
@@ -87,7 +87,7 @@ def calibration(
     number_of = np.bincount(at_tau.category, minlength=size)
     away = np.bincount(at_tau.category, np.abs(overlap - at_tau.score), minlength=size)
     laace = np.divide(away, number_of, out=np.full(size, np.nan), where=number_of > 0)
-    for values in (laece, laace):  # in their authors' program, a value of exactly 0 for a class is undefined
+    for values in (laece, laace):  # the authors' program takes a class's value of exactly 0 as undefined
         values[(values == 0) | (diagnosis.positives == 0)] = np.nan
     metrics |= {"LaECE": mean(laece), "LaACE": mean(laace)}
     edges, held = np.arange(bins + 1) / bins, reliability.count.astype(np.int64)

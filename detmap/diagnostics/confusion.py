@@ -129,7 +129,7 @@ def _cells(
     pairs: tuple[NDArray[np.int64], NDArray[np.int64]],
     shown: tuple[NDArray[np.bool_], NDArray[np.bool_]],
 ) -> Cells:
-    """Return row, column and image of every count in the matrix."""
+    """Return, for every object, detection or pair that the matrix counts, the row and column of its cell, and its image."""
     # `truth` holds category and image of the objects, `found` those of the detections. `pairs` are the matched detections
     # and objects, and `shown` masks of the objects and detections to count if unmatched.
     alone_truth, alone_found = shown[0].copy(), shown[1].copy()

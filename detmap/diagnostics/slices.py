@@ -61,7 +61,7 @@ _BORDER = 1.0
 
 class _Slice(NamedTuple):
     """Masks, by position, of the objects in a slice, and of the detections that count in the slice if unmatched (None
-    if all do).
+    if all unmatched detections count).
     """
 
     by: str
@@ -166,7 +166,7 @@ def slices(
 
 
 def _bootstrap(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[np.bool_]) -> Any:
-    """Return the bootstrap of AP with these outcomes and objects; None if no interval is requested."""
+    """Return the bootstrap of AP for given outcomes and a mask of objects that count; None if no interval is requested."""
     if not diagnosis.replicates:
         return None
     from detmap.diagnostics._resampling import bootstrap_of

@@ -221,7 +221,9 @@ def _insertions(
     score: NDArray[np.float64],
     own_ties: NDArray[np.integer],
 ) -> NDArray[np.int64]:
-    """Return the places at which to insert detections into the categories `to` of a ranking, sorted by score, then tie."""
+    """Return the places at which to insert detections into the categories `to` of a ranking. Each category is sorted by
+    descending score, then by tie.
+    """
     at = np.empty(to.size, np.int64)
     for k in np.unique(to).tolist():
         some = to == k

@@ -19,8 +19,9 @@ from detmap.kernels import readonly
 
 @dataclass(eq=False)
 class Whole:
-    """Scores two tables as `detmap.evaluate` does, under protocols with one cap, for the last area range or level of a
-    protocol. The class has the interface of `Lean`, but is slower. `matchings` is the number of matchings so far.
+    """Scores two tables as `detmap.evaluate` does, for the last area range or level of protocols with one cap (maximum
+    number of detections). The class has the interface of `Lean`, but is slower. `matchings` is the number of matchings so
+    far.
     """
 
     ground_truth: GroundTruth

@@ -92,8 +92,8 @@ def knows(protocol: Protocol) -> bool:
 
 @dataclass(eq=False)
 class Lean:
-    """Scores two tables under many protocols, for which `knows` must be True, for one metric, area range, cap and kind of
-    shape. `matchings` is the number of matchings so far.
+    """Scores two tables by one metric under many protocols of one `iou_type`, each with one area range and one cap.
+    `knows` must be True for each protocol. `matchings` is the number of matchings so far.
     """
 
     ground_truth: GroundTruth
@@ -139,7 +139,7 @@ class Lean:
         first[1:] = (run[1:] != run[:-1]) | (scene.threshold[1:] != scene.threshold[:-1])
         heads = np.flatnonzero(first)
         group = np.cumsum(first) - 1
-        within = np.arange(1, run.size + 1) - heads[group]  # 1-based index of the hit in its run
+        within = np.arange(1, run.size + 1) - heads[group]  # number of the hit, from 1, in its run of equal scores
         together = np.diff(np.append(heads, run.size))[group]
         ahead = scene.count(scene.threshold, run, scene.category)
         through = scene.count(scene.threshold, stops[scene.place], scene.category)
@@ -193,7 +193,7 @@ class Lean:
 
     @cached_property
     def arranged(self) -> Arrangement:
-        """Both tables, arranged without score threshold and caps, for the scored images and categories and the notices."""
+        """Both tables, arranged without score threshold and caps; the source of scored images, categories and notices."""
         plain = replace(
             self._plain(self.protocol, {*_NOT_OF_PAIRS, *_LATE}), use_categories=True, max_dets=(UNLIMITED,)
         )
@@ -274,7 +274,7 @@ class Lean:
             if protocol.ties == "file":
                 given = np.argsort(side.order)
                 order = given[ranked_by(side.category[given], side.scores[given])]
-            else:  # positions are sorted by image and rank, the order of ties
+            else:  # positions are sorted by image and rank, which is also the order of ties
                 order = ranked_by(side.category, side.scores)
             place = np.empty(order.size, np.int32)
             place[order] = np.arange(order.size, dtype=np.int32)
@@ -422,7 +422,7 @@ class Lean:
         if found.areas is None:
             return None, matching.Objects(*columns)
         areas = found.areas[self._order(protocol).side.order]
-        if protocol.matching == "best":  # VOC's rule has no area ranges: negative areas are inside
+        if protocol.matching == "best":  # VOC has no area ranges: negative areas are in
             areas = np.maximum(areas, 0.0)
         outside = (areas < low) | (areas > high)
         return (outside if outside.any() else None), matching.Objects(*columns)
@@ -477,7 +477,7 @@ class Lean:
         ahead = kept.ahead
         if matched.outside is None:
             changes = -ignored.astype(np.int8) if ignored.any() else np.zeros((len(hit), 0), np.int8)
-        else:  # detections outside of the area range count only as hits
+        else:  # a detection outside of the area range counts only if it is a hit
             outside = matched.outside[ranking.order]
             ahead = np.concatenate(([0], np.cumsum(kept.flags & ~outside)))
             changes = outside[places] & kept.flags[places] & np.ones_like(hit)

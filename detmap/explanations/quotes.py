@@ -63,7 +63,7 @@ class Search:
     matches : int
         Number of all candidates found.
     expected : float
-        Number of candidates expected by chance, which is the number expected for similar numbers that no rule produced.
+        Number of candidates expected by chance, that is, if none of the rules produced the quoted numbers.
     named : dict of str to dict of str to float
         The values under every named protocol, by the names of protocol and number.
     idle : tuple of str

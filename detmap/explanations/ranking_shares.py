@@ -225,7 +225,7 @@ class RankingReplay:
 
 
 def _players(source: Convention, target: Convention) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the decisions in which two conventions differ, in groups: the label and the decisions of each group."""
+    """Return the decisions in which two conventions differ, as groups (label, decisions)."""
     # Ties that are collapsed to one point, or averaged over all orders, are only defined for some curves. Where they are
     # not defined for both curves, ties and curve are changed together.
     shared = {source.ties, target.ties} & {"collapsed", "expected"}

@@ -65,7 +65,7 @@ _FEW = 20_000
 def parse(text: str, iou_type: str | None = None) -> Protocol:
     """Return a protocol from its name and changes, such as ``coco`` or ``coco+min_score=0.25+max_dets=300``.
 
-    With `iou_type`, return the variant of the protocol for this kind of shape: for keypoints, "coco" has a cap of 20.
+    With `iou_type`, return the protocol's variant for this geometry: "coco" for keypoints has a cap of 20 detections.
 
     Raises
     ------
@@ -312,7 +312,7 @@ class Replay:
         if self._changes_nothing(numbers=protocol.numbers):
             same["numbers"] = "float64"
         if same.get("numbers", protocol.numbers) == "float64":
-            # For other shapes, rounding of boxes is an error even if no box changes.
+            # For masks and keypoints, rounding of boxes is an error even if no box changes.
             if boxes and not protocol.box_offset and self._changes_nothing(box_decimals=protocol.box_decimals):
                 same["box_decimals"] = None
             if self._changes_nothing(score_decimals=protocol.score_decimals):
@@ -382,7 +382,7 @@ def undefined(ground_truth: GroundTruth, protocol: Protocol, metric: str) -> Inp
 
 
 def decided(protocol: str | Protocol, iou_type: str | None, *tables: GroundTruth | Detections) -> Protocol:
-    """Return a protocol, parsed if it is text, for the kind of shape `iou_type`, by default that of the tables."""
+    """Return a protocol, parsed if it is text, for the geometry `iou_type`, by default the geometry of the tables."""
     if not isinstance(protocol, str):
         return resolve(protocol, iou_type=scored_kind(protocol, iou_type, *tables))
     if iou_type is None and parse(protocol).iou_type == COCO.iou_type:
@@ -407,8 +407,8 @@ def pair(
 
 
 def players(source: Protocol, target: Protocol) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the decisions in which two protocols differ, in groups: the label and the decisions of each group. Groups are
-    in the order of an evaluation: reading, matching, ranking, curve.
+    """Return the decisions in which two protocols differ, as groups (label, decisions). Groups are in the order of an
+    evaluation: reading, matching, ranking, curve.
     """
     return grouped(source, target, {name: one.group for name, one in _DECLARED.items() if one.group})
 

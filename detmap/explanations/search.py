@@ -188,7 +188,7 @@ class _Looked(Vocabulary):
         self.tables = plain.ground_truth, plain.detections
         kept = _KEPT // max(len(plain.detections), 1)
         self._treated = Recent(max(kept, _LEAST))
-        self._recent = Recent(max(kept // 4, _LEAST))  # fewer than tables, because replays also hold matches
+        self._recent = Recent(max(kept // 4, _LEAST))  # fewer replays than tables, because replays also hold matches
         self._plain = _Made(plain, None)
         self.metrics = tuple(dict.fromkeys(one.metric for one in numbers))
         self.bases: dict[str, dict[str, Protocol]] = {}
@@ -272,8 +272,8 @@ class _Looked(Vocabulary):
         return {name: value for name, value in settings.items() if name in Protocol.__dataclass_fields__}
 
     def _scene(self, name: str, settings: Mapping[str, Any], metric: str) -> tuple[_Made | None, Protocol | None]:
-        """Return the tables and the protocol with which a metric is computed. If it is undefined, the tables or both
-        are None.
+        """Return the tables and the protocol with which a metric is computed. If the metric is undefined, the
+        tables are None, and in some cases also the protocol.
         """
         decided = self._decisions(settings)
         of = metric
@@ -320,7 +320,7 @@ class _Looked(Vocabulary):
         return self._treated.get_or(ways, lambda: treated(self._tables(ways[:-1]), *ways[-1]))
 
     def _mean(self, made: _Made, plain: Protocol, mean: str, metric: str, category: int | None) -> float:
-        """Return a metric over all classes by the kind of mean `mean`, or of the class `category`."""
+        """Return a metric of the class `category`; if None, over all classes by the kind of mean `mean`."""
         if self._last[0] is not made or self._last[1] != plain:
             self._last = (made, plain, made.replay.value(plain))
             made.replay.forget()  # keep the numbers, free the per-class values

@@ -190,7 +190,7 @@ class Explained(Generic[Rules]):
     def _document(
         self, decided: Callable[[Rules], dict[str, Any]], step: Callable[[Step], dict[str, Any]], **counts: int
     ) -> dict[str, Any]:
-        """Return everything as plain values; `decided` converts the rules, and `step` the changes of a step."""
+        """Return everything as plain values; `decided` converts a protocol or convention, and `step` converts a step."""
         ends = {
             "source": (self.source, self.source_value, self.source_band),
             "target": (self.target, self.target_value, self.target_band),
@@ -412,7 +412,7 @@ def check_orders(orders: int) -> None:
 
 def shapley(count: int, value: Values, order: Sequence[int] | None = None) -> list[Fraction]:
     """Return the Shapley values of a game with `count` players. They sum to the value of the set of all players minus the
-    value of the empty set. `order` lists the players as sets are enumerated: the first player changes most often.
+    value of the empty set. In the enumeration of sets, the first player in `order` changes most often.
     """
     fastest = list(range(count)) if order is None else list(order)
     sets = [frozenset(fastest[bit] for bit in range(count) if code >> bit & 1) for code in range(1 << count)]

@@ -493,8 +493,9 @@ def _without(
     level: float,
 ) -> list[tuple[float, float]]:
     """Return for each of `images` an interval of the difference without this image; NaN if there is none."""
-    # Draws that do not contain an image are draws from the other images, for which there are jackknife samples too. This
-    # does not hold for draws of clusters: a draw without an image also lacks the other images of its cluster.
+    # Draws that do not contain an image are draws from the other images, for which there are jackknife samples too.
+    # This does not hold for draws of clusters, because a draw without an image also lacks the other images of its
+    # cluster.
     from detmap.statistics import draws, intervals
 
     if drawn.unit == "clusters":

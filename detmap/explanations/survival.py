@@ -37,8 +37,8 @@ _KINDS = {
 #: Display order of the kinds.
 KINDS = ("conventions", *dict.fromkeys(_KINDS.values()), "relevance levels", "other decisions", "labels")
 
-#: Rows of `GRID` that only apply to boxes, and rows that are not tried: moved boxes are a mistake in a file, not a rule for
-#: comparing models.
+#: Rows of `GRID` that only apply to boxes, and rows that are not tried, because moved boxes are a mistake in a file,
+#: not a rule for comparing models.
 _OF_BOXES, _MISTAKES = ("pixels", "box_decimals", "numbers"), ("box_offset",)
 
 #: For each model, the maximum number of suspicious labels to leave out is one per 100 objects, but at least 10.
@@ -498,7 +498,7 @@ class _Trial(Trial[Protocol]):
 
 
 def _ignoring(truth: GroundTruth, suspect: NDArray[np.bool_], base: Protocol) -> tuple[GroundTruth, Protocol]:
-    """Return ground truth and a protocol that ignore the objects flagged by `suspect` in addition."""
+    """Return ground truth and a protocol that also ignore the objects flagged by `suspect`."""
     ignored = truth.difficult & ("difficult" in base.ignore)
     objects = replace(truth, difficult=readonly(ignored | suspect, np.bool_))
     if "difficult" in base.left_out:

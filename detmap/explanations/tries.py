@@ -32,8 +32,8 @@ _STRIDE = 5
 #: Minimum prior weight of a change to be tried in combinations of three changes.
 _RAREST = 5e-4
 
-#: Under rules with more than one change, the next number is only evaluated if the value of the current number differs
-#: from its quoted value by at most this.
+#: For rules with more than one change: maximum difference of a number from its quoted value for the next number to be
+#: evaluated.
 _REACH = 0.03
 
 #: Maximum number of candidates expected by chance for the verdict "found".

@@ -87,7 +87,7 @@ _REMEDY = {
     "detections": 'results are {"results": {video: [{"label": name, "segment": [start, end], "score": number}]}}',
 }
 
-#: First keys of files.
+#: First keys of a file of ground truth, and of a file of results.
 _TRUTH = re.compile(rb'\s*\{\s*("version"\s*:\s*"[^"]*"\s*,\s*)?"(database|taxonomy)"\s*:')
 _FOUND = re.compile(rb'\s*\{\s*("version"\s*:\s*"[^"]*"\s*,\s*)?"(results|external_data)"\s*:')
 
@@ -175,7 +175,7 @@ def _segments(rows: Sequence[_Annotation]) -> NDArray[np.float64]:
 
 
 def _categories(labels: Iterable[str], ground_truth: GroundTruth) -> list[Any]:
-    """Return the category id of each label; unused ids for labels that the ground truth lacks."""
+    """Return the category id of each label. Labels that the ground truth lacks get unused ids."""
     by_name = dict(zip(ground_truth.categories.names, ground_truth.categories.ids.tolist(), strict=True))
     if ground_truth.categories.ids.dtype.kind != "i":
         return [by_name.get(label, label) for label in labels]
@@ -184,7 +184,7 @@ def _categories(labels: Iterable[str], ground_truth: GroundTruth) -> list[Any]:
 
 
 def _named(videos: Iterable[tuple[str, Any]], source: str) -> AbstractContextManager[None]:
-    """Within this context, errors about a record name its video, and its index in this video."""
+    """Within this context, errors about a record state its video, and its index in this video."""
 
     def place(record: int) -> tuple[str, int | str]:
         for video, held in videos:
@@ -241,8 +241,8 @@ _VERSION = "VERSION 1.3"
 def _written(
     table: GroundTruth | Detections, truth: GroundTruth | None
 ) -> tuple[list[dict[str, Any]], list[str], dict[str, int]]:
-    """Return the label and segment of each row, the labels of all categories, and the number of records that lose
-    content, by code of `LOST`.
+    """Return the label and segment of each row, the labels of all categories, and the number of records by kind of lost
+    content (keys of `LOST`).
     """
     names = category_names(table, truth)
     ends = table.shape(TEMPORAL).arrays()["ends"].tolist()

@@ -28,7 +28,7 @@ _ENDINGS = {"parquet": (".parquet",), "feather": (".feather", ".arrow")}
 
 
 def _named(reading: Reading) -> Mapping[str, str] | None:
-    """Return the titles of columns by role from the option `columns`."""
+    """Return the option `columns` as a mapping from the role of a column, such as "score", to its title."""
     given: Any = reading.columns
     if isinstance(given, str):
         given = dict(part.strip().partition("=")[::2] for part in given.split(","))
@@ -103,7 +103,7 @@ def _tell(form: str, given: Given) -> Role | None:
     """Return the role, None if unclear: detections have a column of scores."""
     try:
         pa = pyarrow()
-    except MissingDependencyError:  # reading raises the error
+    except MissingDependencyError:  # the reader raises the error again
         return None
     try:
         with given.open() as file:

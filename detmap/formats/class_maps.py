@@ -130,7 +130,7 @@ def mapped_detections(table: Detections, class_map: Mapping[str, str], ground_tr
     if table.classes is not None:
         table = replace(table, classes=tuple(dict.fromkeys(filter(None, (class_map.get(c, c) for c in table.classes)))))
         if ground_truth is not None:
-            classes_without_results(ground_truth, table)  # raises now if classes without results are an error
+            classes_without_results(ground_truth, table)  # raises an error if missing classes are not allowed
     return table
 
 
@@ -193,7 +193,7 @@ def _mapped_lists(
     lists: CategoryLists | None, places: NDArray[np.int64], count: int, *, every: bool
 ) -> CategoryLists | None:
     """Return the lists for merged categories. A merged category is listed if any of its source categories is listed;
-    with `every`, only if all of them are. `places` are the new indices.
+    with `every`, only if all of them are. `places` holds the new index of each category, negative for a dropped one.
     """
     if lists is None:
         return None

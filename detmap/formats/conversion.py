@@ -39,9 +39,9 @@ class Converted:
     images : int
         Number of images; for ground truth including images without objects.
     lost : mapping of str to int
-        Content that the format cannot hold: numbers of records by codes of `detmap.formats.LOST`.
+        Number of records by kind of content that the format cannot hold (keys of `detmap.formats.LOST`).
     notices : mapping of str to int
-        What was unusual in the source; see `detmap.data.notices.NOTICES`.
+        Counts of unusual input in the source, by code; see `detmap.data.notices.NOTICES`.
     """
 
     role: Role
@@ -52,7 +52,7 @@ class Converted:
     notices: Mapping[str, int]
 
     def sentences(self) -> list[str]:
-        """Return a sentence for each code of lost content."""
+        """Return a sentence for each kind of lost content."""
         return registry.describe_lost(self.lost)
 
 
@@ -173,7 +173,7 @@ def _first_kind(form: Format) -> str:
     return BOXES if form.holds is None or BOXES in form.holds else form.holds[0]
 
 
-#: Fields of objects that are carried over, under their names in the formats.
+#: Fields of objects that a conversion keeps, under their names in the formats.
 _CARRIED = ("truncation", "occlusion", "truncated", "occluded", "IsTruncated", "IsOccluded")
 
 

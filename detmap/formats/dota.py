@@ -147,7 +147,7 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
             raise
     made = replace(made, classes=tuple(classes), missing_classes=reading.missing_classes)
     if ground_truth is not None:
-        classes_without_results(ground_truth, made)  # raises now if classes without results are an error
+        classes_without_results(ground_truth, made)  # raises an error if missing classes are not allowed
     return made
 
 
@@ -220,8 +220,8 @@ def _split(lines: Lines) -> _Found:
 
 
 def _shapes(quads: NDArray[np.float64], reading: Reading, name: str) -> dict[str, Any]:
-    """Return the shapes for a table: the rotated boxes or, if only boxes are read, the axis-aligned boxes around these,
-    with a notice.
+    """Return the rotated boxes as arguments of ``from_arrays``. If only boxes are read, return the axis-aligned boxes
+    around the rotated ones, with a notice.
     """
     given = find(ROTATED).given
     assert given is not None
@@ -267,8 +267,8 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _quads(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], dict[str, int]]:
-    """Return the corners of the rotated boxes (of the boxes if there are no rotated ones), and the number of records
-    that lose content, by code of `LOST`.
+    """Return the corners of the rotated boxes (of the boxes if there are no rotated ones), and the number of records by
+    kind of lost content (keys of `LOST`).
     """
     column = table.shapes.get(ROTATED)
     lost = {"shapes": shapes_lost(table, (ROTATED,))}

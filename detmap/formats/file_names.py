@@ -1,7 +1,7 @@
 """Helpers for formats that identify images by file name and categories by name or list index.
 
-If the ground truth has integer ids, images are found by their file names without folder and suffix, if these are known,
-else by names that are numbers. Categories are found by name.
+If the ground truth has integer ids, an image is found by its file name in the ground truth, without folder and suffix,
+or else by a name that is the id. Categories are found by name.
 """
 
 from __future__ import annotations
@@ -163,7 +163,8 @@ def matched(
     place: Callable[[int], int | str] = int,
 ) -> dict[str, Any]:
     """Return the arguments of `Detections.from_arrays` with image and category ids of the ground truth. Raises
-    `InputError` for an unknown image, unless `unknown` drops its detections. `place` names a row's record in messages.
+    `InputError` for an unknown image, unless `unknown` is "ignore", which drops its detections. ``place(row)`` returns
+    the record's name for messages.
     """
     if ground_truth is None:
         return found
@@ -202,7 +203,7 @@ def _distinct(ids: Any, field: str, source: str) -> tuple[list[Any], NDArray[Any
 
 
 def recoded(ids: list[Any], codes: NDArray[Any]) -> Ids:
-    """Return a column from ids, which may be repeated or unused, and codes."""
+    """Return a column with the id ``ids[code]`` for each code; `ids` may contain repeated or unused ids."""
     used = np.flatnonzero(np.bincount(codes, minlength=len(ids)))
     place: dict[Any, int] = {}
     target = np.zeros(max(len(ids), 1), np.int32)
@@ -359,8 +360,8 @@ def by_image(table: GroundTruth | Detections) -> list[NDArray[np.int64]]:
 
 
 def grouped_by_image(table: GroundTruth | Detections) -> tuple[list[NDArray[np.int64]], int]:
-    """Return the rows of each image that has rows, with the images ordered by first row, and the number of rows that
-    move.
+    """Return the rows of each image that has rows, ordered by the image's first row. Also return the number of rows
+    that this order moves.
     """
     codes = table.images.codes
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
@@ -378,8 +379,8 @@ def images_as_given(table: GroundTruth) -> list[int]:
 
 
 def lost_facts(table: GroundTruth, areas: NDArray[np.float64]) -> dict[str, int]:
-    """Return the numbers of values that formats without boxes cannot store: flags, areas that differ from the shapes'
-    own `areas`, and names and sizes of images.
+    """Return the numbers of values that formats without boxes cannot store: flags, areas that differ from `areas`
+    (computed from the geometries), and names and sizes of images.
     """
     return {
         "crowd": int(table.crowd.sum()),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def words(role: Role) -> str:
-    """Return the description of the files and folders of a role, for help."""
+    """Return a phrase for help texts that lists the supported files and folders of a role."""
     return ", or ".join(one.words[role == "detections"] or one.name for one in registry.able(role))
 
 
@@ -107,7 +107,9 @@ def read(
 
 
 def read_ground_truth(path: Path | Held, **options: Unpack[Options]) -> GroundTruth:
-    """Read ground truth of any format; options that the format does not take are ignored, except an image set."""
+    """Read ground truth of any format. Options that the format does not take are ignored, but `image_set` and `fields`
+    raise an error.
+    """
     return Input(path, "ground_truth", made_of(options, "read_ground_truth")).ground_truth()
 
 
@@ -155,7 +157,7 @@ def write(
     Returns
     -------
     dict of str to int
-        Content that the format cannot hold: codes of `detmap.formats.LOST` with numbers of records.
+        Number of records by kind of content that the format cannot hold (keys of `detmap.formats.LOST`).
 
     Raises
     ------

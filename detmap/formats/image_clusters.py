@@ -17,7 +17,7 @@ from detmap.errors import InputError, is_id, shorten
 from detmap.formats.image_values import image_key, image_values
 from detmap.reading.options import Path
 
-#: A function that returns a field of the images by image id; None if images have no fields.
+#: A function that takes the name of an image field and returns its values by image id; None if images have no fields.
 FieldOf = Callable[[str], Mapping[Any, Any] | None]
 
 #: Field with the video of an image, as in YouTube-VIS, TAO and BDD100K.
@@ -26,7 +26,7 @@ VIDEO = "video_id"
 #: Minimum number of images with a common prefix, and minimum number of such prefixes, to suggest frames of videos.
 _FEWEST_FRAMES, _FEWEST_VIDEOS = 3, 2
 
-#: Minimum share of the steps between consecutive image numbers of a prefix that equal the most common step.
+#: Minimum share of steps that equal the most common step; steps are differences of consecutive image numbers.
 _RUNNING = 0.9
 
 _NUMBERED = re.compile(r"(.*?)(\d+)\D*")
@@ -51,7 +51,9 @@ def with_clusters(table: GroundTruth, clusters: Path | Mapping[Any, Any], field_
 
 
 def clusters_of(clusters: Path | Mapping[Any, Any], ids: NDArray[Any], names: Mapping[Any, Any]) -> NDArray[Any]:
-    """Return the cluster of each image, shape (i,), given by image ids or by keys of `names` in a file or a mapping."""
+    """Return the cluster of each image, shape (i,), from a file or mapping that names images by id or by a key of
+    `names`.
+    """
     rows, name = image_values(clusters, "cluster")
     found = dict[Any, Any]()
     for place, image, cluster in rows:
@@ -112,7 +114,7 @@ def suggested(table: GroundTruth, field_of: FieldOf) -> dict[str, int]:
 
 
 def _frames(names: list[str]) -> int:
-    """Return the number of images named by a prefix and a running number, like frames of videos; 0 if these are few."""
+    """Return the number of images named by a prefix and a running number, like frames of videos; 0 if there are few."""
     numbers: dict[str, list[int]] = {}
     for name in names:
         parts = _NUMBERED.fullmatch(os.path.splitext(name)[0])

@@ -20,7 +20,7 @@ from detmap.reading.sources import read_bytes
 
 _FORMATS = ("JPEG", "PNG", "BMP", "TIFF", "WEBP", "GIF")
 _ONE_SIZE = re.compile(r"(\d{1,7})x(\d{1,7})")
-_ORIENTATION = 274  # EXIF tag; from 5 on width and height are swapped
+_ORIENTATION = 274  # EXIF tag; for values of 5 or more, width and height are swapped
 
 Size = tuple[int, int]
 
@@ -97,9 +97,9 @@ class Sizes:
 def scales(
     images: Sequence[Any], given: Path | Mapping[str, Any] | None, source: str, ground_truth: GroundTruth | None = None
 ) -> NDArray[np.float64]:
-    """Return for each record the factors from normalised boxes to pixels: width, height, width, height; shape (n, 4).
-    Raises `InputError` for an image whose size is neither in `given` nor in the ground truth. `images` are ids of the
-    ground truth or, without ground truth, file names.
+    """Return the factors that scale each record's normalised box to pixels, shape (n, 4): its image's width, height,
+    width, height. Raises `InputError` for an image whose size is neither in `given` nor in the ground truth. `images`
+    are ids of the ground truth or, without ground truth, file names.
     """
     sizes, known = Sizes(given), {}
     if ground_truth is not None and ground_truth.images.sizes is not None:

@@ -187,7 +187,7 @@ class Input:
         return form.by_name(registry.Given(self.source, self.role))
 
     def check_taken(self) -> None:
-        """Refuse an option that does not concern the format or does not concern the role, rather than ignore it."""
+        """Refuse an option that does not concern the format, or does not concern the role, rather than ignore it."""
         for name in self.reading.given():
             if not self.format.concerns(name):
                 raise not_taken(f"{name} (--{name.replace('_', '-')})", name, [self.format])
@@ -263,8 +263,8 @@ class Input:
         return () if form.beside is None else form.beside(self.source)
 
     def _members(self) -> tuple[Path | Held, str]:
-        """Return the folder that holds the files of detections, and their suffix; for another source, the source and
-        "".
+        """Return the folder that holds the files of detections, and the suffix of these files. If the source is no
+        folder, return the source and "".
         """
         if isinstance(self.source, Held) or not os.path.isdir(self.source):
             return self.source, ""
@@ -302,14 +302,14 @@ class Input:
             yield stamps
 
     def kinds(self) -> dict[str, int] | None:
-        """Return the number of records with a shape of each kind, see `Format.kinds_in`; None if the format does not
-        tell.
+        """Return the number of records with a shape of each kind, see `Format.kinds_in`; None if the format has no such
+        function.
         """
         form = self.format
         return None if form.kinds_in is None else dict(form.kinds_in(self.source))
 
     def facts(self) -> Inspection | None:
-        """Return further facts about a file of ground truth; None if the format has none."""
+        """Return the `Inspection` of a file of ground truth; None if the format has no such function."""
         return None if self.format.inspect is None else self.format.inspect(self.source)
 
     def salvage(self, kinds: Sequence[str], ground_truth: GroundTruth | None = None) -> Salvaged | None:

@@ -280,7 +280,7 @@ def _masks_of(made: _Images, image: Any, result: Any, count: int) -> MaskColumn:
         return MaskColumn.of(Masks.from_bitmaps(bitmaps > 0, source=made.place(image)))
     outlines = [columns.array(one).astype(np.float64).reshape(-1, 2) for one in masks.xy]
     drawn = [i for i, one in enumerate(outlines) if len(one) > 2]
-    empty = [i for i, one in enumerate(outlines) if len(one) <= 2]  # masks with at most two outline points
+    empty = [i for i, one in enumerate(outlines) if len(one) <= 2]  # masks whose outline has at most two points
     both = [
         Masks.from_polygons([[outlines[i]] for i in drawn], size, source=made.place(image)),
         Masks.from_rle([{"size": list(size), "counts": [size[0] * size[1]]}] * len(empty)),

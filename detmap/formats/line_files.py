@@ -165,7 +165,7 @@ def _flag(lines: Lines, values: NDArray[np.float64], name: str) -> NDArray[np.bo
 
 @dataclass(frozen=True, kw_only=True)
 class More:
-    """Further columns of a format, which `line_format` does not know.
+    """Columns of a format besides those that `line_format` knows.
 
     Attributes
     ----------
@@ -175,7 +175,8 @@ class More:
         ``read(numbers, role)`` returns further arguments of ``from_arrays``, each with a row per line; `numbers` holds
         arrays by name of column.
     write : callable
-        ``write(table)`` returns the columns by name, and numbers of records that lose content, by codes of `LOST`.
+        ``write(table)`` returns the columns by name, and the number of records by kind of lost content (keys of
+        `LOST`).
     holds : tuple of str
         The kinds of shape in these columns.
     folded : bool
@@ -302,7 +303,7 @@ class _Side:
         parsed = self.parsed(lines, reading)
         parsed = parsed.in_pixels([str(ids[file]) for file in lines.files], reading, source, ground_truth)
         categories: list[Any] = _called(parsed.classes, reading)
-        if self.more.folded and ground_truth is not None:  # its class names may have capitals, as Car
+        if self.more.folded and ground_truth is not None:  # class names of the ground truth may have capitals, as Car
             own = {name.lower(): name for name in ground_truth.category_names}
             own |= {name: name for name in ground_truth.category_names}
             categories = [own.get(one, one) for one in categories]
@@ -395,7 +396,7 @@ class _Side:
         self, table: GroundTruth | Detections, names: Sequence[str], labels: list[str]
     ) -> tuple[list[str | list[str]], dict[str, int]]:
         """Return the text of each column: one string if the text is the same on all lines, else a list with one string
-        per line. Also return the number of records that lose content, by code of `LOST`.
+        per line. Also return the number of records by kind of lost content (keys of `LOST`).
         """
         for name in names:
             if len(name.split()) != 1 or name != name.strip() or not name.isprintable() or len(name.encode()) > 256:
@@ -477,8 +478,8 @@ def _ids(values: list[Any]) -> Any:
 def _regions(
     table: GroundTruth, names: Sequence[str], everywhere: Sequence[str]
 ) -> tuple[list[str], NDArray[np.bool_], int]:
-    """Return the word for each object's class, a mask of the objects without a line, and the number of objects in
-    regions of all classes.
+    """Return the word for each object's class, a mask of the objects that get no line, and the number of objects merged
+    into regions of all classes.
 
     Crowds with the same box, one of every category, form a region of all classes, which becomes one line.
     """
@@ -496,7 +497,9 @@ def _regions(
 
 
 def _as_written(table: GroundTruth | Detections, form: str) -> tuple[NDArray[np.float64], dict[str, int]]:
-    """Return boxes in a box format ("" means corners), and the number of records that lose content, by code of `LOST`."""
+    """Return boxes in a box format ("" means corners), and the number of records by kind of lost content (keys of
+    `LOST`).
+    """
     if form in ("xyxy", ""):
         boxes, rounded = corners(table)
         return boxes, {"rounded_boxes": rounded, "sizes": len(table) if table.box_sizes else 0}

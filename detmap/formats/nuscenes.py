@@ -347,7 +347,7 @@ class _Sensor(msgspec.Struct, gc=False):
     channel: str
 
 
-#: Scored categories of the tables, and their classes.
+#: The categories in the tables that are scored, with the class of each.
 _SCORED = {
     "movable_object.barrier": "barrier",
     "movable_object.trafficcone": "traffic_cone",
@@ -532,7 +532,9 @@ def _column(table: GroundTruth | Detections) -> MovingBoxes:
 
 
 def _written(table: GroundTruth | Detections, truth: GroundTruth | None) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Return the fields that boxes have in both roles, and the number of records that lose content, by code of `LOST`."""
+    """Return the fields that objects and detections share, and the number of records by kind of lost content (keys of
+    `LOST`).
+    """
     column = _column(table)
     names = _class_names(table, truth)
     attributes = column.attributes

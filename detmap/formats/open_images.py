@@ -192,7 +192,8 @@ def _mask(code: str, width: str, height: str, source: str, record: str) -> dict[
     try:
         packed = base64.b64decode(code, validate=True)
         opened = zlib.decompressobj()
-        # Enough for any mask, because a run of a single pixel takes about a byte, and the longest run seven bytes.
+        # This limit is enough for any mask, because a run of a single pixel takes about a byte, and the longest run
+        # seven bytes.
         counts = opened.decompress(packed, 2 * sides[0] * sides[1] + 64)
         whole = opened.eof and not opened.unused_data
         text = counts.decode("ascii")
@@ -315,7 +316,7 @@ def _detections(
 
 
 def _lines(source: Path, what: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield number and cells of each line of a CSV file that is an option."""
+    """Yield the number and the cells of each line of a CSV file that is the value of an option."""
     data, name = read_bytes(source, what)
     try:
         text = bytes(data).decode("utf-8-sig")
@@ -433,7 +434,9 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _written(table: GroundTruth | Detections, truth: GroundTruth | None) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Return the columns that both roles share, and the number of records that lose content, by code of `LOST`."""
+    """Return the columns that objects and detections share, and the number of records by kind of lost content (keys of
+    `LOST`).
+    """
     stems = stems_of(table, truth)
     plain = table.categories.values.dtype.kind != "i"
     labels = [str(one) for one in table.categories.values.tolist()] if plain else category_names(table, truth)

@@ -38,7 +38,7 @@ class Columns(NamedTuple):
 
 
 def other_layout(source: Any, kind: str) -> Any:
-    """Return `Columns`, or a mapping of mappings, from a path or bytes; None for TREC's lines and other types."""
+    """Return `Columns`, or a mapping of mappings, from a path or bytes; None for TREC's lines and sources of other types."""
     if isinstance(source, bytes) and not isinstance(source, Held):
         source = Held.of(source, kind)
     if not isinstance(source, str | os.PathLike | Held):

@@ -59,7 +59,7 @@ _LINES = 100
 
 
 class Given:
-    """The source of an input, as functions of `Format` see it.
+    """The source of an input, as passed to the functions of a `Format`.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class Given:
             return tuple(sorted(self._archived))
         if not self.is_folder or isinstance(self._source, Held):
             return ()
-        with suppress(OSError):  # reading the folder raises the error
+        with suppress(OSError):  # the reader of the folder raises the error again
             return tuple(sorted(map(os.fsdecode, os.listdir(self._source))))
         return ()
 
@@ -164,7 +164,7 @@ def _words(head: bytes) -> list[list[bytes]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Writing:
-    """Options of writing; a format ignores those that do not concern it.
+    """Writing options; a format ignores options that do not concern it.
 
     Attributes
     ----------
@@ -215,7 +215,7 @@ class Inspection(NamedTuple):
 Salvaged = tuple[GroundTruth | Detections, NDArray[np.int64] | None, Sequence[Refused]]
 
 
-#: Codes of content of a table that the written format cannot hold, with the sentence for `n` records.
+#: Codes for the kinds of content that is lost if the written format cannot hold it, with the sentence for `n` records.
 LOST = {
     "crowd": "{n} objects are crowds, which the format has no field for: they are written as plain objects",
     "difficult": "{n} objects are difficult, which the format has no field for: they are written as plain objects",
@@ -268,8 +268,8 @@ class Format:
     read_detections : callable, or None
         ``read_detections(source, ground_truth, reading)`` returns `Detections`. The ground truth may be None.
     write_ground_truth, write_detections : callable, or None
-        ``write(table, path, writing)`` writes a table, and returns the number of records that lose content, which may
-        be 0, by code of `LOST`.
+        ``write(table, path, writing)`` writes a table, and returns the number of records, possibly 0, by kind of lost
+        content (keys of `LOST`).
     written : tuple of str
         Suffixes of the files that it writes, its main suffix first. If empty, the format writes folders or has no own
         suffix, and is written only if it is named.
@@ -307,9 +307,9 @@ class Format:
         ``tell(given)`` returns the role of a source that `sniff` recognises: ground truth, detections, or None if
         unclear.
     kinds_in : callable, or None
-        ``kinds_in(source)`` returns, by `iou_type`, the numbers of records with shapes of each kind that has its own
-        field besides boxes, and under ``""`` the number of all records. If `kinds_in` is None, all records have boxes,
-        or shapes of the kind `iou_type`.
+        ``kinds_in(source)`` returns, by `iou_type`, the number of records with a geometry of each kind that has a field
+        of its own besides boxes, and under ``""`` the number of all records. If `kinds_in` is None, all records have
+        boxes, or geometries of the kind `iou_type`.
     inspect : callable, or None
         ``inspect(source)`` returns an `Inspection` of ground truth, for ``detmap check``. If None, there are no further
         facts.
@@ -432,9 +432,9 @@ def recognise(source: Path | Held, role: Role) -> Format | None:
 
 
 def find(source: Path | Held, role: Role, name: str | None = None) -> Format:
-    """Return the format of a source (the format called `name`, if given), or the format whose reader has the best error
-    message. Raises `OptionError` for an unknown name or a format without this role, `InputError` if two formats fit, if
-    the source is of the other role, and for text of no known form.
+    """Return the format called `name`; if None, the recognised format of a source, or else the format whose reader has
+    the best error message. Raises `OptionError` for an unknown name or a format without this role, `InputError` if two
+    formats fit, if the source is of the other role, and for text of no known form.
     """
     if name is not None:
         return _named(name, f"read_{role}", able(role))

@@ -217,8 +217,8 @@ def _words(table: GroundTruth | Detections) -> list[str]:
 
 
 def _ambiguous(table: GroundTruth, lines: Sequence[str]) -> tuple[list[str], NDArray[np.bool_]]:
-    """Return the lines of segments that are crowds of every class, equally often for each class, and flags of their
-    rows.
+    """Return the lines of segments that are crowds of every class, and a mask of their rows. A segment may occur
+    several times, but equally often for each class.
     """
     whole = np.zeros(len(table), np.bool_)
     alike: dict[str, list[int]] = {}

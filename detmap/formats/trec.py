@@ -167,8 +167,8 @@ def _documents(found: RunColumns | QrelsColumns) -> Texts:
 
 
 def _fields(opened: Opened, kind: str, count: int, wanted: int) -> tuple[Lines, list[bytes], list[str]]:
-    """Return the `Lines` of a file whose lines have `count` fields, still without values. Also return each line's text
-    of field `wanted`, and its name for messages.
+    """Return the `Lines` of a file whose lines have `count` fields, still without values. Also return the text of field
+    `wanted` of each line, and each line's name for messages.
     """
     data, name = bytes(opened.whole()).removeprefix(_MARK), opened.name
     if b"\0" in data or data[:1] == b"<":
@@ -207,7 +207,7 @@ def _fields(opened: Opened, kind: str, count: int, wanted: int) -> tuple[Lines, 
 
 
 def _notices(codes: NDArray[np.int32], queries: list[bytes], longer: int, comments: int) -> dict[str, int]:
-    """Return notices on a file; `codes` are the indices of its lines into `queries`."""
+    """Return notices on a file; `codes` holds the index of each line's query in `queries`."""
     marked = [code for code, query in enumerate(queries) if query[:1] == b"#"]
     records = int(np.isin(codes, marked).sum()) if marked else 0
     return {"text_after_name": longer, "comment_lines": comments, "marked_records": records}

@@ -89,7 +89,7 @@ class _Document(msgspec.Struct):
 
 
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
-    """Read annotations; the area of a track is the mean of its areas in the file that are not 0."""
+    """Read annotations; the area of a track is the mean of its nonzero areas in the file."""
     given = _bytes(source, "ground truth")
     document = decoded(given.data.data, _Document, given.name, remedy=_REMEDY["ground truth"])
     videos, rows = document.videos, document.annotations

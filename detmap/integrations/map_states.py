@@ -47,7 +47,7 @@ class Settings(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """The results of the metric for one kind of shape, with -1 for undefined values.
+    """The results of the metric for boxes or for masks, with -1 for undefined values.
 
     Attributes
     ----------
@@ -63,8 +63,8 @@ class Scores(NamedTuple):
 
 
 def scores_of(states: States, settings: Settings) -> tuple[dict[str, Scores | None], list[int]]:
-    """Return the scores by kind of shape (None if there are no images to score), and the classes. If the state has no
-    boxes, images without target masks are not scored, as in torchmetrics.
+    """Return the scores by `iou_type` (None if there are no images to score), and the classes. If the state has no boxes,
+    images without target masks are not scored, as in torchmetrics.
     """
     sides = _Side.found(states), _Side.true(states)
     classes = sorted({one for side in sides for one in side.labels.ids.tolist()})
@@ -130,7 +130,7 @@ class _Side(NamedTuple):
         return {"masks": self.masks} if kind == "segm" else {"boxes": self.boxes}
 
     def own_areas(self) -> NDArray[np.float64]:
-        """Return the areas of the masks if there are any, else those of the boxes, which may be negative."""
+        """Return the areas of the masks if there are masks, else the areas of the boxes, which may be negative."""
         if self.masks is not None:
             return np.asarray(self.masks.areas(), np.float64)
         assert self.boxes is not None
@@ -191,7 +191,7 @@ def _result(sides: Sequence[_Side], kind: str, classes: list[int], settings: Set
         categories=classes,
         **targets.shapes(kind),
         areas=np.maximum(areas, 0.0),
-        crowd=targets.crowds | (areas < 0),  # as in pycocotools: no area range contains a negative area
+        crowd=targets.crowds | (areas < 0),  # in pycocotools, no area range contains a negative area
         invalid_boxes="miss",
         source="targets",
     )

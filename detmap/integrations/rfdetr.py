@@ -16,7 +16,7 @@ _Theirs: Any = coco_map.OnePassCocoMeanAveragePrecision
 
 
 class Backend(coco_map._RfdetrCocoBackend):  # type: ignore[misc]
-    """The backend's entry in the registry, for boxes, masks, or both, read from the metric's state."""
+    """The backend's entry in the registry, which scores boxes, masks, or both from the metric's state."""
 
     unused_backend_methods = ("_get_coco_datasets", "_get_coco_format")
     uses_coco_evaluator = False

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 else:
     try:
         from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator as _Theirs
-    except ModuleNotFoundError:  # older versions, or not installed
+    except ModuleNotFoundError:  # older versions; raises if the package is missing
         from sentence_transformers.evaluation import InformationRetrievalEvaluator as _Theirs
 
-#: Recall at k is divided by at most k; documents with equal scores are ordered by ascending id.
+#: The divisor of recall at k is at most k; documents with equal scores are ordered by ascending id.
 _CONVENTION = replace(CONVENTIONS.find("min_rk"), name="sentence_transformers", missing="zero")
 
 #: sentence-transformers' name of each measure, the attribute with its cutoffs, and detmap's metric.

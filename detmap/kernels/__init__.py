@@ -35,7 +35,7 @@ _OBJECT = _ahead.chosen().object
 
 
 def _made(function: Callable[..., Any], compile: Callable[[], Any], *object: _ahead.Object | None) -> Any:
-    """Return a `StandIn` if there is an object of compiled kernels or no numba, else the function compiled by numba."""
+    """Return a `StandIn` if an object of compiled kernels exists or numba is missing, else numba's compiled function."""
     if _OBJECT is None and _ahead.has_numba():
         return compile()
     return _ahead.StandIn(function, compile, *object)
@@ -63,16 +63,16 @@ def kernel(function: F) -> F:
 def helper(function: F) -> F:
     """Compile a function that only kernels call, and that neither allocates nor returns an array.
 
-    A kernel's arrays live until the kernel returns, so helpers need no reference counts. Where some path does not use
-    an array, numba still emits reference counts, which are atomic operations on memory shared by all threads (41
-    instead of 16 such operations in the scanner of records). ``_nrt=False`` removes the counts; numba then cannot make
-    a wrapper for Python, and a call from Python crashes.
+    A kernel's arrays live until the kernel returns, so helpers need no reference counts. For an array that some path
+    does not use, numba still emits reference counts. These are atomic operations on memory shared by all threads; the
+    scanner of records had 41 of them instead of 16. ``_nrt=False`` removes the counts; numba then cannot make a wrapper
+    for Python, and a call from Python crashes.
     """
     return _helped(function)
 
 
 def innermost(function: F) -> F:
-    """Compile a helper inline into every caller; meant for helpers that are called once per value, because their calls
+    """Compile a helper inline into every caller; meant for helpers that are called once per value, because calling them
     would take much of the time.
     """
     return _helped(function, forceinline=True)
@@ -138,9 +138,9 @@ _BY_ITSELF = 1 << 25
 def allocate(*columns: tuple[int | tuple[int, ...], DTypeLike]) -> list[NDArray[Any]]:
     """Return a new array for each shape and dtype, for columns that are freed together.
 
-    If one array is too small for huge pages, all arrays share one block of memory, at multiples of 64 bytes, because
-    small pages are faulted in one by one, which takes longer than writing to the pages. Large arrays are allocated
-    separately, so that they can reuse freed memory.
+    If any array is too small for huge pages, all arrays share one block of memory, in which they begin at multiples of
+    64 bytes. Small pages are faulted in one by one, which takes longer than writing to them. If all arrays are large,
+    they are allocated separately, so that they can reuse freed memory.
     """
     sizes = [int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in columns]
     if all(size >= _LARGE or not size for size in sizes):
@@ -155,8 +155,8 @@ def allocate(*columns: tuple[int | tuple[int, ...], DTypeLike]) -> list[NDArray[
 
 def passing(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """Return a new short-lived array whose memory returns to the system when freed. The allocator may keep blocks of
-    less than `_BY_ITSELF` bytes for the thread that allocated them. A large array is therefore a slice of a block above
-    that size; the unwritten rest of the block takes no memory.
+    less than `_BY_ITSELF` bytes for the thread that allocated them. A large array is therefore a slice of a block of
+    more than `_BY_ITSELF` bytes; the unwritten rest of the block takes no memory.
     """
     count, size = int(np.prod(shape)), np.dtype(dtype).itemsize
     room = max(count, _BY_ITSELF // size + 1) if count * size >= _LARGE else count

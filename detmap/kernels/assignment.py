@@ -48,7 +48,7 @@ def assign(
 ) -> None:
     """Write, for each threshold, the index of the object matched to each detection, and the index of the last detection
     matched to each object; -1 for none. The rows of `ious` (d, g) are detections by descending score; the columns are
-    objects, those that are `ignored` last. An object stays free if it is matched to a detection whose id is not above 0
+    objects, `ignored` objects last. An object stays free if it is matched to a detection whose id is not above 0
     (``keeps`` is false).
     """
     out_detections[:] = -1

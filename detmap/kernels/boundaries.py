@@ -48,7 +48,7 @@ def _add_pixels(ends: Array, span: Array, begin: int, end: int, first: int, m: i
 
 @helper
 def _extent(ends: Array, span: Array) -> Any:
-    """Return first and end of the columns with foreground, then of the rows; zeros if the mask is empty."""
+    """Return the first column with foreground and the end of the last one, then the same for rows; zeros without any."""
     height, low = span[2], np.int64(0)
     left, right, top, bottom = np.int64(-1), np.int64(0), height, np.int64(0)
     for k in range(span[0] + 1, span[1], 2):
@@ -124,8 +124,8 @@ def _in_all(rows: Array, columns: int, size: int, reach: int) -> None:
 
 @helper
 def _add_rest(start: int, end: int, base: int, rows: Array, at: int, first: int, m: int, out: Array) -> int:
-    """Append the pixels of a run within one column that are not deep. The words from ``rows[at]`` on have the bits of
-    deep pixels; their first bit stands for the pixel `base`.
+    """Append those pixels of a run that are not deep; the run lies in one column. The words from ``rows[at]`` on have
+    the bits of deep pixels; their first bit stands for the pixel `base`.
     """
     begin, row, stop, deep = start, start - base, end - base, False
     while row < stop:
@@ -151,9 +151,9 @@ def boundary_runs(
 ) -> int:
     """Write the boundaries of the masks ``[begin, end)``: pixels within a distance of background or of the image's edge.
 
-    The distance is the larger of the distances along x and y. `out` is filled from its beginning; the ends of mask *i*
-    are ``out[out_spans[i, 0]:out_spans[i, 1]]``. Returns `end`, or the first mask *i* for which room may be lacking;
-    the minimum room for mask *i* is written to ``out_spans[i, 1]``.
+    A distance is measured as the larger of the distances along x and y. `out` is filled from its beginning; the ends of
+    mask *i* are ``out[out_spans[i, 0]:out_spans[i, 1]]``. Returns `end`, or the first mask *i* for which room may be
+    lacking; the minimum room for mask *i* is written to ``out_spans[i, 1]``.
     """
     rows, used = np.empty(256, np.uint64), np.int64(0)
     for i in range(begin, end):
@@ -161,13 +161,13 @@ def boundary_runs(
         height, reach = span[2], 2 * distance + 1
         left, right, top, bottom = _extent(ends, span)
         size, tallest = (bottom - top + 63) >> 6, bottom - top + 4
-        # Masks with a smaller extent have no deep pixels.
+        # A mask whose foreground spans fewer than `reach` columns or rows has no deep pixels.
         if right - left < reach or bottom - top < reach:
             inner, outer = right, right
         else:
             inner, outer = left + distance, right - distance
-        # Upper bound of the number of runs to append for one column with deep pixels, or for all columns to the left or
-        # to the right of the columns with deep pixels.
+        # Upper bound of the number of runs that are appended at once: for one of the columns from `inner` to `outer`, or
+        # for all columns on one side of them.
         most = span[1] - span[0] + tallest
         if used + most > out.shape[0]:
             out_spans[i, 1] = used + most - first

@@ -35,8 +35,8 @@ from detmap.kernels.scanning import (
 from detmap.kernels.texts import LENGTH_BITS
 from detmap.kernels.words import HIGHS, ONES, _before, _byte, _load, _next_line
 
-# Maximum length of a cell, and maximum number of cells of a line. The latter is limited because all numbers of a line
-# may be left to the caller.
+# Maximum length of a cell, and maximum number of cells of a line. The latter is limited because the list of doubts must
+# have room for all numbers of a line.
 LONGEST_CELL, MOST_CELLS = 1 << 16, 256
 
 QUOTES, FOURTEENS = np.uint64(0x2222222222222222), np.uint64(0x0E0E0E0E0E0E0E0E)
@@ -93,7 +93,7 @@ def scan_cells(data: Any, stop: int, cells: Any, delimiter: int, powers: Any, co
     stop : int
         The first line that begins at this position or later is left to the next block.
     cells : (k,) int64
-        The field of each cell of a line, -1 for none; at most `MOST_CELLS` cells.
+        The field of each cell of a line, -1 for a cell that is not read; at most `MOST_CELLS` cells.
     delimiter : int
         The byte between cells.
     powers, columns, state

@@ -49,7 +49,7 @@ class Drawing(NamedTuple):
 class Room(NamedTuple):
     """Buffers of `shots`. For each item: whether it is ``skipped``. For each identity: its number of items (``size``),
     the number of its items ``ahead``, and its ``chosen`` item. ``chances[r]`` is the probability that *r* identities
-    are ahead besides those certainly ahead.
+    are ahead of the match, not counting identities that are certainly ahead.
     """
 
     skipped: Array
@@ -136,9 +136,9 @@ def shots(
     """Write CMC at ranks 1 .. k of queries ``[begin, end)`` where identities, not items, are ranked.
 
     DRAW takes one random item of each identity, many times. EXPECT is the expectation over all draws: the number of
-    other identities ahead of a match is a sum of independent Bernoulli variables, one for each identity, with the share
-    of its items that are ahead as probability. MERGE counts the identities with an item ahead of the first match. Ties
-    are in index order.
+    other identities ahead of a match is a sum of independent Bernoulli variables, one for each identity. The
+    probability is the share of the identity's items that are ahead of the match. MERGE counts the identities with an
+    item ahead of the first match. Ties are in index order.
     """
     n, k, merge, people = identities.people.size, out.shape[1], drawing.rule == MERGE, identities.total
     room = Room(

@@ -124,7 +124,9 @@ def merge_strings(text: bytes, count: int, both: bool, out: Array) -> int:
 
 @kernel
 def strings_of_lengths(lengths: Array, stops: Array, begin: int, out: Array, out_stops: Array) -> int:
-    """Write the strings of masks of run lengths ``lengths[stops[i - 1]:stops[i]]``, uint32; sums wrap at 32 bits."""
+    """Write the string of each mask *i* from its run lengths ``lengths[stops[i - 1]:stops[i]]``, uint32, whose sums wrap
+    at 32 bits.
+    """
     p, ends = 0, np.empty(len(lengths), np.uint32)
     for i in range(begin, len(stops)):
         first, total = stops[i - 1] if i else 0, np.int64(0)
@@ -167,15 +169,15 @@ def strings_of_polygons(
 
 _LOW = np.uint64(0x7F7F7F7F7F7F7F7F)
 _HIGH = np.uint64(0x8080808080808080)
-_ONES = np.uint64(0x0101010101010101)  # times a byte: the byte repeated eight times
+_ONES = np.uint64(0x0101010101010101)  # multiplied by a byte, repeats the byte eight times
 _BLOCK = 8  # words compared at a time
 
 
 @helper
 def _find_changes(pixels: Array, words: Array, first: int, size: int, out: Array) -> Any:
-    """Write the positions, counted from `first`, of bytes that differ from the byte before, then `size`; return the
-    number of positions. The byte before the first counts as 0. `words` is a view of `pixels` as uint64. Up to eight
-    further elements of `out` are overwritten.
+    """Write the position, relative to `first`, of every byte that differs from the byte before, then `size`; return the
+    number of positions written. The byte before the first counts as 0. `words` is a view of `pixels` as uint64. Up to
+    eight further elements of `out` are overwritten.
     """
     p, stop, m, before = first, first + size, 0, np.uint8(0)
     while p < stop:

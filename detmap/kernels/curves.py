@@ -172,8 +172,7 @@ def interpolate(
         if positives[q] != found:  # all rankings of a class have the same number of positives
             found = positives[q]
             for i in range(grid.shape[0]):
-                # Guess the first hit whose rounded recall reaches that of the grid, then correct the guess by
-                # comparing.
+                # Guess the first hit whose rounded recall reaches ``grid[i]``, then correct the guess by comparing.
                 j = int(max(0.0, min(np.ceil(grid[i] * found), found + 1.0)))
                 while j > 0 and (j - 1) / found >= grid[i]:
                     j -= 1
@@ -358,7 +357,7 @@ def all_shots(starts: Array, ranks: Array, out: Array) -> None:
 
 @kernel
 def weighted_points(scores: Array, truth: Array, weights: Array, order: Array, recall: Array, precision: Array) -> int:
-    """Write recall and precision at each distinct score, descending, of weighted samples; return the number of points.
+    """Write recall and precision of weighted samples at each distinct score, highest first; return the number of points.
 
     `order` sorts the samples by descending score. `recall` is the weight of the true positives, not yet divided by the
     total weight of the positives.
@@ -381,7 +380,7 @@ def best_f1(
     starts: Array, scores: Array, hit: Array, ignored: Array, bit: int, positives: Array, out_best: Array
 ) -> None:
     """Write (F1, score, precision, recall) at the score with the best F1 of each ranking; NaN if there are no positives
-    or no item counts.
+    or all items are ignored.
 
     Ranking *r* has the rows ``[starts[r], starts[r + 1])``; rows that are `ignored` do not count. Rows of equal score
     are accepted together; of scores with the same F1 the highest is taken. `bit` is the index of the flag in the words

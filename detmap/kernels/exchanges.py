@@ -27,7 +27,7 @@ def _add_curves(
     replicate.
 
     Element ``run - begin`` of `ahead` belongs to `run`. ``found`` holds the numbers of hits and of ignored detections
-    on side 0, then on both sides together. Hit *j* of a side, from 1 on, has the weight ``weights[j]``.
+    on side 0, then on both sides together. Hit *j* of a side, counted from 1, has the weight ``weights[j]``.
     """
     runs, kinds, skips = events.item_runs, events.item_kinds, events.item_skips
     place_starts, places, base, one = events.place_starts, events.places, np.uint64(begin), np.uint64(1)
@@ -108,7 +108,7 @@ def add_curves(
     words : (blocks, i) uint64
         As for `resampling.collect_hits` with two sides.
     weights, weight_starts : (n,) float64, (K + 1,) int64
-        ``weights[weight_starts[c] + j]`` is the number of recalls that hit *j* of class *c*, from *j* = 0 on, is the
+        ``weights[weight_starts[c] + j]`` is the number of recalls that hit *j* of class *c*, counted from 1, is the
         first to reach. A class whose weights are all 0 is left out.
     out : (r, 2) float64
         Out: the sums of each replicate.

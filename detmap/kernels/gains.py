@@ -65,7 +65,7 @@ def ndcg_at_levels(
     starts: Array, ranks: Array, gains: Array, ideal_starts: Array, ideal: Array, items: Array, out: Array
 ) -> None:
     """Write the mean of nDCG at the last rank of each level of gain in the ideal ranking. If the ranking (of
-    ``items[q]`` items) is longer than the ideal one by more than one item, nDCG at the end of the ranking counts too.
+    ``items[q]`` items) is longer than the ideal ranking by more than one item, nDCG at the end of the ranking counts too.
     """
     for q in range(starts.size - 1):
         first, best = ideal_starts[q], ideal_starts[q + 1] - ideal_starts[q]

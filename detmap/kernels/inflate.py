@@ -41,9 +41,9 @@ _ORDER = np.array([16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1,
 class Codes(NamedTuple):
     """Memory for two tables of codes: one for literals and lengths, one for distances.
 
-    ``fast`` maps the next `BITS` bits to 16 times the symbol plus the length of its code, 0 for longer codes; shape (2,
-    2 ** BITS). ``counts`` has the number of codes by length, shape (2, 16), and ``symbols`` the symbols by code, shape
-    (2, 288). ``lengths`` has the code lengths of a block, shape (320,), and ``at`` the position of the next bit, shape
+    ``fast`` maps the next `BITS` bits to ``16 * symbol + length of its code``, 0 for longer codes; shape (2, 2 **
+    BITS). ``counts`` has the number of codes by length, shape (2, 16), and ``symbols`` the symbols by code, shape (2,
+    288). ``lengths`` has the code lengths of a block, shape (320,), and ``at`` the position of the next bit, shape
     (1,).
     """
 
@@ -122,7 +122,7 @@ def _make_table(codes: Codes, which: int, first: int, number: int) -> Any:
 
 @helper
 def _long_symbol(codes: Codes, which: int, word: int) -> Any:
-    """Return 16 times the symbol that begins a word of bits plus the length of its code; `DAMAGED` if there is none."""
+    """Return ``16 * symbol + length of its code`` for the code that begins a word of bits; `DAMAGED` if there is none."""
     code, first, place = np.int64(0), np.int64(0), np.int64(0)
     for length in range(1, LONGEST + 1):
         code |= np.int64(word >> np.uint64(length - 1)) & 1

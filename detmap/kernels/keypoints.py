@@ -164,7 +164,7 @@ def extents(poses: Poses, begin: int, end: int, out_boxes: Array, out_labelled: 
     return farthest
 
 
-#: Maximum coordinate of boxes, twice that of any input, so that no area overflows.
+#: Maximum coordinate of boxes, twice the largest coordinate of any input, so that no area overflows.
 _EDGE = 4e150
 
 
@@ -181,7 +181,7 @@ def _within(value: float) -> Any:
 
 @helper
 def _doubled(near: float, size: float) -> Any:
-    """Return the ends of a side extended by its length on both sides; lengths may be negative."""
+    """Return the ends of an interval that is extended by its length at both ends; the length may be negative."""
     return min(near - size, near + size * 2), max(near - size, near + size * 2)
 
 

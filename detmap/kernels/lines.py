@@ -28,7 +28,7 @@ from detmap.kernels.scanning import (
 from detmap.kernels.texts import ABSENT, LENGTH_BITS, LENGTHS, _same
 from detmap.kernels.words import NOTHING, U1, U2, _byte, _next_line, _tab_or_space, _token_end
 
-# Maximum number of tokens of a line after a record, because four tokens could be a second record on the same line.
+# Maximum number of further tokens on the line of a record, because four tokens could be a second record.
 MOST_FURTHER = 3
 
 
@@ -47,7 +47,7 @@ def _id_at(data: Any, i: int, before: Any) -> Any:
 
 @helper
 def _no_number(data: Any, i: int) -> bool:
-    """Return whether the token at `i` cannot be a number, inf or nan by its first byte."""
+    """Return whether the first byte of the token at `i` shows that the token is no number, inf or nan."""
     c = _byte(data, i)
     digit = c >= 48 and c <= 57
     return not (digit or c == 43 or c == 45 or c == 46 or c == 73 or c == 105 or c == 78 or c == 110)
@@ -75,7 +75,7 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
     stop : int
         The first line that begins at this position or later is left to the next block.
     tokens : (k,) int64
-        The field of each token of a line, -1 for none.
+        The field of each token of a line, -1 for a token that is not read.
     more : bool
         Whether a line may have up to `MOST_FURTHER` more tokens; they are skipped, and the line is counted.
     powers, columns, state
@@ -128,7 +128,7 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
             token += 1
             i = _tab_or_space(data, i)
             c = _byte(data, i)
-        unclear = marked and not comment and token > len(tokens) and more and _unread(data, line)  # text after the tag?
+        unclear = marked and not comment and token > len(tokens) and more and _unread(data, line)  # text after a tag?
         comment = comment or (marked and token != len(tokens))
         failed = i < 0 or unclear or (token < len(tokens) and not blank and not comment)
         i = -1 if failed else _next_line(data, i)

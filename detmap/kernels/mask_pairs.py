@@ -118,7 +118,7 @@ def _shared(one: Array, a_stop: int, other: Array, b_first: int, b_stop: int) ->
     a, b = _first_behind(one, 0, a_stop, start), _first_behind(other, b_first, b_stop, start)
     shared, singly = np.int64(0), a
     # A run needs no further comparison if it ends before the other mask's next run begins. In most pairs this is true
-    # of both runs, so both are passed at once. If it is true of several consecutive pairs, they are compared at once.
+    # of both runs, so both are skipped. If it is true of several consecutive pairs, they are compared at once.
     while a + 1 < a_stop and b + 1 < b_stop:
         if a >= singly and a + 2 * _AT_ONCE <= a_stop and b + 2 * _AT_ONCE <= b_stop:
             fine, several = _shared_at_once(one, a, other, b)

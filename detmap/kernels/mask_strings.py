@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# `_TO_GROUPS`, added to eight characters, turns each into its group: five bits, plus 32 if another group follows, plus
-# 64. In a valid character bit 64 is always set and bit 128 never.
+# `_TO_GROUPS`, added to eight characters, turns each into its group: five bits, plus 32 if another group of the same
+# number follows, plus 64. The group of a valid character has bit 64 set and bit 128 clear.
 _TO_GROUPS, _GROUPS, _BEYOND = (np.uint64(n * 0x0101010101010101) for n in (0x10, 0x40, 0xC0))
 # Bits that are not set in numbers of one character, after the exclusive-or with `_TO_BIASED`.
 _MARKS = np.uint64(0xE0E0E0E0E0E0E0E0)
@@ -30,7 +30,7 @@ U13, U15 = np.uint64(13), np.uint64(15)
 # running sums of the four numbers.
 _BIAS, _LANE_LIMIT = 0x4000, 0x800
 _LANES, _EVEN, _LANE_HIGHS = np.uint64(0x0001000100010001), np.uint64(0x00FF00FF00FF00FF), np.uint64(0x8000800080008000)
-_TO_BIASED = np.uint64(0x5050505050505050)  # turns groups into numbers from 0 to 31, plus 16
+_TO_BIASED = np.uint64(0x5050505050505050)  # exclusive-or'ed with groups of one-character numbers: each number plus 16
 _SIXTEENS = np.uint64(0x0040003000200010)  # subtracted from running sums to remove the added 16s
 _MOVED = np.uint64(0x4400330022001100)
 _ABOVE_ZERO, _FROM_ZERO = np.uint64(0x3FFF3FFF3FFF3FFF), np.uint64(0x4000400040004000)
@@ -79,14 +79,15 @@ def _step(word: Any) -> Any:
 
 @innermost
 def _four_columns(groups: Any, inside: Any, outside: Any, line: Any, height: int) -> Any:
-    """Read four pairs of runs at once from eight numbers; return whether the foreground runs are the only ones of four
-    consecutive columns. Also return, with 16 bits per pair and biased by `_BIAS`: lengths of foreground and background
-    runs, first rows of foreground, and first rows in the following columns. `inside`, `outside` and `line` are the
-    biased values before the first pair; they and `height` start below `_LANE_LIMIT`.
+    """Read eight numbers as four pairs of runs, foreground then background; return whether the pairs are four consecutive
+    columns with one foreground run each. Also return four words with 16 bits per pair, biased by `_BIAS`: lengths of the
+    foreground runs, lengths of the background runs, first rows of the foreground runs, and first rows of the foreground
+    runs after them. `inside` and `outside` are the lengths of the two runs before the first pair, `line` is the first
+    row of that pair, all biased. Unbiased, they and `height` are below `_LANE_LIMIT`.
     """
     ins = ((groups & _EVEN) + inside) * _LANES - _SIXTEENS
     outs = ((groups >> U8 & _EVEN) + outside) * _LANES - _SIXTEENS
-    moves = ins + outs - np.uint64(0x8000 + height - 0x1100) * _LANES  # difference between rows, plus 0x1100
+    moves = ins + outs - np.uint64(0x8000 + height - 0x1100) * _LANES  # next first row minus first row, plus 0x1100
     behind = (moves + line) * _LANES - _MOVED
     begins = behind << U16 | line
     fine = (ins + _ABOVE_ZERO) & (outs + _ABOVE_ZERO) & (behind + _FROM_ZERO)
@@ -111,8 +112,8 @@ def _lane(word: Any, k: int) -> Any:
 @innermost
 def _read_columns(text: Array, p: int, stop: int, height: int, tops: Any, bottoms: Any, state: Any) -> Any:
     """Read a string from `p` on as long as the next eight characters are eight numbers that describe four columns with
-    one run each. Returns the end, the area of the runs that were read, and the state for `_measure_text` and
-    `_four_columns`.
+    one run each. Returns the end, the area of the runs that were read, the new `tops` and `bottoms`, and the new
+    `state`: `inside`, `outside` and `line` of `_four_columns`.
     """
     area = np.int64(0)
     inside, outside, line = state
@@ -150,8 +151,8 @@ def _measure_text(out: Segments, row: int, values: Array) -> bool:
         np.int64(0),
         np.int64(0),
         np.int64(0),
-    )  # the last lengths; `wrong` is negative if a length was below 1
-    tops, bottoms = _ALL_LANES, _NO_LANES  # running extremes of four columns each
+    )  # lengths of the last two runs; `wrong` becomes negative if a length is below 1
+    tops, bottoms = _ALL_LANES, _NO_LANES  # running extremes, in four lanes
     singly = p if height < _LANE_LIMIT else stop  # before this place pairs are read one by one
     while p < stop:
         if p >= singly and np.uint64(inside | outside) < _LANE_LIMIT:
@@ -198,7 +199,7 @@ def _measure_text(out: Segments, row: int, values: Array) -> bool:
             column, end = column + (end - 1) // height, (end - 1) % height + 1
             top, bottom = np.int64(0), height
         top, bottom, right = min(top, line), max(bottom, end), column
-        line = end + behind_it - height  # most runs end in the next column, or continue in this one
+        line = end + behind_it - height  # the next run mostly begins in the next column, else in this one
         here = np.int64(line < 0)
         column, line = column + 1 - here, line + here * height
         if line >= height:

@@ -79,10 +79,10 @@ def _read_string(text: Any, p: int, out: Array, at: int) -> Any:
 
 @kernel
 def decode_strings(text: Array, at: int, begin: int, end: int, out_ends: Array, out_spans: Array) -> int:
-    """Write the ends and the spans (columns 0 and 1) of the masks ``[begin, end)``, whose strings are ``text[at:]``.
+    """Write the ends and the spans (columns 0 and 1) of the masks ``[begin, end)``, whose strings begin at ``text[at]``.
 
-    Each string ends with a NUL. The ends of a mask's runs are written at the positions of its string. Returns the first
-    mask whose string is truncated, or -1.
+    Each string ends with a NUL. The ends of a mask's runs are written to `out_ends` from the index at which its string
+    begins in `text`. Returns the first mask whose string is truncated, or -1.
     """
     p = at
     for i in range(begin, end):
@@ -139,8 +139,8 @@ def _fills(ends: Array, span: Array, size: int) -> bool:
 
 @kernel
 def draw_runs(ends: Array, spans: Array, begin: int, end: int, out: Array) -> int:
-    """Set the foreground of the masks ``[begin, end)`` to 1 in `out`, shape (n, p): the pixels of each mask by column,
-    0 at first.
+    """Set the foreground of the masks ``[begin, end)`` to 1 in `out`, shape (n, p), which holds the pixels of each mask
+    by column and must be 0 at first.
 
     Stops at the first mask whose runs do not add up to p pixels, and returns its index; else returns -1.
     """
@@ -352,11 +352,11 @@ def _mask_ious(
 def mask_ious(
     ends: Array, spans: Array, areas: Array, boxes: Array, regular: Array, crowd: Array, begin: int, out: Array
 ) -> None:
-    """Write the overlaps of the objects ``[begin, begin + g)``, numbered from 0, with d detections, shape (g, d).
+    """Write the overlaps, shape (g, d), of the objects ``[begin, begin + g)`` with d detections.
 
-    The first d masks are the detections, the others the objects. For a crowd, the intersection is divided by the
-    detection's area. The overlap is 0 if boxes do not touch, -1 if the sizes of the images differ, NaN if the runs of
-    the two masks have different sums.
+    The first d masks are the detections; the other masks are the objects, numbered from 0. For a crowd, the
+    intersection is divided by the detection's area. The overlap is 0 if boxes do not touch, -1 if the sizes of the
+    images differ, NaN if the runs of the two masks have different sums.
     """
     _mask_ious(ends, spans, areas, boxes, regular, crowd, begin, out)
 
@@ -531,7 +531,7 @@ def merge_groups(
 
     Group *g* has the masks ``groups[g]:groups[g + 1]``, at least one, each of at least one run. The merged mask's ends
     are ``out_ends[out_spans[g, 0]:out_spans[g, 1]]``; there must be room for one run more than the group's masks have.
-    ``out_spans[g, 1]`` is written, as -1 if the masks' runs have different sums.
+    ``out_spans[g, 1]`` is written; it is -1 if the masks' runs have different sums.
     """
     for g in range(begin, end):
         room = 1

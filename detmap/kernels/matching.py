@@ -17,14 +17,14 @@ Array = NDArray[Any]
 
 _NONE = readonly((), np.uint8)
 
-#: The roles of objects in matching: single objects, groups, and (boxed) single objects and groups that have only a box.
+#: The roles of objects in matching: single object, group; single object with only a box, group with only a box.
 SINGLE, GROUP, BOXED, BOXED_GROUP = range(4)
 
 
 class Objects(NamedTuple):
-    """The ground truth for matching, by position: ``measures``, (n, M); flags ``ignored``, ``crowd``; ``role``. A group
-    absorbs detections that hit no other object; detections that match only a boxed object are ignored. ``role`` is
-    empty where all objects are single.
+    """The ground truth for matching, by position: the ``measures``, (n, M), of each object, the flags ``ignored`` and
+    ``crowd``, and the ``role``. A group absorbs detections that hit no other object; detections that match only a boxed
+    object are ignored. ``role`` is empty where all objects are single.
     """
 
     measures: Array
@@ -34,8 +34,8 @@ class Objects(NamedTuple):
 
 
 class Ranges(NamedTuple):
-    """Area ranges: the minimum and maximum of each, ``limits`` (A, 2), and the index of the ``measure`` that it limits,
-    (A,).
+    """Area ranges: ``limits`` (A, 2), the minimum and maximum of each range, and ``measure`` (A,), the index of the
+    measure that the range limits.
     """
 
     limits: Array
@@ -43,8 +43,8 @@ class Ranges(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """The requirements of a match: the minimum overlap at each of the ``thresholds``, (T,); the ``ranges``; and whether
-    a detection only considers its best object (``only_best``, VOC's rule).
+    """The requirements of a match: the minimum overlaps, ``thresholds`` (T,); the ``ranges``; and ``only_best``, whether a
+    detection only considers its best object (VOC's rule).
     """
 
     thresholds: Array
@@ -224,20 +224,22 @@ def match(
     stop: Array,
     out: Words,
 ) -> None:
-    """Match the detections of cells ``[begin, end)``, best score first, and set the bits of detections that found an
-    object.
+    """Match the detections of cells ``[begin, end)``, best score first, and set the bits of detections that match.
 
-    By COCO's rule a detection takes the free object that it overlaps most (the last in a tie), and an ignored object
-    only if no other is left; a crowd is always free. By VOC's rule (`only_best`) a detection only considers the object
-    that it overlaps most (the first in a tie). If that object is ignored, the detection is ignored; if it is already
-    taken, the detection is a miss.
+    By COCO's rule a detection takes the free object that it overlaps most (the last in a tie). It takes an ignored
+    object only if no free object that counts overlaps it enough; a crowd is always free. By VOC's rule (`only_best`) a
+    detection only considers the object that it overlaps most (the first in a tie). If that object is ignored, the
+    detection is ignored; if it is already taken, the detection is a miss.
 
-    All thresholds and area ranges are matched at once, a bit each: candidates are tried in descending order of overlap,
-    and a candidate is taken at the bits at which it is free, its overlap suffices, and no better candidate was taken.
-    An unmatched detection is assigned to the group that it overlaps most: the first detection of a group is a hit,
-    whose bits are set in both ``hit`` and ``ignored``, and the other detections are ignored. Without a group, a
-    detection is ignored if it takes the boxed object that its box overlaps most, or is assigned to a boxed group. The
-    kernel returns early once `stop` is set. `out` must be initialised by `mark_misses`. The loop over thresholds is
+    All thresholds and area ranges are matched at once, with one bit for each combination. Candidates are tried in
+    descending order of overlap. At a given bit, a candidate is taken if it is free, if its overlap reaches the threshold,
+    and if the detection has not taken a better candidate.
+
+    A detection that matches no single object is assigned to the group that it overlaps most. The first detection of a
+    group is a hit, whose bits are set in both ``hit`` and ``ignored``; later detections are ignored. A detection without
+    a group is ignored if it takes the boxed object that its box overlaps most, or if it matches a boxed group.
+
+    The kernel returns early once `stop` is set. `out` must be initialised by `mark_misses`. The loop over thresholds is
     inlined by hand, which saves 5 %.
     """
     thresholds, ranges, words = levels.thresholds, levels.ranges, out.hit.shape[1]

@@ -41,9 +41,9 @@ from detmap.kernels.words import (
 
 Array = NDArray[Any]
 
-# The bytes that follow the digit of a number such as 2.0 (as COCO's v often is), up to the next number, without and
-# with a space; and the masks of these bytes among eight. Bytes are exclusive-or'ed with "0", so that digits are below
-# ten.
+# The bytes between the digit of a number such as 2.0 (as COCO's v often is) and the next number: ".0," and ".0, ". Then
+# the masks that select these bytes in a word whose first byte is the digit. All bytes are exclusive-or'ed with "0", so
+# that digits are below ten.
 _TENTHS, _TENTHS_SPACED = (
     np.uint64(int.from_bytes(bytes(c ^ ord("0") for c in text), "little") & ~BYTE.item())
     for text in (b"\0.0,", b"\0.0, ")
@@ -71,7 +71,7 @@ def _plain_pairs(data: Any, i: int, j: int, powers: Any, two_lists: _Two, count:
 
     The place of a number depends on the number before, so two lists are interleaved to hide this latency. Numbers such
     as ``2.0`` are tried first. Returns the places of the next numbers, and how many numbers of each list have been
-    read, including `count`.
+    read, including the `count` numbers read before.
     """
     out, at, size, gap = two_lists
     beside, most = at + size, size - 1
@@ -124,8 +124,8 @@ def _plain_pairs(data: Any, i: int, j: int, powers: Any, two_lists: _Two, count:
 
 @helper
 def _any_number(data: Any, i: int, powers: Any, out: Array, at: int) -> Any:
-    """Read a number of a list: return the place of the next number, or -1 if this number is doubtful; and whether there
-    is a next number.
+    """Read a number of a list: return the place of the next number, or -1 if this number is invalid or its last bit is
+    uncertain; and whether there is a next number.
     """
     bits, end, certain = _coordinate(data, i, powers)
     if end < 0 or not certain:
@@ -136,7 +136,7 @@ def _any_number(data: Any, i: int, powers: Any, out: Array, at: int) -> Any:
 
 @helper
 def _alike(data: Any, places: Array, row: int, powers: Any, out: Array, at: int, size: int) -> Any:
-    """Read the lists of two rows side by side: return whether both have `size` numbers, none doubtful."""
+    """Read the lists of two rows side by side: return whether both have `size` numbers, all with certain bits."""
     i, j = places[row, 0], places[row + 1, 0]
     if i < 0 or j < 0 or _byte(data, i) != 91 or _byte(data, j) != 91:
         return False

@@ -94,7 +94,7 @@ def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
             return mantissa, i, fits
         if mantissa >= powers[np.uint64(19 - n)]:
             fits = False
-        mantissa = mantissa * powers[np.uint64(n)] + _eight_digits(word << np.uint64(64 - 8 * n))  # zeros on the left
+        mantissa = mantissa * powers[np.uint64(n)] + _eight_digits(word << np.uint64(64 - 8 * n))  # adds leading zeros
         if n < 8:
             return mantissa, i + n, fits
         i += 8  # not n, so that the place of the next word does not depend on the digits of this word
@@ -102,8 +102,8 @@ def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
 
 @innermost
 def _whole_part(data: Any, i: int) -> Any:
-    """Read eight bytes of a decimal: return the digits as bytes, the number of digits before the point, the place of
-    the point in bits, and whether the number is plain: one to seven digits without a leading zero, then a point.
+    """Read eight bytes of a decimal: return the digits as bytes, the number of digits before the point, the bit at
+    which the point begins, and whether the number is plain: one to seven digits without a leading zero, then a point.
     """
     word = _word(data, i) ^ DIGIT_ZEROS
     whole = _leading_digits(word)
@@ -128,8 +128,8 @@ def _short_number(data: Any, i: int) -> Any:
 
 @innermost
 def _long_number(data: Any, i: int, powers: Any) -> Any:
-    """Read up to seven digits, a point and up to 23 digits, without sign or exponent; without the point, the digits are
-    below 10**19 as an integer.
+    """Read a number of up to seven digits, a point and up to 23 digits, without sign or exponent. Its digits without the
+    point must form an integer below 10**19.
 
     Returns mantissa and decimal exponent as `_number` does, and the end, which is -1 for any other number. Requires
     `NUMBER_ROOM` readable bytes.
@@ -141,7 +141,7 @@ def _long_number(data: Any, i: int, powers: Any) -> Any:
     word = _word(data, i) ^ DIGIT_ZEROS
     last = _leading_digits(word)
     while last == 8 and digits < 16:
-        plain &= mantissa < powers[np.uint64(11)]  # otherwise the product may not fit
+        plain &= mantissa < powers[np.uint64(11)]  # otherwise the product may exceed 64 bits
         mantissa = mantissa * TEN_TO_EIGHT + _eight_digits(word)
         digits += 8
         word = _word(data, i + digits) ^ DIGIT_ZEROS

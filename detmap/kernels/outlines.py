@@ -2,8 +2,8 @@
 
 A mask is cut into segments: a segment is the part of a run in one column. It has a top edge, walked to the right, and a
 bottom edge, walked to the left, so that foreground is always on the right. Between edges the path follows the border of
-two columns up or down. Where two pixels only touch at a corner the path turns right, which separates the pixels. Only
-crossings of columns' centres matter when a polygon is drawn, so vertical steps do not.
+two columns up or down. Where two pixels only touch at a corner the path turns right, which separates the pixels. When
+a polygon is drawn, only crossings of columns' centres matter, so vertical steps do not change the filled pixels.
 
 Edge ``2 * s`` is the top of segment s, ``2 * s + 1`` its bottom. Segments are ordered by column, then from the top.
 """
@@ -55,13 +55,13 @@ def _next_edge(segments: Array, edge: int) -> int:
     s = edge // 2
     column, top, bottom = segments[s, 0], segments[s, 1], segments[s, 2]
     if edge % 2 == 0:
-        t = _above(segments, s, column + 1, top)  # the neighbour at the corner, or the next one below
+        t = _above(segments, s, column + 1, top)  # the segment at the corner, or the next one below
         if t == len(segments) or segments[t, 0] != column + 1 or segments[t, 1] >= bottom:
             return edge + 1
         if segments[t, 1] < top and s and segments[s - 1, 0] == column and segments[s - 1, 2] > segments[t, 1]:
             return 2 * (s - 1) + 1
         return 2 * t
-    t = _above(segments, 0, column - 1, bottom - 1)  # the neighbour at the corner, or the next one above
+    t = _above(segments, 0, column - 1, bottom - 1)  # the segment at the corner, or the next one above
     if segments[t, 0] != column - 1 or segments[t, 1] >= bottom:
         t -= 1
     if t < 0 or segments[t, 0] != column - 1 or segments[t, 2] <= top:

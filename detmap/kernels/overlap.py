@@ -20,7 +20,7 @@ _NONE = readonly((), np.float64)
 
 
 class Cells(NamedTuple):
-    """The ranges of each cell's detections and objects in (image, category) order; int64, shape (c,) each."""
+    """Cells in (image, category) order: the ranges of their detections and of their objects; int64, shape (c,) each."""
 
     detection_starts: Array
     detection_stops: Array

@@ -24,8 +24,8 @@ def pack_bytes(values: Array, bits: int, begin: int, end: int, out: Array) -> in
     """Pack the rows ``[begin, end)`` of a matrix with `bits` bytes per row: a byte of 1 gives a set bit, any other byte
     0.
 
-    Returns the sum of `ZEROS_AND_ONES`, if every byte is 0 or 1, and of `SIGNS`, if every byte is 1 or 255 (-1 as
-    int8).
+    Returns `ZEROS_AND_ONES` if every byte is 0 or 1, plus `SIGNS` if every byte is 1 or 255 (-1 as int8); 0 if neither
+    is true.
     """
     whole, others, same = bits // 8, np.uint64(0), np.uint64(0)
     for row in range(begin, end):

@@ -51,8 +51,8 @@ class Search(NamedTuple):
 
 
 class Nearest(NamedTuple):
-    """For each detection: position of, and overlap with, the best object of its category, and the best of another
-    category.
+    """For each detection: the position of the best object of its category and the overlap with that object, then the same
+    for the best object of another category.
     """
 
     same: Array

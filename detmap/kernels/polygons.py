@@ -16,7 +16,7 @@ from detmap.kernels import helper, innermost, kernel
 
 Array = NDArray[Any]
 
-#: Vertices beyond this many fifths of a pixel are refused: differences must fit into 32 bits.
+#: Maximum absolute coordinate of a vertex in fifths of a pixel, so that differences fit into 32 bits.
 FIFTHS_LIMIT = 2**30
 
 #: Maximum absolute coordinate, in fifths, for which the sums below are exact enough to round to the right fifth.
@@ -32,7 +32,7 @@ _LANES = 8
 @innermost
 def _column(fifth: int, width: int) -> Any:
     """Return the number of the image's columns with their centre before `fifth`."""
-    # The operand of floor is at least half a fifth away from values that would round differently.
+    # The operand of floor is at least 0.1 away from any integer, so its rounding error does not matter.
     return min(max(np.int32(np.floor((np.float64(fifth) + 2.5) * 0.2)), np.int32(0)), np.int32(min(width, _BEYOND)))
 
 
@@ -73,8 +73,8 @@ def count_crossings(points: Array, spans: Array, begin: int, end: int, out: Arra
 
 @helper
 def _vertices(points: Array, span: Array, out: Array) -> Any:
-    """Write each vertex: fifths x, y, and the number of columns before it. Return the range of columns, and whether all
-    vertices are `_EXACT`.
+    """Write each vertex: fifths x, y, and the number of columns before it. Return the range of columns, and whether no
+    coordinate exceeds `_EXACT`.
     """
     least, most, exact = np.int32(min(span[3], _BEYOND)), np.int32(0), True
     first = span[0]
@@ -98,9 +98,9 @@ def _row(fifth: float, height: float) -> Any:
 
 @helper
 def _along(x: float, y: float, slope: float, columns: Any, height: float, rows: Array, at: int) -> None:
-    """Write the rows at which an edge crosses columns from ``rows[at]`` on; the edge begins at (x, y), and is longer
-    along x. `columns` holds the centre of the first column in fifths, the step to the next centre, and the number of
-    columns. Rows are written in blocks of `_LANES`, the last block padded.
+    """Write, from ``rows[at]`` on, the rows at which an edge crosses the centres of columns. The edge begins at (x, y)
+    and is longer along x than along y. `columns` holds the centre of the first column in fifths, the step to the next
+    centre, and the number of columns. Rows are written in blocks of `_LANES`, the last block padded.
     """
     centre, step, count = columns
     ahead = centre - x + (slope < 0)
@@ -116,11 +116,11 @@ def _along(x: float, y: float, slope: float, columns: Any, height: float, rows: 
 
 @helper
 def _down(x: float, y: float, slope: float, columns: Any, height: float, rows: Array, at: int) -> None:
-    """Write rows as `_along` does for an edge that is longer along y; `slope` is dx / dy, and all vertices are
+    """Write rows as `_along` does, but for an edge that is longer along y; `slope` is dx / dy, and no coordinate exceeds
     `_EXACT`.
 
-    The slope is at least 2**-21, and the place where the line meets a centre is found to 2**-30 of a step, so the first
-    step after the centre is the step nearest to that place, or the step after it.
+    The slope is at least 2**-21. The point where the line meets a centre is found to within 2**-30 of a step. The first
+    step after the centre is therefore the step nearest to that point, or the step after it.
     """
     centre, step, count = columns
     ahead = centre - x + 0.5
@@ -136,8 +136,8 @@ def _down(x: float, y: float, slope: float, columns: Any, height: float, rows: A
 
 @helper
 def _far_down(edge: Any, columns: Any, height: float, rows: Array, at: int) -> None:
-    """Write rows as `_down` does, for any edge: its upper vertex x, y, its slope, its length along y, and whether it
-    leads upwards.
+    """Write rows as `_down` does, but for coordinates of any size. `edge` holds x and y of the upper vertex, the slope,
+    the length along y, and whether the edge leads upwards.
 
     The row is 0 if the edge steps over a centre, which only happens when rounding moves an edge of millions of pixels
     by two fifths at once. The comparison needs no rounding, because values from `centre` to `centre` + 1 truncate to
@@ -298,7 +298,8 @@ def _draw(
 
 @kernel
 def draw_polygons(points: Array, spans: Array, begin: int, end: int, out_ends: Array, out_spans: Array) -> None:
-    """Write the masks of polygons ``[begin, end)`` (as for `count_crossings`) into ``out_ends``, from ``out_spans[i, 0]``.
+    """Write the masks of polygons ``[begin, end)`` into ``out_ends``; mask *i* begins at ``out_spans[i, 0]``. Polygons are
+    given as for `count_crossings`.
 
     There must be room for one run more than there are crossings; the end of the mask is written to ``out_spans[i, 1]``.
     """

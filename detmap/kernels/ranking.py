@@ -454,11 +454,12 @@ def _alike(strip: Array, d: Any, stop: int) -> Any:
 
 @helper
 def _stream_few(near: Array, size: int, relevant: Array, first: int, shift: int, count: Array, seen: Array) -> int:
-    """Count items by distance (`near`), and record for each relevant item how many items at its distance came before
-    it. Items are numbered from `first` on; `relevant` are the next relevant items, ascending. Returns the number of
-    relevant items that were met. ``count[d]`` is the number of items at distance *d*, shifted left, plus *d*;
-    ``seen[j]`` is the value of ``count[d]`` at the *j*-th relevant item, of distance *d*. `near` has room for a strip
-    more than `size`.
+    """Count the items at each distance, and record for each relevant item how many items at its distance came before it.
+
+    `near` holds the distances of `size` items, numbered from `first` on, and has room for one strip more. `relevant` are
+    the numbers of the next relevant items, ascending. ``count[d]`` is the number of items at distance *d*, shifted left
+    by `shift`, plus *d*. ``seen[j]`` is the value that ``count[d]`` has before the *j*-th relevant item is counted, where
+    *d* is the distance of that item. Returns the number of relevant items that were met.
     """
     found = 0
     for low in range(0, size, STRIP):
@@ -497,8 +498,8 @@ def _stream_many(
 
 
 class Coded(NamedTuple):
-    """The flat `codes` of the items, with as many words for each as a row of `queries`, and each query's `own` item,
-    which is left out (the number of items for none).
+    """The codes of the items (`codes`, flat) and of the `queries`, with equally many words for each. `own` is the item
+    that each query leaves out, or the number of items if it leaves out none.
     """
 
     codes: Array
@@ -656,7 +657,7 @@ def rank_samples(positive: Array, negative: Array, out_ahead: Array, out_tied: A
     """Rank the positive samples among all, by descending score; both inputs are ascending."""
     j = 0
     hits, wrong = positive.size, negative.size
-    below, upto = wrong, wrong  # numbers of negatives below the score, and not above it
+    below, upto = wrong, wrong  # numbers of negatives with a score below x, and with a score of at most x
     while j < hits:
         x = positive[hits - 1 - j]
         stop = j + 1

@@ -79,7 +79,7 @@ class Likeness(NamedTuple):
 
 @helper
 def _leave_out(fields: int, places: Any, begin: int, end: int, ids: Any, words: Any) -> None:
-    """Write missing values to rows ``[begin, end)`` of the `fields` (bits)."""
+    """Write missing values to rows ``[begin, end)`` of the fields whose bits are set in `fields`."""
     for field in range(len(places)):
         if fields >> field & 1:
             column, width = places[field, 2], places[field, 1]
@@ -92,7 +92,7 @@ def _leave_out(fields: int, places: Any, begin: int, end: int, ids: Any, words: 
 
 @helper
 def _note(values: Any, state: Any, kind: int, place: int, step: int, begin: int, end: int) -> None:
-    """Record a value while there is room for it."""
+    """Record kind, place, step and range of a value, unless `values` is full; a value is counted even then."""
     noted = state[NOTED]
     if noted < len(values):
         values[noted, KIND] = kind
@@ -230,7 +230,7 @@ def _key_bit(first: int, last: int, length: int) -> Any:
 @innermost
 def _find_field(data: Any, i: int, lines: bool, names: Any, expected: Any, key: int, state: Any) -> Any:
     """Read a key and its colon: return its field (``len(names)`` for none), and the place of the value (-1 if there is
-    no key). The field that the previous record had at this key, `expected`, is tried first.
+    no key). `expected` holds the fields of the previous record; the one at place `key` is tried first.
     """
     if _byte(data, i) != 34:
         return 0, -1
@@ -444,8 +444,8 @@ def scan_records(data: Any, stop: int, lines: bool, names: Any, powers: Any, col
         if state[DOUBTS] + MOST_NUMBERS > len(doubts):
             state[STATUS] = FULL
             break
-        # One row is reserved per counted brace, at least one per record. A file that has changed since then may hold
-        # more records.
+        # The caller has counted braces and reserved a row for each, at least one per record. If the file has changed
+        # since the count, it may hold more records.
         if row >= state[LIMIT] or _byte(data, start) != 123:
             break
         state[NOTED] = 0 if first_fields == 0 else MOST_VALUES  # only the first record is noted

@@ -47,9 +47,7 @@ class Rows(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """The minimum overlap at each of the ``thresholds``, (T,); the ``ranges``; and the flag ``stop``, which ends the
-    work once set.
-    """
+    """The minimum overlaps, ``thresholds`` (T,); the ``ranges``; and the flag ``stop``, which ends the work once set."""
 
     thresholds: Array
     ranges: Ranges
@@ -154,8 +152,8 @@ def _roles(objects: Objects, start: int, size: int, ranges: Ranges, a: int, unne
 
 @helper
 def _first(cell: Cell, g: int, least: float, rows: Rows) -> int:
-    """Return the free detection of the highest score that overlaps an object enough, the first in file order; -1 for
-    none.
+    """Return the free detection of the highest score that overlaps an object enough, the first in file order in a tie;
+    -1 for none.
     """
     best = -1
     for i in range(cell.starts[g], cell.starts[g + 1]):
@@ -386,7 +384,7 @@ def sample(
 
 @kernel
 def sample_hits(starts: Array, ranks: Array, positives: Array, begin: int, end: int, out: Array) -> None:
-    """Write the precision of rankings ``[begin, end)`` at up to 41 of their hits, (q, 41), as `sample` chooses them."""
+    """Write the precision, shape (q, 41), of rankings ``[begin, end)`` at up to 41 hits, chosen as `sample` does."""
     for q in range(begin, end):
         values, count, recall = out[q], 0, 0.0
         hits = starts[q + 1] - starts[q]

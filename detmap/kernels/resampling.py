@@ -30,21 +30,25 @@ SPARE = 256
 
 
 class Events(NamedTuple):
-    """The detections that count, in ranking order; bit ``a * T + t`` stands for area range *a* and threshold *t*.
+    """The detections that count, in ranking order. Bit ``a * T + t`` stands for area range *a* and threshold *t*.
 
-    A run is the detections with one score on one image, if any of them is a hit or is ignored at some thresholds. The
-    runs of class *c* are ``class_starts[c]:class_starts[c + 1]``. Run *j* is on image ``run_images[j]`` and has
-    ``run_sizes[j, a]`` detections that count in area range *a*. The detections between run *j* - 1 and run *j* are
-    misses, in the segments ``segment_starts[j]:segment_starts[j + 1]``. The misses of a segment count in the same area
-    ranges, the segment's pattern: ``members[p, a]`` says whether pattern *p* counts in *a*. The misses of segment *s*
-    are on the `images` ``miss_starts[s]:miss_starts[s + 1]``. Misses after the last hit are left out.
+    A run is a group of detections of one class, with equal scores, on one image. At least one of them is a hit or is
+    ignored at some thresholds. All other detections are misses. The runs of class *c* are
+    ``class_starts[c]:class_starts[c + 1]``. Run *j* is on image ``run_images[j]``, and ``run_sizes[j, a]`` of its
+    detections count in area range *a*.
 
-    An item is a run at one bit, and items are in ranking order. The items of class *c* and bit *b* are ``item_starts[c
-    * A * T + b]:item_starts[c * A * T + b + 1]``. Item *i* belongs to run ``item_runs[i]``: ``item_steps[i]`` of the
-    run's detections count, and ``item_skips[i]`` are ignored. Among the detections that count, the hits are at the
-    places ``places[place_starts[i]:place_starts[i + 1]]``, from 1 on. ``item_kinds[i]`` is `ALONE` if one detection
-    counts, which is a hit, and none is ignored; `NO_HIT` if none is a hit; else 0. The hit at ``places[p]`` is beyond
-    ``beyond[p]`` caps.
+    The misses between run *j* - 1 and run *j* are divided into the segments ``segment_starts[j]:segment_starts[j + 1]``.
+    All misses of segment *s* count in the same area ranges, which are those with ``members[patterns[s], a] == 1``. The
+    misses of segment *s* are on the images ``images[miss_starts[s]:miss_starts[s + 1]]``. Misses after the last run of
+    their class are left out.
+
+    An item is a run at a bit at which one of its detections is a hit or is ignored. The items of class *c* and bit *b*,
+    in ranking order, are ``item_starts[k]:item_starts[k + 1]`` with ``k = c * A * T + b``. Item *i* belongs to run
+    ``item_runs[i]``. At the item's bit, ``item_steps[i]`` of the run's detections count, and ``item_skips[i]`` are
+    ignored. Number the detections that count from 1: then ``places[place_starts[i]:place_starts[i + 1]]`` are the
+    numbers of the hits. The hit at ``places[p]`` is ranked beyond ``beyond[p]`` of the maximum numbers of detections
+    (caps). ``item_kinds[i]`` is `ALONE` if a hit is the only detection that counts and none is ignored, `NO_HIT` if
+    there is no hit, and else 0.
     """
 
     class_starts: Array
@@ -127,8 +131,8 @@ def _look_ahead(
     `words` holds, one byte per replicate, how often each image was drawn, as in `collect_hits`. Up to `chunk` words
     are added before a byte could overflow. `sums` is a buffer, (areas + 1, `LANES`). ``out_ahead[lane, area, run -
     begin]`` is ``256 * ahead + copies``, with the number of detections ahead of the run on side 0, and the run's own
-    copies on side 0. ``out_all[area, run - begin]`` is the number of detections ahead of the run with one copy of
-    each image.
+    copies on side 0. ``out_all[area, run - begin]`` is the number of detections ahead of the run if every
+    image counts once.
     """
     images, miss_starts = events.images, events.miss_starts
     areas, byte, eight = out_all.shape[0], np.uint64(255), np.uint64(8)

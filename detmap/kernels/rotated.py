@@ -210,9 +210,9 @@ def _clip(scratch: Scratch, count: int, a: int, b: int) -> int:
 
 @helper
 def _part(points: Array, turn: int, half: int, out: Array) -> int:
-    """Write all corners of a convex quadrilateral, or of one triangle (`half`) of another quadrilateral, in the order
-    that turns from x to y. Returns the number of corners: 0 for a triangle without area, negative if a triangle turns
-    the other way.
+    """Write all corners of a convex quadrilateral, or of one triangle (`half`) of a non-convex quadrilateral, in the
+    order that turns from x to y. Returns the number of corners: 0 for a triangle without area, negative if a triangle
+    turns the other way.
     """
     count, sign = 4, 1
     if turn == 0:

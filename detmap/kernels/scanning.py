@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 from detmap.kernels import helper
 
-# The type of a field. REPEATED, an id that often equals the previous line's, and INTEGER only occur in lines. For SPAN
-# and LISTS the place of the value is kept; the contents of LISTS are checked by their reader. QUOTED (a string that is
-# an id) and PASSED (a value that is not read) are used for records with the layout of the first record.
+# The type of a field. REPEATED (an id that often equals that of the line before) and INTEGER occur in lines only. For SPAN
+# and LISTS the column holds the place of the value in the document; the contents of LISTS are checked by their reader.
+# QUOTED (a string that is an id) and PASSED (a value that is not read) are used for records with the layout of the
+# first record.
 ID, NUMBERS, FLAG, SPAN, REPEATED, INTEGER, QUOTED, PASSED, LISTS = range(9)
 # Types whose columns are stored separately, because they are freed once ids are looked up or lists are read.
 APART = (ID, REPEATED, LISTS)
@@ -46,7 +47,7 @@ class Columns(NamedTuple):
     ids, words : uint64
         Out: the columns; the columns in `ids` are freed earlier.
     doubts : (k, 3) int64
-        Out: numbers left to the caller: index in `words`, first byte, end.
+        Out: for each number that the caller must parse: its index in `words`, its first byte and its end.
     """
 
     places: Any

@@ -246,8 +246,8 @@ def _read_alike(data: Any, place: Array, out: Segments, row: int, state: Array, 
     do. `alike` holds place and number of the bytes before the string, place and number of the bytes after it, then
     height and width.
 
-    The bytes in between are not a single string if they contain quotes, so the mask was read correctly only if it is
-    valid.
+    The bytes in between are not always searched for quotes, and if they contain one they are not a single string. Such
+    a mask is invalid, so the caller must check the mask.
     """
     begin, end = place[0] + alike[1], place[1] - alike[3]
     if alike[1] == 0 or begin > end:
@@ -265,7 +265,7 @@ def _read_alike(data: Any, place: Array, out: Segments, row: int, state: Array, 
 @helper
 def _read_mask(data: Any, i: int, stop: int, powers: Any, out: Segments, row: int, state: Array, alike: Array) -> Any:
     """Read an object with size and counts into row `row` of `out`; return its kind, or the code of a problem. Column 1 of
-    ``out.spans`` gets the end of its data in `out`.
+    ``out.spans`` gets the end of the mask's data in `out`.
     """
     if _value_end(data, i, False, powers) != stop:
         return NO_JSON
@@ -417,7 +417,7 @@ def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, sta
     powers : uint64
         As in `detmap.kernels.values.skip_value`.
     doubts : (d, 3) int64
-        Out: coordinates that are left to ``float()``: index in ``out.points``, first byte, end.
+        Out: for each coordinate that is left to ``float()``: its index in ``out.points``, its first byte and its end.
     state : (STATE_SIZE,) int64
         In and out: the slots `ROW` to `WITHIN`.
     out : Segments

@@ -16,8 +16,8 @@ _SMALL = 40  # size below which insertion sort is faster than a radix sort
 
 @helper
 def _count(keys: Array, order: Array, out_starts: Array) -> Any:
-    """Write the starts of the g groups of `order` sorted by key, and the end of the last group; return the number of
-    rows.
+    """Write where each of the g groups of equal keys will start once `order` is sorted by key, and where the last group
+    will end; return the number of rows.
     """
     count = order.shape[0] if order.shape[0] else keys.shape[0]
     for g in range(out_starts.shape[0]):

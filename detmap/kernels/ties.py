@@ -102,9 +102,9 @@ def collapsed_average_precision(
 
 @helper
 def _group_sums(before: int, ahead: int, inside: int, trapezoid: bool) -> tuple[float, float]:
-    """Return two sums over the first `inside` places of a tied group. The first sum is of the precision at a hit in a
-    place, with `before` hits ahead of the group and no other hit in it; the second is of the gain in that precision if
-    all earlier places of the group hold hits, too.
+    """Return two sums over the first `inside` places of a tied group with `before` hits ahead of it. The first adds, for
+    each place, the precision of a hit there if the group has no other hit. The second adds the increase of that
+    precision if all earlier places of the group hold hits, too.
     """
     alone, gained = 0.0, 0.0
     for i in range(1, inside + 1):
@@ -134,9 +134,10 @@ def _group_mean(alone: float, gained: float, hits: int, places: int) -> float:
 
 @kernel
 def expected_average_precision(ties: Ties, trapezoid: bool, by_hits: bool, begin: int, end: int, out: Array) -> None:
-    """Write the expected AP at `depth` over all orders of the tied items. The sum is divided by ``positives[q]``; with
-    `by_hits` by the number of hits up to `depth`, which is hypergeometric in the group that contains the cut. Orders
-    without a hit up to `depth` count 0; the value is NaN if no order has a hit up to `depth`.
+    """Write the expected AP at `depth` over all orders of the tied items. The sum of precisions is divided by
+    ``positives[q]``, or with `by_hits` by the number of hits up to `depth`. In a tied group that `depth` cuts, that
+    number has a hypergeometric distribution. Orders without a hit up to `depth` count 0; the value is NaN if no order
+    has a hit up to `depth`.
     """
     starts, ahead, tied, positives, depth = ties.starts, ties.ahead, ties.tied, ties.positives, ties.depth
     for q in range(begin, end):
@@ -182,8 +183,8 @@ def expected_average_precision(ties: Ties, trapezoid: bool, by_hits: bool, begin
 def tie_band(ties: Ties, trapezoid: bool, by_hits: bool, begin: int, end: int, out: Array) -> None:
     """Write the lowest and the highest AP at `depth` over all orders of the tied items into ``out[q]``.
 
-    If the divisor is constant, AP is lowest with hits last and highest with hits first. With `by_hits` the number of
-    hits before the cut in the last group varies within bounds, and every number is tried.
+    If the divisor is constant, AP is lowest with hits last and highest with hits first. With `by_hits` the divisor
+    depends on how many hits of a group that `depth` cuts are within `depth`, so every possible number is tried.
     """
     starts, ahead, tied, positives, depth = ties.starts, ties.ahead, ties.tied, ties.positives, ties.depth
     for q in range(begin, end):

@@ -36,8 +36,8 @@ class _Pairs(NamedTuple):
 
     right: Array
     out: Array
-    #: For each pair of the detection: the object's next mask, the number of pixels of both tracks, and of shared
-    #: pixels.
+    #: For each pair of the detection: the object's next mask, the number of pixels of both tracks, and the number
+    #: of shared pixels.
     at: Array
     pixels: Array
     shared: Array
@@ -95,8 +95,8 @@ def _pixels_shared(found: Any, truth: Any, m: int, n: int, pairs: _Pairs, count:
     """Return the number of pixels that two masks share; the first mask has the runs ``pairs.ours[:count]``."""
     if found.regular[m] and truth.regular[n]:
         return np.float64(_shared(pairs.ours, count, truth.ends, truth.spans[n, 0], truth.spans[n, 1]))
-    # `_by_runs` returns the number of shared pixels over the detection's area. Multiplied by that area the quotient is
-    # off by less than half a pixel, so rounding gives the exact number.
+    # `_by_runs` returns the number of shared pixels divided by the detection's area. Multiplied by that area, the quotient
+    # is off by less than half a pixel, so rounding gives the exact number.
     area = found.areas[m]
     return np.float64(
         np.int64(_by_runs(pairs.ours, count, truth, n, np.int64(area), pairs.both, pairs.spans) * area + 0.5)

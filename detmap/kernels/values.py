@@ -152,7 +152,7 @@ def _value_end(data: Any, i: int, lines: bool, powers: Any) -> int:
 
 @innermost
 def _braces(data: Any, i: int) -> Any:
-    """Set the highest bit of every byte of eight that is an opening brace or above, and clear all other bits."""
+    """Of the eight bytes at `i`, set the highest bit of each that is an opening brace or above; clear all other bits."""
     word = _word(data, i)
     return ((word + FROM_BRACES) | word) & HIGHS
 
@@ -265,7 +265,7 @@ def list_elements(data: Any, places: Any, exact: bool, powers: Any, out: Any, co
     powers : uint64
         As in `skip_value`.
     out : (m, 2) int64
-        Out: the range of each element, as many as there is room for.
+        Out: the range of each element, as far as there is room.
     counts : (n,) int64
         Out: the number of elements of each list.
     """

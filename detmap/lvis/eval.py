@@ -36,7 +36,7 @@ class Params:
     Parameters
     ----------
     iou_type : {"segm", "bbox", "boundary"}
-        The kind of shape whose overlap is measured.
+        Whether the overlap of masks, boxes or boundary regions is measured.
     """
 
     def __init__(self, iou_type: str) -> None:
@@ -63,7 +63,7 @@ class LVISEval:
     lvis_dt : LVISResults, str or list of dict
         The results, the path of their JSON file, or a list of records.
     iou_type : {"segm", "bbox", "boundary"}
-        The kind of shape whose overlap is measured.
+        Whether the overlap of masks, boxes or boundary regions is measured.
     mode : {"default", "challenge2021"}
         As in the branch of the 2021 challenge: ``"challenge2021"`` uses boundary IoU, and at most 10,000 detections per
         category instead of 300 per image.

@@ -95,8 +95,8 @@ class PanopticResult(Result):
         return rows if self._intervals is None else widened(rows, self._intervals.of_categories(), "PQ")
 
     def summary(self) -> list[dict[str, Any]]:
-        """Return rows for display: with intervals one row per metric, else one each for all categories, things and
-        stuff.
+        """Return rows for display: with intervals one row per metric, else one row each for all categories, for things
+        and for stuff.
         """
         if self._intervals is not None:
             return self.metric_rows()

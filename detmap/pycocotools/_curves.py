@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.float64]]:
-    """Return precision, recall and scores under the params `p` from cells that were evaluated under `evaluated`."""
+    """Return precision, recall and scores under the params `p`, from cells evaluated under the params `evaluated`."""
     T, R, A, M = len(p.iouThrs), len(p.recThrs), len(p.areaRng), len(p.maxDets)
     K = len(p.catIds) if p.useCats else 1
     precision, recall = np.full((T, R, K, A, M), -1.0), np.full((T, K, A, M), -1.0)
@@ -24,7 +24,7 @@ def accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.float
     image_places = chosen(p.imgIds, evaluated.imgIds)
     area_places = chosen(map(tuple, p.areaRng), map(tuple, evaluated.areaRng))
     caps = [cap for cap in p.maxDets if cap in set(evaluated.maxDets)]
-    # Without caps no cell is read, so that missing cells do not matter.
+    # If none of the caps was evaluated, no cell is read, so that missing cells raise no error.
     for k, category in enumerate(categories if caps else ()):
         for a, area in enumerate(area_places):
             first = (category * areas + area) * images

@@ -23,7 +23,7 @@ from detmap.kernels import masks as kernels
 from detmap.kernels.assignment import box_ious
 from detmap.run_lengths import WORD, Runs, freeze, lengths_of_runs, runs_of_polygons, runs_of_text, strings_of_runs
 
-#: Initial size of the buffer for strings of masks, in total and for each mask.
+#: Initial size in bytes of the buffer for strings of masks: a constant, plus a size for each mask.
 _ROOM, _ROOM_EACH = 1 << 12, 1 << 10
 
 #: Maximum size of the buffer for strings of several masks; exceeded only if one mask needs more.
@@ -230,7 +230,7 @@ def iou(dt: Any, gt: Any, pyiscrowd: Any) -> Any:
 
 
 def _mask_ious(text: bytes, spans: NDArray[Any], detections: int, crowd: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the overlap of each of the first `detections` masks with each other mask, shape (d, g), Fortran order."""
+    """Return the overlap of each of the first `detections` masks with each later mask, shape (d, g), Fortran order."""
     out: NDArray[np.float64] = np.empty((len(spans) - detections, detections))
     status = compressed_masks.ious_of_strings(text, spans, freeze(crowd != 0), out)
     if status == compressed_masks.UNEQUAL:
@@ -391,7 +391,7 @@ def _drawn(points: NDArray[Any], vertices: NDArray[Any], height: int, width: int
 
 
 def _numbers(polygons: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return all coordinates, and their number per polygon, which is made even by dropping the last coordinate."""
+    """Return all coordinates, and the number per polygon. If a polygon has an odd number, its last coordinate is dropped."""
     if type(polygons) is list and set(map(type, polygons)) == {list}:
         counts, flat = list(map(len, polygons)), list(chain.from_iterable(polygons))
         if flat and not [count for count in counts if count & 1] and set(map(type, flat)) <= {float, int}:

@@ -459,7 +459,7 @@ def _extend(held: str, records: list[Any]) -> None:
 
 
 def _extend_masks(records: list[Any]) -> bool:
-    """Do as `_extend_mask` for all records at once; return False if that is not possible."""
+    """Extend all records at once, as `_extend_mask` extends one; return False if that is not possible."""
     try:
         masks = [ann["segmentation"] for ann in records]
         areas, boxes = maskUtils.area(masks), maskUtils.toBbox(masks)

@@ -497,7 +497,7 @@ def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any, own_area: A
 
 def _quick_oks(variances: Any, points: list[Any], gt: list[Any], own_area: Any) -> Any:
     """Return the similarities of a cell; None unless all values are plain numbers and match the number of sigmas."""
-    # `_cell_oks` handles input for which pycocotools raises, or that is neither float64 nor int64.
+    # `_cell_oks` handles input for which pycocotools raises errors, and numbers that are neither float64 nor int64.
     size = 3 * variances.size
     listed = points + [np.array(g["keypoints"]) for g in gt]
     plain = all(one.shape == (size,) and one.dtype in (np.float64, np.int64) for one in listed)
@@ -507,7 +507,7 @@ def _quick_oks(variances: Any, points: list[Any], gt: list[Any], own_area: Any) 
         return None
     columns = np.array(given, np.float64)
     if (np.abs(columns) >= 2**52).any() or any((np.abs(one) >= 2**25).any() for one in listed):
-        return None  # integer arithmetic may be more exact
+        return None  # pycocotools' integer arithmetic may be more exact
     found, truth = (rows_of(np.stack(rows).astype(np.float64)) for rows in (points, listed[len(points) :]))
     objects = oks.Objects(
         readonly(columns[:, :4], np.float64),
@@ -593,7 +593,7 @@ def _above_zero(identity: Any) -> bool:
     try:
         return float(identity) > 0
     except (TypeError, ValueError):
-        return False  # the result has no effect, because writing this id raises
+        return False  # the result has no effect, because `_write_ids` raises for this id
 
 
 def _write_ids(out: NDArray[np.float64], places: NDArray[np.int64], records: list[Any]) -> None:

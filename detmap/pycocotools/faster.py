@@ -165,7 +165,7 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     @property
     def eval(self) -> dict[str, Any]:
-        """The output of `accumulate`, computed lazily if only `evaluate` was called, unless ``separate_eval``."""
+        """The output of `accumulate`. Without ``separate_eval``, it is computed lazily if only `evaluate` was called."""
         if not self._found and self._paramsEval and not self.separate_eval:
             with self._silently():
                 self._accumulate()
@@ -271,7 +271,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         p = self.params if p is None else p
         categories = p.catIds
         super().accumulate(p)
-        p.catIds = categories  # without useCats pycocotools leaves [-1] there, and cannot evaluate again
+        p.catIds = categories  # without useCats pycocotools sets catIds to [-1], and cannot evaluate again
         self._found = faster_metrics.Accumulated(self._found, self)
 
     def math_matches(self) -> None:

@@ -47,7 +47,7 @@ class COCO(coco.COCO):
 
     def __init__(self, annotation_file: Any = None, *, verbose: bool = True) -> None:
         self.verbose = verbose
-        # An integer is refused: open() would take it for a file descriptor, and close that.
+        # Integers are refused, because open() would take an integer for a file descriptor, and close the descriptor.
         if not isinstance(annotation_file, str | bytes | os.PathLike | dict | None):
             raise TypeError(f"a data set is a path or a dict, not a {type(annotation_file).__name__}")
         if annotation_file is None or isinstance(annotation_file, dict):

@@ -114,7 +114,7 @@ def plain_boxes(boxes: NDArray[np.float64]) -> Boxes:
     if not (
         np.isfinite(boxes.sum())
         and sizes.min(initial=0) >= 0
-        and areas.max(initial=0) < 2**53  # beyond, a product of integers may be more exact
+        and areas.max(initial=0) < 2**53  # from 2**53 on, a product of integers may be more exact than floats
         and not sizes[areas == 0].all(axis=1).any()
     ):
         raise UnusualError
@@ -230,7 +230,7 @@ def _python_numbers(values: Sequence[Any]) -> bool:
 
 
 def numbers(values: list[Any]) -> NDArray[np.float64]:
-    """Return numbers as float64; raise `UnusualError` if a value is not exact."""
+    """Return numbers as float64; raise `UnusualError` if float64 cannot represent a value exactly."""
     if type(sum(values)) is float:
         return np.frombuffer(struct.pack(f"{len(values)}d", *values))
     if any(issubclass(kind, np.unsignedinteger | np.bool_) for kind in set(map(type, values))):

@@ -75,7 +75,7 @@ class COCOeval(faster.COCOeval):
 
 
 def _part_of(kind: str) -> tuple[tuple[str, ...], str]:
-    """Return the names of the fields that hold a body part's points (empty for boxes and masks), and of its score."""
+    """Return the fields that hold a body part's points (empty for boxes and masks), and the field of the part's score."""
     if "keypoints" not in kind:
         return (), "score"
     if kind == _WHOLE:

@@ -47,8 +47,8 @@ class RelevanceEvaluator:
     ------
     ValueError
         ``unsupported measure X``. detmap's own errors (`detmap.errors.DetmapError`) are raised for parameters that make
-        pytrec_eval end the process: a cutoff of 0, two equal cutoffs, or gains for nDCG. They are also raised for recalls
-        above 1 (of ``iprec_at_recall`` only up to 1.1), ids with a zero byte, and grades beyond 2 ** 31.
+        pytrec_eval end the process: a cutoff of 0, two equal cutoffs, or gains for nDCG. They are also raised for ids
+        with a zero byte, grades beyond 2 ** 31, and recalls above 1 (for ``iprec_at_recall``, above 1 and up to 1.1).
     TypeError
         For arguments of a wrong type, with pytrec_eval's message, and for a level below 1.
     """
@@ -87,7 +87,7 @@ class RelevanceEvaluator:
         -------
         dict of dict
             Values by query and measure: the judged queries of the run, in the order of the run, and the measures in
-            trec_eval's order. All values are floats; for geometric means they are logarithms, for texts 0.0. For a query
+            trec_eval's order. All values are floats: logarithms for geometric means, and 0.0 for texts. For a query
             without a relevant document, or with an empty ranking, values are 0 (logarithms of 0.00001 for geometric means);
             the interpolated precision of an empty ranking at recall 0 is NaN, as in trec_eval.
 
@@ -174,7 +174,7 @@ def _values(measure: trec_eval.Measure, given: list[str]) -> list[trec_eval.Valu
     if measure.name == "utility" and given and len(given) != 4:
         return [trec_eval.Value(measure.name, None)]
     values = trec_eval.values_of(measure, given)
-    if measure.name == "iprec_at_recall":  # up to recall 1.1, rounding may require no more hits than exist
+    if measure.name == "iprec_at_recall":  # above recall 1.1, more hits than exist are required, even with rounding
         return [one._replace(metric=None) if float(str(one.metric).rpartition("@")[2]) > 1.1 else one for one in values]
     return values
 

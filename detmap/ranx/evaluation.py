@@ -64,7 +64,7 @@ def evaluate(
         (arrays of a run must be sorted). Documents with equal scores keep their order; in plain dicts the order is
         reversed, as in ranx.
     metrics : str or iterable of str
-        Names such as ``"map@10"`` (0: all ranks), ``"ndcg@5-l2"`` (grades from 2 on), ``"rbp.95"``.
+        Names such as ``"map@10"`` (``@0``: all ranks), ``"ndcg@5-l2"`` (grades from 2 on are relevant), ``"rbp.95"``.
     return_mean : bool
         Whether means are returned. Otherwise one value per query is returned, in ascending order of query ids, or in the
         given order for plain dicts and lists.
@@ -127,7 +127,7 @@ def values_per_query(
     def rank() -> RankedRun:
         return ranked_run(judged, theirs, Rules(convention, level=1, all_empty=True), asked)
 
-    # No metric of ranx needs another order of documents, so that all share one ranking.
+    # No metric of ranx needs another order of documents, so all metrics share one ranking.
     reusable = isinstance(qrels, Qrels) and isinstance(run, Run) and all(one.order is None for one in asked)
     ranked = run.ranked(qrels.table, convention, rank) if reusable else rank()
     columns = ranked.score(asked).per_query
@@ -150,8 +150,8 @@ def values_per_query(
 
 
 def _tables(qrels: Any, run: Any, place: bool) -> tuple[Table, Table, Convention]:
-    """Return judgements and run as tables, and the convention that orders equal scores as ranx does. `place` is true if a
-    metric reads the order of tied documents, so that the dicts of a run are reversed.
+    """Return judgements and run as tables, and the convention that orders equal scores as ranx does. If `place` is true,
+    because a metric reads the order of tied documents, plain dicts of a run are reversed.
     """
     given: list[Any] = [side.table if isinstance(side, Qrels | Run) else side for side in (qrels, run)]
     convention = _CONVENTION

@@ -55,17 +55,15 @@ def table_of(form: str, source: Source, what: str, wanted: Callable[[str], bool]
 def _valid(table: Any) -> Any:
     """Return a table after validating every offset, index and string, because those of a damaged file may be invalid."""
     table.validate(full=True)
-    names = table.column_names  # decodes the names
+    names = table.column_names  # decoding the names may raise an error
     assert len(names) == table.num_columns
     return table
 
 
 def _unpacked(data: Any) -> int:
-    """Return the decompressed size of the zstd-compressed buffers of an Arrow file, because zstd does not limit the
-    expansion.
-    """
-    # A compressed buffer is its uncompressed length, then a frame that begins at a multiple of 8. (LZ4 expands at most
-    # 255 times.)
+    """Return the decompressed size of the zstd-compressed buffers of an Arrow file, which zstd does not limit."""
+    # A compressed buffer consists of its uncompressed length and a frame that begins at a multiple of 8. LZ4 is not
+    # counted, because it expands at most 255 times.
     whole, total, place = bytes(data), 0, -1
     while (place := whole.find(_ZSTD, place + 1)) >= 0:
         if place % 8 == 0:

@@ -42,8 +42,8 @@ class NotUnderstood(Exception):
 class Document:
     """A document's bytes, a window at a time.
 
-    A mark is a byte that occurs in every record: JSON's opening brace, or the line feed of lines that need not be
-    UTF-8. With `inner`, values of records may contain marks too.
+    A mark is a byte that occurs in every record: the opening brace in JSON, the line feed in lines of text. Only JSON
+    must be UTF-8. With `inner`, values of records may contain marks too.
     """
 
     def __init__(self, data: Buffer | File, threads: int | None, mark: bytes = b"{", inner: bool = False) -> None:
@@ -78,8 +78,8 @@ class Document:
         return begin, readonly(own[: end - begin], np.uint8)
 
     def buffer(self) -> NDArray[np.uint8] | None:
-        """Return the memory of this thread's last window of a file, with room for as many bytes after it, and 64 more;
-        None for a document in memory.
+        """Return the buffer that holds this thread's last window of a file, and has twice the window's size plus 64
+        bytes. Return None for a document in memory.
         """
         own: NDArray[np.uint8] | None = getattr(self._own, "window", None)
         return own

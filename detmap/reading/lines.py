@@ -45,7 +45,7 @@ class Lines(NamedTuple):
         return Lines(self.names, files, numbers, [self.fields[row] for row in rows], self.underlined)
 
     def named(self, rows: NDArray[np.int64] | None = None) -> AbstractContextManager[None]:
-        """Within this context, errors about a record name its file and line; ``rows[i]`` is the line of record *i*."""
+        """Within this context, errors about a record state its file and line; ``rows[i]`` is the line of record *i*."""
 
         def place(record: int) -> tuple[str, str]:
             row = record if rows is None else int(rows[record])
@@ -71,7 +71,7 @@ class Lines(NamedTuple):
             for word in line:
                 if not _is_number(word):
                     raise self.error(row, "must be a finite number", word)
-        raise AssertionError  # one of the words is invalid
+        raise AssertionError  # unreachable, because one of the words is invalid
 
 
 def _is_number(word: bytes) -> bool:

@@ -24,7 +24,7 @@ from detmap.shapes import Reader
 from detmap.shapes.reading import decimal, powers
 from detmap.system import parallel
 
-# Number of a block's numbers passed to float() at a time.
+# Maximum number of undecided numbers that a kernel collects before they are parsed with `float()`.
 DOUBTS = 1 << 10
 
 _FIRST_KEY = re.compile(rb'\{[ \t\n\r]{0,64}"[^"\\]{0,64}"')
@@ -152,8 +152,8 @@ class List:
         self.ids, self.words = passing(sizes[0], np.uint64), np.empty(sizes[1], np.uint64)
 
     def most_rows(self, block: int, marks: int) -> int:
-        """Return the maximum number of records of a block, by marks and by size; the last line may lack a mark. If the
-        maximum is exact, as nearly always, columns need not be moved.
+        """Return an upper bound on the number of records of a block, from its number of marks and its size; the last
+        line may lack a mark. If the bound is exact, as nearly always, columns need not be moved.
         """
         most = min(marks, -(-(self.cuts[block + 1] - self.cuts[block]) // self.kind.fields.least))
         if self.kind.by_line:
@@ -259,7 +259,7 @@ class List:
         if state[scanning.STATUS] == scanning.CLOSED:
             self.ended = min(self.ended, start)
         elif state[scanning.STATUS] == scanning.FAILED and block == 0:
-            self.ended = 0  # the scan fails, so that the other blocks are skipped
+            self.ended = 0  # the whole scan fails, so the other blocks are skipped
         return Part(state, made)
 
     def read(self, window: _Window, state: NDArray[np.int64], first: int, made: list[Any]) -> None:
@@ -299,7 +299,7 @@ class List:
         if state[scanning.STATUS] == scanning.FAILED:
             raise NotUnderstood
         if state[scanning.STATUS] == scanning.CLOSED and self.kind.by_line and not window.last:
-            raise NotUnderstood  # a record was taken for the last line
+            raise NotUnderstood  # a line cut by the window was taken for the last line
 
     def detach(self, window: _Window, state: NDArray[np.int64], first: int) -> None:
         """Make rows from `first` on independent of a window: copy strings, and make positions absolute."""

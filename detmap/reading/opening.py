@@ -65,7 +65,7 @@ def _beside(name: str) -> str:
         there = sorted(os.listdir(os.path.dirname(name) or "."))[:_LOOKED_AT]
     except (OSError, ValueError):
         return ""
-    stems = {os.path.splitext(one)[0]: one for one in reversed(there)}  # files of different names share suffixes
+    stems = {os.path.splitext(one)[0]: one for one in reversed(there)}  # common suffixes make unrelated names similar
     near = most_similar(os.path.splitext(os.path.basename(name)[:100])[0], stems)
     return "" if near is None else f"; did you mean {stems[near]!r}?"
 
@@ -164,7 +164,7 @@ class File:
         return self.read_before(0).data
 
     def read_before(self, spare: int) -> NDArray[np.uint8]:
-        """Return all bytes, with memory for `spare` more behind them."""
+        """Return a buffer with all bytes, followed by room for `spare` more bytes."""
         whole = np.empty(self.size + spare, np.uint8)  # numpy asks the system for large pages
         bounds = [(begin, min(begin + _PIECE, self.size)) for begin in range(0, self.size, _PIECE)]
         parallel.run(lambda begin, end: self.read_into(whole[begin:end], begin), bounds)
@@ -192,7 +192,7 @@ class File:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         try:
-            # An error about the content may come from mixed versions of the file; a lack of memory does not.
+            # An error about the content may be caused by a change of the file during reading; a lack of memory is not.
             if kind is None or issubclass(kind, InputError):
                 self.check()
         except InputError as mixed:
@@ -280,7 +280,7 @@ def _drained(raw: Any, name: str) -> bytes:
 
 
 def most_streamed() -> int:
-    """Return the maximum number of bytes of a stream: the limit, by default a quarter of the memory."""
+    """Return the maximum number of bytes of a stream: the limit; if it is the default, at most a quarter of the memory."""
     most = limits.STREAM.value()
     if most != limits.STREAM.default:
         return most

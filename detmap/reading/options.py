@@ -105,53 +105,53 @@ class Reading:
     )
     image_facts: bool = option(
         False,
-        "Whether ground truth is to say names and sizes of its images as well, where the format has them. Boxes in "
-        "pixels are scored without.",
+        "Whether to read the names and sizes of the images of ground truth too, where the format has them. Scoring boxes "
+        "in pixels does not need them.",
         concerns=_TRUTH,
         allowed=YES_OR_NO,
     )
     fields: Sequence[str] = option(
         (),
-        "With ground truth: fields of its annotations, or columns, to read besides, which levels of difficulty are made of. "
-        "`detmap.evaluate` reads those of its levels itself.",
+        "With ground truth: further fields of its annotations, or columns, to read, for use in levels of difficulty. "
+        "`detmap.evaluate` reads the fields of its levels without being asked.",
         concerns=_TRUTH,
         plain=lambda names: (names,) if isinstance(names, str) else tuple(map(str, names)),
         some="reads fields of COCO's annotations and columns of tables (CSV, Parquet, Feather)",
     )
     classes: Path | Sequence[str] | None = option(
         None,
-        "Names of classes, for formats that hold their numbers: a list, a file with a name a line, or ``data.yaml``.",
+        "Names of classes, for formats that hold class numbers: a list, a file with one name per line, or ``data.yaml``.",
         "formats",
         some="names the classes of YOLO's files",
         is_path=True,
         flag=_flag(
             "--classes",
             "FILE",
-            "names of classes that have numbers, as in YOLO's files: data.yaml, or a file with a name a line",
+            "names of classes, for files that hold class numbers, as YOLO's do: data.yaml, or a file with one name per "
+            "line",
         ),
     )
     class_map: Path | Mapping[Any, Any] | None = option(
         None,
-        'Which classes become which, by name or id; several may become one, and "" leaves a class out. A file has '
-        "lines ``from,to``, or is a JSON object. Classes that are not in it stay as they are. Of detections that are "
-        "read with ground truth, the classes that they become are those of the ground truth, whose names may stand for "
-        "ids.",
+        'Maps classes, by name or id, to new classes. Several may map to one, "" leaves a class out, and classes that '
+        "are not listed stay as they are. A file has lines ``from,to``, or is a JSON object. If detections are read with "
+        "ground truth, their new classes are those of the ground truth, by name or id.",
         "formats",
         flag_roles=_FOUND,
         is_path=True,
         flag=_flag(
             "--class-map",
             "FILE",
-            "lines from,to: which classes become which, those of detections which of the ground truth, by name or id; "
-            "nothing behind the comma leaves a class out",
+            "a file of lines from,to that maps classes, by name or id: those of detections to those of the ground truth; "
+            "nothing after the comma leaves a class out",
         ),
     )
     columns: str | Sequence[str | None] | Mapping[str, str] | None = option(
         None,
-        "With CSV: names of columns by what they are (`detmap.formats.delimited.read.COLUMNS`), as a mapping or as "
-        '"image=file,score=p"; or, of a file without a header, what its columns are in their order, None or "-" for '
-        'what is not read, as a sequence or as "image,category,score,x1,y1,x2,y2". What is not named goes by its usual '
-        "names.",
+        "With CSV: the column of each field (`detmap.formats.delimited.read.COLUMNS`), as a mapping or as "
+        '"image=file,score=p"; fields that are not listed are found by their usual names. For a file without a header: '
+        'the field of each column in order, None or "-" for a column that is not read, as a sequence or as '
+        '"image,category,score,x1,y1,x2,y2".',
         "formats",
         some="names the columns of a table (CSV, Parquet, Feather)",
         flag=_flag("--columns", "LIST", f"with CSV: what the columns are, {_COLUMNS}"),
@@ -160,7 +160,7 @@ class Reading:
     box_format: Literal["xywh", "xyxy", "cxcywh"] | None = option(
         None,
         "How boxes are written, for formats that leave it open: near corner and size, two corners, or (tables) centre "
-        "and size. By default as the numbers of text files suggest, which a notice says, and as columns are called.",
+        "and size. By default the names of columns decide and, for text files, the numbers, which a notice says.",
         "formats",
         allowed=(None, *BOX_FORMATS),
         some="says how boxes are written in text files and tables (Parquet, Feather)",
@@ -169,15 +169,14 @@ class Reading:
     )
     image_sizes: Path | Mapping[str, Any] | None = option(
         None,
-        "Sizes of images, for formats that hold shares of them and no sizes: a table of lines ``name,width,height``, "
+        "Sizes of images, for formats in which boxes are shares of the image: a table of lines ``name,width,height``, "
         'one size for all as "640x480" (width first), or a mapping of name to (height, width).',
         "formats",
         is_path=True,
         flag=_flag(
             "--image-sizes",
             "FILE",
-            "where boxes are shares of an image whose size nothing says: lines of name,width,height, or 640x480 "
-            "for all",
+            "sizes of images, where boxes are shares of the image: lines of name,width,height, or 640x480 for all",
         ),
     )
     image_labels: Path | None = option(
@@ -195,71 +194,79 @@ class Reading:
     )
     hierarchy: Path | None = option(
         None,
-        "A hierarchy of labels, Open Images' JSON: each box is repeated for every label above its own; of ground truth also "
-        "verified labels that are there, and those that are not there for every label below.",
+        "A hierarchy of labels, Open Images' JSON: each box is repeated for all ancestors of its label. In ground truth, "
+        "verified labels that are present are repeated for all ancestors, and those that are absent for all descendants.",
         "formats",
         is_path=True,
         flag=_flag(
-            "--hierarchy", "FILE", "of the detections: repeat each for every label above its own, by Open Images' JSON"
+            "--hierarchy", "FILE", "of the detections: repeat each for all ancestors of its label, by Open Images' JSON"
         ),
         truth_flag=_flag(
             "--gt-hierarchy",
             "FILE",
-            "of the ground truth: repeat each box and verified label for every label above its own, by Open Images' JSON",
+            "of the ground truth: repeat each box and verified label for all ancestors of its label, by Open Images' "
+            "JSON",
         ),
     )
     images: Path | Sequence[Any] | None = option(
         None,
-        "With ground truth: the images to score, by ids or names of their files: a sequence, a file with one on each line, "
-        "or text with commas between. Detections on the others are left out.",
+        "With ground truth: the images to score, by ids or file names: a sequence, a file with one per line, or text "
+        "with commas between. Detections on other images are left out.",
         "subsets",
         concerns=_TRUTH,
         is_path=True,
         flag=_flag(
             "--images",
             "LIST|FILE",
-            "score these images alone: ids or names of files with commas between, or a file with one on each line",
+            "score only these images: ids or file names with commas between, or a file with one per line",
         ),
     )
     categories: Path | Sequence[Any] | None = option(
         None,
-        "With ground truth: the categories to score, by ids or names, likewise.",
+        "With ground truth: the categories to score, by ids or names: a sequence, a file with one per line, or text with "
+        "commas between.",
         "subsets",
         concerns=_TRUTH,
         is_path=True,
-        flag=_flag("--categories", "LIST|FILE", "score these categories alone: ids or names, likewise"),
+        flag=_flag(
+            "--categories",
+            "LIST|FILE",
+            "score only these categories: ids or names with commas between, or a file with one per line",
+        ),
     )
     clusters: Path | Mapping[Any, Any] | None = option(
         None,
-        "With ground truth: which images depend on each other, as the frames of a video do. A CSV file with the columns "
-        '``image`` (an id, or the name of its file) and ``cluster``; the name of a field of the images, as "video_id"; '
-        "or the cluster of each image by its id. Intervals and tests then draw and exchange clusters as a whole.",
+        "With ground truth: the cluster of each image, where images depend on each other, as the frames of a video do: a "
+        "CSV file with the columns ``image`` (an id or file name) and ``cluster``; the name of a field of the images, "
+        'such as "video_id"; or a mapping of image id to cluster. Bootstrap draws and permutations then keep clusters '
+        "together.",
         "clusters",
         concerns=_TRUTH,
         is_path=True,
         flag=_flag(
             "--clusters",
             "FILE|FIELD",
-            "images that depend on each other, as frames of a video: a CSV file with the columns image and "
-            "cluster, or a field of the images in the ground truth, as video_id; whole clusters are drawn, and change "
-            "sides in tests",
+            "clusters of images that depend on each other, as frames of a video: a CSV file with the columns image and "
+            "cluster, or a field of the images in the ground truth, as video_id; draws and permutations keep clusters "
+            "together",
         ),
     )
     unknown_images: UnknownImages = option(
         "error",
-        "What becomes of a detection on an image that the ground truth does not have; ``ignore`` drops and counts them.",
+        "How detections on images that are not in the ground truth are treated: an error, or dropped and counted "
+        "(``ignore``).",
         "records",
         concerns=_FOUND,
         allowed=("error", "ignore"),
         flag=_flag(
             "--unknown-images",
             "",
-            "detections on images that the ground truth does not have: refuse (default), or drop and count",
+            "detections on images that are not in the ground truth: refuse (default), or drop and count",
         ),
     )
     invalid_boxes: InvalidBoxes = option(
         "error",
-        "What becomes of boxes of negative width or height, see `GroundTruth.from_arrays`.",
+        "How boxes of negative width or height are treated; see `GroundTruth.from_arrays`.",
         "records",
         allowed=INVALID_BOXES,
         flag=_flag(
@@ -270,7 +277,7 @@ class Reading:
     )
     missing_classes: MissingClasses = option(
         "zero",
-        "What becomes of classes without a file among VOC's results: their AP is 0, they are an error, or they are left "
+        "How classes without a file among VOC's results are treated: their AP is 0, they are an error, or they are left "
         "out; a notice names them.",
         "records",
         concerns=_FOUND,

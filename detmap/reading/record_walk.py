@@ -27,7 +27,9 @@ _LONG_VALUE = re.compile(rb'"(?:%b)"\s*:\s*' % "|".join(_PLAIN).encode() + _LONG
 
 
 def crowded(data: Buffer) -> bool:
-    """Return whether a large document has too many lists and objects for records of objects or detections."""
+    """Return whether a large document has more JSON lists and objects per byte than records of ground truth or detections
+    would have.
+    """
     if len(data) < _LARGE:
         return False
     text = bytes(data)

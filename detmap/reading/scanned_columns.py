@@ -60,8 +60,8 @@ class Fields:
         return made
 
     def places(self, capacity: int) -> tuple[NDArray[np.int64], int, int]:
-        """Lay out columns of `capacity` rows consecutively; return their places, and the numbers of words in ``ids``
-        and in ``words``.
+        """Lay out columns of `capacity` rows consecutively. Return the kernels' `Columns.places`, and the required
+        sizes of ``ids`` and ``words``.
         """
         begins, sizes = [], [0, 0]
         for kind, width in zip(self.kinds, self.widths, strict=True):
@@ -116,7 +116,7 @@ class Table:
                 self.columns[fields.names[f]] = self._packed(column, parts, 1 << f)
 
     def _packed(self, column: NDArray[np.uint64], parts: list[NDArray[np.int64]], bit: int) -> NDArray[np.uint64]:
-        """Close the gaps after blocks that counted more braces than records, and mark blocks that lack the field."""
+        """Close the gaps after blocks with fewer records than marks, and fill blocks without the field with `ABSENT`."""
         row = 0
         for part in parts:
             begin, end = int(part[scanning.FIRST]), int(part[scanning.ROW])
@@ -125,7 +125,7 @@ class Table:
             elif row != begin:
                 column[row : row + end - begin] = column[begin:end]
             row += end - begin
-        # Read-only arrays are used without a copy: boxes and scores in place; ids are stored separately.
+        # Tables use read-only arrays without a copy, so boxes and scores stay in place; ids are stored separately.
         column.setflags(write=False)
         return column[:row]
 

@@ -40,9 +40,9 @@ class ResultColumns(NamedTuple):
     bbox: NDArray[np.float64] | None
     #: The scores; shape (n,).
     score: NDArray[np.float64]
-    #: The range in the document of each shape field's values; -1 where missing, None if all are missing.
+    #: For each field of geometry, the range of each value in the document; -1 where missing, None if all are missing.
     shapes: dict[str, NDArray[np.int64] | None]
-    #: The reader's parts for these shapes, in file order.
+    #: The parts that the reader returned for these fields, in file order.
     parts: list[Any]
 
 
@@ -69,11 +69,11 @@ class GroundTruthColumns(NamedTuple):
     ignore: NDArray[np.int8] | None
     #: Further integer fields that kinds of shape use; None if no annotation has the field.
     counts: Mapping[str, NDArray[np.int64] | None]
-    #: The range in the document of each shape field's values; -1 where missing, None if all are missing.
+    #: For each field of geometry, the range of each value in the document; -1 where missing, None if all are missing.
     shapes: dict[str, NDArray[np.int64] | None]
     #: Height and width of the images, shape (i, 2), NaN where missing; None if not requested.
     sizes: NDArray[np.float64] | None
-    #: The reader's parts for the annotations, in file order.
+    #: The parts that the reader returned for the annotations, in file order.
     parts: list[Any]
     #: Notices on fields of other benchmarks.
     notices: dict[str, int]
@@ -284,7 +284,7 @@ def _foreign(document: Document, section: str, table: Table) -> dict[str, int]:
     field.
     """
     fields = [field for field in benchmarks.fields_of(section) if table.may_have(field)]
-    if fields and section != "annotations":  # annotations are many, and have no fields that depend on values
+    if fields and section != "annotations":  # annotations are many, and the names of their fields suffice
         return foreign_fields(b'{"%b":%b}' % (section.encode(), document.slice(*table.span)))
     found = [field for field in fields if document.find(re.compile(b'"%b"' % field.encode()), *table.span) >= 0]
     return benchmarks.noted(found, section)

@@ -76,8 +76,8 @@ def _unzipped(data: Buffer, limit: int) -> bytes:
 
 
 def compressed(data: bytes, name: str) -> bytes:
-    """Return data compressed by the suffix of a file's name, ``.gz`` or ``.zst``; raise `MissingDependencyError`
-    without a compressor.
+    """Return data, compressed if the file's name ends in ``.gz`` or ``.zst``. Raises `MissingDependencyError` if the
+    compressor is not installed.
     """
     if name.endswith(".gz"):
         import gzip
@@ -208,7 +208,7 @@ def held(path: str | os.PathLike[str]) -> str | os.PathLike[str] | Held:
     """Return a path that can be read repeatedly, or the bytes of a stream, which can be read only once."""
     try:
         kind = os.stat(path).st_mode if os.fspath(path) != STANDARD_INPUT else stat.S_IFIFO
-    except (OSError, ValueError):  # reading the path raises the error
+    except (OSError, ValueError):  # the reader of the path raises the error again
         return path
     if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
         return path
@@ -322,7 +322,7 @@ def stream(path: str | os.PathLike[str]) -> object:
         return STANDARD_INPUT
     try:
         state = os.stat(path)
-    except (OSError, ValueError):  # reading the path raises the error
+    except (OSError, ValueError):  # the reader of the path raises the error again
         return None
     return None if stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode) else (state.st_dev, state.st_ino)
 

@@ -175,8 +175,8 @@ def found_by_check(name: str, checked: Report | str) -> Section:
 
 class Apart(NamedTuple):
     """The difference of two models, second minus first, with its interval and a corrected p-value. If one model lacks
-    images or queries of the other, `common` describes the shared images or queries, and `means` are the models' means
-    on them.
+    images or queries of the other, `common` describes the shared images or queries, and `means` has the mean of each
+    model over these.
     """
 
     first: str

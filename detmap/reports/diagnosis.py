@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from detmap.checks.findings import many
 from detmap.data.notices import describe
 from detmap.detection.metric_names import OF_CLASS, metric_table, scope
 from detmap.diagnostics._errors import ERRORS
+from detmap.errors import many
 from detmap.reports import rules, sections
 from detmap.reports.blocks import Bar, Card, Section, metric_row, page, side_by_side, summary
 from detmap.reports.galleries import IN_SHORT

@@ -18,7 +18,9 @@ _NAMED = 3
 
 
 class Documents(NamedTuple):
-    """The documents of a query: relevant documents and other documents with ranks, by rank; unranked relevant documents."""
+    """The documents of a query: ranked relevant documents and other ranked documents, each with its rank and in order of
+    rank, and relevant documents that are not ranked.
+    """
 
     hits: list[tuple[str, int]]
     misses: list[tuple[str, int]]
@@ -48,7 +50,7 @@ def documents(
     place = {str(document_ids.printable(query)): at for at, query in enumerate(judged.queries)}
     chosen = {name: place[name] for name in queries if name in place}
     judged, ranked = judged.take(list(chosen.values())), ranked.take([theirs[at] for at in chosen.values()])
-    # The grade of each document is its own number, so that the grades in the pool identify the document at each rank.
+    # Each document gets its line number as its grade, so that the grades in the pool identify the document at each rank.
     lines = np.arange(ranked.values.size)
     numbers = Table(judged.queries, ranked.starts, ranked.documents, lines + 1)
     pool = rank_run(numbers, ranked, convention, 1, rules.get("depth"), False, None)[0].pool

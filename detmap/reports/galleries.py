@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.findings import many
 from detmap.detection.matches import HIT, IGNORED
 from detmap.diagnostics import Confusion
 from detmap.diagnostics.tide import Tide
+from detmap.errors import many
 from detmap.reports.pictures import Notes, Pictures, Shapes, Thumbnail, picture
 from detmap.results import printable
 from detmap.shapes import find
@@ -93,8 +93,8 @@ def images(
     diagnosis: Diagnosis, errors: Errors, worst: Sequence[Mapping[str, Any]], pictures: Pictures | None, share: int
 ) -> Gallery:
     """Return a gallery of the worst images and of examples of each error, class and confusion. `share` is the number of
-    galleries on the page, and `worst` has the rows of the diagnosis's part ``images``. Without `pictures`, only outlines
-    are drawn.
+    galleries that share the limits of the page, and `worst` has the rows of the diagnosis's part ``images``. Without
+    `pictures`, only outlines are drawn.
     """
     most = max((MOST_BARE if pictures is None else MOST) // share, 1)
     costs = {row["image_id"]: float(row["dAP"]) for row in worst}
@@ -169,7 +169,9 @@ def _chosen(diagnosis: Diagnosis, errors: Errors, worst: Sequence[int], most: in
 
 
 def _examples(key: NDArray[Any], images: NDArray[Any], enough: int, there: set[int]) -> Iterator[int]:
-    """Yield images until each key has `enough` images: frequent keys come first, and images with many keys are preferred."""
+    """Yield images until each key (an error, a class or a confusion) has `enough` images. Frequent keys come first, and
+    images with many keys are preferred.
+    """
     values, code, counts = np.unique(key, return_inverse=True, return_counts=True)
     both = np.unique(np.column_stack((code, images)), axis=0)
     holds = Counter[int](both[:, 1].tolist())

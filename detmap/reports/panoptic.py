@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.findings import many
 from detmap.data.notices import describe
+from detmap.errors import many
 from detmap.panoptic.result import PanopticResult
 from detmap.panoptic.tally import QUALITIES
 from detmap.reports.blocks import (

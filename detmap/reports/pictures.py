@@ -165,7 +165,7 @@ class Shapes:
         self._limbs = dict(zip(categories.ids.tolist(), categories.limbs or (), strict=False))
 
     def drawing(self, side: str, row: int) -> Drawing:
-        """Return the drawing of a row's mask, pose or other geometry, or of the row's box if this kind draws nothing."""
+        """Return the drawing of a row's mask, pose or other geometry, or of the row's box if that kind has no drawing."""
         kind = self.diagnosis.protocol.iou_type
         draw = find(kind).draw
         if draw is not None:
@@ -177,8 +177,8 @@ class Shapes:
         return Drawing([np.array([[x, y], [right, y], [right, bottom], [x, bottom]])], np.empty((0, 2)))
 
     def limbs(self, side: str, row: int) -> NDArray[np.float64]:
-        """Return the ends of the limbs of a pose by the skeleton of its category, shape (l, 2, 2): limbs between labelled
-        points, or all limbs if no point is labelled. There are none if the skeleton names points that the pose lacks.
+        """Return the ends, shape (l, 2, 2), of the limbs of a pose by the skeleton of its category: limbs between labelled
+        points, or all limbs if no point is labelled. If the skeleton names points that the pose lacks, return no limbs.
         """
         kind, table = find(self.diagnosis.protocol.iou_type), getattr(self.diagnosis, side)
         categories = table.categories
@@ -197,7 +197,7 @@ class Shapes:
         return np.concatenate([*made.outlines, made.points])
 
     def mark(self, side: str, row: int, style: str, label: str, grain: float, **facts: Any) -> dict[str, Any]:
-        """Return an object or detection as an SVG path, with `facts` for filters; a thumbnail pixel has `grain` pixels."""
+        """Return an object or detection as an SVG path, with `facts` for filters; `grain` is that of the `Thumbnail`."""
         made, parts = self.drawing(side, row), []
         for outline in made.outlines:
             corners = "L".join(f"{x:g} {y:g}" for x, y in np.round(_simpler(outline, grain), 1).tolist())

@@ -104,8 +104,8 @@ def _is_plain(model: Model) -> bool:
 
 @dataclass(frozen=True)
 class Curves:
-    """Values of the q queries with relevant items: whether there is a hit (`first`), precision and recall, each at `ranks`
-    with shape (q, ranks), and precision at `_RECALLS` with shape (q, recalls).
+    """Values of the q queries with relevant items. `first` (whether there is a hit), `precision` and `recall` have shape
+    (q, ranks): a column for each of `ranks`. `at_recalls`, shape (q, recalls), is the precision at `_RECALLS`.
     """
 
     ranks: NDArray[np.int64]
@@ -148,8 +148,8 @@ def _rank_ticks(deepest: int) -> list[tuple[str, str]]:
 
 
 def band(values: Values, level: float) -> tuple[Values, Values, Values]:
-    """Return the mean of each column over queries, and the low and high end of its interval by Student's t. The ends are
-    NaN for fewer than `FEWEST` queries.
+    """Return the mean of each column over queries, and the low and high end of the mean's interval by Student's t. The
+    ends are NaN for fewer than `FEWEST` queries.
     """
     count = len(values)
     mean = values.mean(axis=0) if count else np.full(values.shape[1], np.nan)

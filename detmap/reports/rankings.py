@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.findings import many
 from detmap.data.notices import describe
-from detmap.errors import DetmapError, OptionError
+from detmap.errors import DetmapError, OptionError, many
 from detmap.reports import charts
 from detmap.reports.blocks import (
     DIFFERENCES,
@@ -230,7 +229,7 @@ def _counts(result: RankingResult) -> str:
 
 
 def _lacking(models: Sequence[Model]) -> list[tuple[int, int]]:
-    """Return for each model the number of queries that only other models have, and the number that any model has."""
+    """Return for each model the number of queries that only other models have, and the number of all queries."""
     key = models[0].metrics[models[0].metric]
     if any(key not in model.result.per_query for model in models):
         return [(0, 0)] * len(models)
@@ -412,7 +411,7 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
     blocks.append(
         Text(
             "p is that of a randomisation test: would they differ as much if it were chance which gave which value? "
-            f"Corrected: by Holm's rule, over {len(found):,} pair{'s' if len(found) > 1 else ''}. low, high: interval of "
+            f"Corrected: by Holm's rule, over {many(len(found), 'pair')}. low, high: interval of "
             "the mean difference over all queries that might be asked like these, not corrected. Queries are taken as "
             "independent of each other."
             + (" Where interval and p disagree, trust p: the interval is an approximation." if any(doubtful) else "")
@@ -423,7 +422,7 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
 
 
 def _conventions(models: Sequence[Model]) -> Section:
-    """Return a section on mean AP of all models under other conventions, and the number of them that swap the first two."""
+    """Return a section on all models' mean AP under other conventions, and how many of these swap the first two models."""
     several = len(models) > 1
     own = models[0].result.convention.name
     names = [f"mAP {model.name}" if several else "mAP" for model in models]

@@ -69,7 +69,7 @@ def _pack(
     array: NDArray[Any], source: str, packed: bool | None, either: bool = False
 ) -> tuple[NDArray[np.uint64], int, str]:
     """Return codes as rows of 64-bit words, the bits per code, and the form of `array`: packed, signs or bits."""
-    # If `packed` is None, uint64 codes are packed. With `either`, uint8 codes are packed unless all are 0 or 1.
+    # If `packed` is None, uint64 codes count as packed. With `either`, so do uint8 codes unless all elements are 0 or 1.
     if packed or (packed is None and array.dtype == np.uint64):
         if array.dtype not in (np.uint8, np.uint64):
             raise InputError("packed codes are uint8 or uint64", source=source, value=array.dtype.name)
@@ -150,7 +150,7 @@ def _label_array(values: ArrayLike, source: str) -> NDArray[Any]:
 def _labels(
     query: ArrayLike, gallery: ArrayLike, queries: int, items: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], bool]:
-    """Return the labels of queries and gallery as rows of words, and whether the words hold a bit per label."""
+    """Return the labels of queries and gallery as rows of 64-bit words, and whether each bit stands for a label."""
     ours, theirs = _label_array(query, "query_labels"), _label_array(gallery, "gallery_labels")
     for name, array, count in (("query_labels", ours, queries), ("gallery_labels", theirs, items)):
         if array.ndim not in (1, 2) or len(array) != count:
@@ -200,7 +200,7 @@ def evaluate_codes(
     k : int, optional
         The depth of the default metrics.
     metrics : sequence of str, optional
-        By default mAP, P and R at `k`, or without `k` mAP and mINP. P and R within Hamming radius 2 are added unless
+        By default mAP, P and R at `k`; without `k`, mAP and mINP. P and R within Hamming radius 2 are added unless
         ties="expected".
     convention : str or Convention
         By default ``hits_topk``, whose AP at k is divided by the number of hits up to k. See ``detmap conventions``.
@@ -338,7 +338,7 @@ def _rank(
     convention: Convention,
     room: NDArray[np.int64] | None,
 ) -> Ranked:
-    """Rank a block of queries. `room`, if given, has one row for ranks, or three rows for ranks, `ahead` and `tied`."""
+    """Rank a block of queries. `room` is an optional buffer: one row for ranks, or three for ranks, `ahead` and `tied`."""
     count = len(queries)
     queries, own = readonly(queries, np.uint64), readonly(own, np.int64)
     spans, wanted = readonly(relevant.spans, np.int64), readonly(relevant.wanted, np.uint64)

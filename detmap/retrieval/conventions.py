@@ -30,12 +30,12 @@ def _wrong_digits(digits: Any) -> str | None:
 class Convention:
     """The decisions that turn a ranking into a metric's value. Frozen; `dataclasses.replace` makes a variant."""
 
-    name: str = field(metadata=decision("What the convention is called."))
+    name: str = field(metadata=decision("Name of the convention."))
     formula: str = field(
         default="sum over hits of j / rank_j, divided by the number of relevant items",
-        metadata=decision("Its AP in one line."),
+        metadata=decision("Formula of AP in one line."),
     )
-    users: str = field(default="", metadata=decision("The projects that compute it."))
+    users: str = field(default="", metadata=decision("Projects that follow the convention."))
     interpolation: Interpolation = field(
         default="step",
         metadata=decision(
@@ -65,7 +65,8 @@ class Convention:
     depth: Literal["positives"] | None = field(
         default=None,
         metadata=decision(
-            "Where AP stops unless its name has a depth: at the end, or at rank R, the number of relevant items.",
+            "Depth of AP if the metric's name gives none: None is the whole ranking, positives is rank R, the number of "
+            "relevant items.",
             "curve",
             allowed=(None, "positives"),
             phrase=lambda convention: "down to rank R",
@@ -74,9 +75,9 @@ class Convention:
     ties: TieRule = field(
         default="index",
         metadata=decision(
-            "The order of equally good items: `index` (as given), `reversed`, `docid` (descending, bytewise), "
+            "The order of items with equal scores: `index` (as given), `reversed`, `docid` (descending, bytewise), "
             "`docid-ascending`, `collapsed` (a tied group is one point at its end), `expected` (mean over all orders), "
-            "`best`, `worst` (hits first, last).",
+            "`best` (hits first), `worst` (hits last).",
             "ranking",
             allowed=tuple(TIE_RULES),
             phrase=lambda convention: f"ties {convention.ties}",
@@ -91,7 +92,7 @@ class Convention:
     empty: Empty = field(
         default="skip",
         metadata=decision(
-            "What becomes of a query without relevant items: left out of the mean, counted as 0, 1 or NaN, or an error.",
+            "How a query without relevant items is treated: left out of the mean, counted as 0, 1 or NaN, or an error.",
             "mean",
             allowed=get_args(Empty),
             phrase=lambda convention: f"empty queries {convention.empty}",
@@ -104,7 +105,7 @@ class Convention:
     missing: Literal["skip", "zero"] = field(
         default="skip",
         metadata=decision(
-            "What becomes of a judged query that the run does not hold.",
+            "How a judged query that is not in the run is treated: left out of the mean, or counted as 0.",
             "mean",
             allowed=("skip", "zero"),
             phrase=lambda convention: "missing queries zero",
@@ -160,7 +161,7 @@ class Convention:
     cmc: CMC | None = field(
         default=None,
         metadata=decision(
-            "Which matches CMC counts; None: those of `market`, and `evaluate_rankings` does not report CMC by default.",
+            "Which matches CMC counts. None: as `market`, and `evaluate_rankings` reports CMC only if asked to.",
             "curve",
             allowed=(None, *get_args(CMC)),
             phrase=lambda convention: "" if convention.cmc == "market" else f"CMC {convention.cmc}",
@@ -169,7 +170,8 @@ class Convention:
     together: bool = field(
         default=False,
         metadata=decision(
-            "Whether the predictions of all queries are one ranking, which `global_average_precision` alone scores.",
+            "Whether the predictions of all queries form one ranking; the only metric is then "
+            "`global_average_precision`.",
             "ranking",
             allowed=YES_OR_NO,
             phrase=lambda convention: "all queries together",
@@ -178,8 +180,8 @@ class Convention:
     names: Literal["detmap", "ranx", "ir_measures"] = field(
         default="detmap",
         metadata=decision(
-            "Whose names of metrics are read, and whose parameters hold where a name has none: ranx's ``rbp.95`` has "
-            "p = 0.95; of ir_measures ``ERR@20`` is gdeval's, of grades up to 4, and RBP's p is 0.8 (elsewhere 0.9).",
+            "The library whose metric names and default parameters are used: ranx's ``rbp.95`` has p = 0.95; "
+            "ir_measures' ``ERR@20`` is gdeval's, for grades up to 4, and its RBP has p = 0.8 (elsewhere 0.9).",
             "names",
             allowed=("detmap", "ranx", "ir_measures"),
         ),

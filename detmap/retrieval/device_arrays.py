@@ -1,8 +1,8 @@
 """Features and distances in the memory of another device, such as a GPU, are multiplied, sorted and ranked there.
 
-Only functions of the array API are called that PyTorch and CuPy have under the same name and with the same arguments, so
-that no device library is imported. Tiles of features are copied to the host once, to be checked and compared. For every
-block of distances, the places of relevant items and of junk are copied to the host.
+This module calls only those functions of the array API that PyTorch and CuPy have under the same name and with the same
+arguments, so it need not import a device library. Tiles of features are copied to the host once, to be checked and
+compared. For every block of distances, the positions of relevant items and of junk are copied to the host.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class DeviceRows:
         return DeviceRows(self.table, _take(self.table.xp, self.values, self.table.put(items), 1), self.first)
 
     def rank(self, relevant: ranking.Lists, junk: ranking.Lists, begin: int, end: int, out: ranking.Places) -> int:
-        """Do as `ranking.rank_relevant` for queries ``[begin, end)``; the lists number these queries from 0."""
+        """Do as `ranking.rank_relevant` for queries ``[begin, end)``; row 0 of both lists belongs to query `begin`."""
         xp, values = self.table.xp, self.values[begin - self.first : end - self.first, :]
         bad = _fetched(xp.any(xp.isnan(values), axis=1))
         if bad.any():
@@ -196,13 +196,15 @@ Blocks = tuple[list[tuple[int, int]], Callable[[int, int], DeviceRows]]
 
 
 def _blocks(queries: int, items: int, rows_of: Callable[[int, int], DeviceRows]) -> Blocks:
-    """Return the bounds of blocks of queries whose distances fit into memory, and `rows_of`, which returns a block."""
+    """Return the bounds of blocks of queries whose distances fit into memory, and `rows_of`, which returns the distances
+    of a block.
+    """
     height = max(1, _BLOCK_DISTANCES // max(1, items))
     return [(begin, min(begin + height, queries)) for begin in range(0, queries, height)], rows_of
 
 
 def distance_blocks(table: DeviceTable) -> Blocks:
-    """Return the bounds of blocks of a table of distances, and a function that returns a block."""
+    """Return the bounds of blocks of queries, and a function that returns the distances of a block."""
     return _blocks(*table.shape, lambda begin, end: DeviceRows(table, table.values[begin:end, :], begin))
 
 

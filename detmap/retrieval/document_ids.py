@@ -127,14 +127,14 @@ def alike(*sides: Iterable[Any]) -> tuple[list[Any], ...]:
 
 
 def _kind(kind: type) -> type | None:
-    """Return str, bytes or int for a type of ids; None for types that `columns.identifiers` judges."""
+    """Return str, bytes or int for a type of ids; None for other types, which `columns.identifiers` accepts or refuses."""
     if issubclass(kind, str | bytes):
         return str if issubclass(kind, str) else bytes
     return int if issubclass(kind, int | np.integer) and kind is not bool else None
 
 
 def _refuse_mixed(values: list[Any], source: str, field: str) -> None:
-    """Refuse mixed integers and strings; the message names two ids, if possible one id in two forms."""
+    """Refuse ids of several types; the message names two ids, if possible the same id in two types (7 and "7")."""
     texts: dict[str | bytes, Any] = {}
     kinds: dict[type, Any] = {}
     pair: list[Any] = []
@@ -163,7 +163,7 @@ def _refuse_mixed(values: list[Any], source: str, field: str) -> None:
 
 
 def strings(listed: Sequence[str], source: str, field: str, longest: int = LONGEST_ID) -> Texts:
-    """Return strings in a buffer; raise TypeError unless all are strings (joining is the fastest test)."""
+    """Return strings in a buffer; raise TypeError unless all are strings (joining them is the fastest check)."""
     found = _separated("\0".join(listed).encode(*UTF8), len(listed), longest)
     if found is not None:
         return found

@@ -55,10 +55,10 @@ class _Counts:
 class Evaluator(Accumulator):
     """Evaluate rankings of one gallery, runs against one set of judgements, or scored samples, batch by batch.
 
-    `update` ranks a batch immediately and keeps only the ranks of the relevant items (for runs, of the judged
-    documents), no distances or features. `compute` may be called at any time and repeatedly. With neither gallery nor
-    judgements, `update` takes samples like torchmetrics' retrieval metrics; all samples are kept, because the samples of
-    one query may come in several batches.
+    `update` ranks a batch immediately and keeps the ranks of the relevant items (for runs, of the judged
+    documents), but neither distances nor features. `compute` may be called at any time and repeatedly. With neither
+    gallery nor judgements, `update` takes samples like torchmetrics' retrieval metrics; all samples are kept, because
+    the samples of one query may come in several batches.
 
     Results are equal to the last bit however the queries are split into batches, and `merge` is associative. If queries
     have names, the order of batches and merges does not matter either: results list queries by name, or for runs in the
@@ -328,7 +328,7 @@ class Evaluator(Accumulator):
         elif rows_of is not None:
             width = shot_ranks(self._requests, relation, self.convention)
             ranked = ranked_rows(cuts, rows_of, relation, self.convention, width, 0)
-            for block, junk in map(itemgetter(3, 4), ranked):  # so that no variable keeps a block's distances
+            for block, junk in map(itemgetter(3, 4), ranked):  # `map` drops each block's distances
                 junk = junk + relation.dropped
                 parts.append(Seen.of([None] * junk.size, block, junk=junk, short=np.zeros(junk.size)))
         return Seen.join(parts)
@@ -358,7 +358,7 @@ class Evaluator(Accumulator):
         self._add(made, "run", made.names, False, _Counts(extra, dict(ranked.notices)))
 
     def _of_run(self, judged: Table, ranked: Table, kept: list[int], theirs: list[int]) -> Seen:
-        """Rank queries of a run: `kept` holds their indices in the judgements, `theirs` those in the run (-1: none)."""
+        """Rank queries of a run: `kept` and `theirs` are their indices in the judgements and in the run (-1: none)."""
         assert self._judged is not None
         block, _, _ = rank_run(
             judged.take(kept),

@@ -57,7 +57,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     layout: list[tuple[str, int]]
     extra: list[str]
     notices: dict[str, int] = {}
-    longer: int = 0  # a notice in states of earlier versions
+    longer: int = 0  # number of occurrences of a notice, in states of earlier versions
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,8 +33,8 @@ DistanceMetric = Literal["euclidean", "sqeuclidean", "cosine", "dot"]
 #: Number of distances computed per block of queries, and number of gallery rows multiplied at a time.
 _BLOCK_DISTANCES, _TILE = 1 << 25, 16384
 
-#: Blocks hold a multiple of this number of queries. OpenBLAS copies every tile; with 48 queries the copy takes half as
-#: long as the product.
+#: The number of queries in a block is a multiple of this number. It is above 48 because OpenBLAS copies every tile, and
+#: with 48 queries the copy takes half as long as the product.
 _TOGETHER = 96
 
 #: Products are padded to multiples of these numbers of queries, items and features. The inner loops of every tested BLAS
@@ -203,7 +203,8 @@ def _distances_of(ours: Side, begin: int, end: int, height: int, theirs: Side, m
     again = np.flatnonzero((source >= begin) & (source != np.arange(begin, end)))
     made[again] = made[source[again] - begin]
     wanted = np.unique(source[source < begin])
-    # If a query equals a query of an earlier block, the earlier query is multiplied again, at its place in a whole block.
+    # If a query equals a query of an earlier block, that query's distances are computed again, in the same row of a block,
+    # so that BLAS rounds both alike.
     while wanted.size:
         places, some = np.unique(wanted % height, return_index=True)
         members = np.zeros(height, np.int64)

@@ -91,7 +91,7 @@ class Gallery:
         return [(begin + a, begin + b) for a, b in parallel.split(costs, _BLOCK_ITEMS)]
 
     def lists(self, begin: int, end: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Return starts and item numbers, first of relevant items, then of junk items, of queries ``[begin, end)``."""
+        """Return starts and numbers of the relevant items of queries ``[begin, end)``, then the same for the junk items."""
         sizes = self.last[begin:end] - self.first[begin:end]
         starts = np.concatenate(([0], np.cumsum(sizes)))
         place = np.arange(starts[-1]) - np.repeat(starts[:-1] - self.first[begin:end], sizes)
@@ -165,7 +165,7 @@ def relate(
             raise OptionError("junk_id is a string and gallery_ids are not")
         if named or theirs.dtype.kind in "iub":
             everywhere = theirs == junk_id
-        elif theirs.dtype.kind == "U":  # as text, like other ids, because Market-1501's file names give "-1"
+        elif theirs.dtype.kind == "U":  # compared as text, because ids from Market-1501's file names include "-1"
             everywhere = theirs == str(junk_id)
     ignored: list[NDArray[np.int64]] | None = None
     if ignore is not None:
@@ -300,7 +300,9 @@ def blocks_of(matrix: NDArray[Any] | DeviceTable) -> tuple[Blocks, RowsOf]:
 
 
 def _columns(rows: Rows, columns: NDArray[np.int64] | None) -> Rows:
-    """Return `rows` restricted to the items `columns`, which are not junk to every query."""
+    """Return `rows` restricted to the items `columns`, which are all but those that are junk to every query; None keeps
+    all.
+    """
     if columns is not None and isinstance(rows, DeviceRows):
         return rows.take(columns)
     return rows if columns is None else lambda a, b: np.take(rows(a, b), columns, axis=1)
@@ -389,13 +391,13 @@ def _true_positive_rates(
     """Return fast-reid's TPR at given FPRs, over all pairs that are not junk."""
     # Pairs at distance *t* or more are called different. TPR is the share of pairs of different identity that are called
     # different, FPR the share of matching pairs that are called different. The TPR is read at the point of scikit-learn's
-    # ``roc_curve`` with the nearest FPR (the first of tied points). ``roc_curve`` omits a point between two equal steps.
+    # ``roc_curve`` with the nearest FPR (the first of tied points). ``roc_curve`` omits points halfway between neighbours.
     steps, matches = np.unique(matched, return_counts=True)
     between, equal = np.zeros(steps.size + 1, np.int64), np.zeros(steps.size, np.int64)
     read = readonly(steps, np.float64)
 
     def add(rows: Rows, begin: int, end: int) -> None:
-        """Count the distances of queries ``[begin, end)``."""
+        """Add the numbers of distances of queries ``[begin, end)`` that lie between `steps` and that equal a step."""
         nonlocal between, equal
         junk = ranking.Lists(*gallery.lists(begin, end)[2:])
 
@@ -418,7 +420,8 @@ def _true_positive_rates(
             add(rows, begin, end)
         del rows  # frees the distances before the next block is made
     different = equal - matches
-    # By descending distance: the numbers `p` of matching and `n` of other pairs at each step, and `gap` between steps.
+    # By descending distance: the numbers of matching pairs (`p`) and other pairs (`n`) at each step, and of pairs between
+    # steps (`gap`).
     p, n = matches[::-1], different[::-1]
     gap = between[::-1]
     false_rate = np.cumsum(p) / max(int(matches.sum()), 1)

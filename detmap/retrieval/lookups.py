@@ -132,7 +132,7 @@ class Found(NamedTuple):
 
 
 def look_up(run: Scores, ids: Keys, sought: Sequence[Mapping[str, Any]], order: Order) -> Found:
-    """Look up the documents of each query in `sought` among the query's documents in a run."""
+    """Look up the documents in `sought`, query by query, in a run."""
     starts = np.concatenate(([0], np.cumsum([len(one) for one in sought]))).astype(np.int64)
     found = Found.empty(order, int(starts[-1]))
 

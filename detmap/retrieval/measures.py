@@ -59,7 +59,8 @@ def _precision_at_hits(ranked: Ranked, rule: str, divisor: str, cut: NDArray[np.
     known = ("step", "trapezoid") if ranked.expected else tuple(r for r in INTERPOLATIONS if r != "trapezoid-hits")
     if convention.ties in ("expected", "collapsed") and rule not in known:
         raise OptionError(f"ties={convention.ties!r} is defined for AP by {', '.join(known)}, not by {rule!r}")
-    # Rules with an envelope need no special case: the last hit of a collapsed group has the group's maximum precision.
+    # Rules with an envelope need no special case, because the last hit of a collapsed group has the group's maximum
+    # precision.
     if convention.ties in ("expected", "collapsed") and rule in ("step", "trapezoid") and hits.tied.size:
         out = np.empty(len(hits))
         trapezoid = rule == "trapezoid"
@@ -295,7 +296,7 @@ def expected_reciprocal_rank(ranked: Ranked, request: Request) -> Values:
 
 
 def rank_biased(ranked: Ranked, request: Request) -> Values:
-    """RBP: rank-biased precision. With ``rel=g``, grades of at least g have the gain 1 (under ranx's names, the grade)."""
+    """RBP: rank-biased precision. With ``rel=g``, the gain is 1 (under ranx's names the grade) from grade g on, else 0."""
     p = persistence(request)
     hits, grades = ranked.gained, ranked.gains
     if request.level is not None and ranked.convention.names == "ranx":

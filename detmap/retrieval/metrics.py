@@ -344,7 +344,7 @@ METRICS = (
     ),
 )
 
-#: Maximum depth of a metric: larger integers are not exact in double precision.
+#: Maximum depth of a metric, because larger integers are not exact in double precision.
 DEEPEST = 1 << 53
 
 #: Metrics by their aliases in lower case; an alias takes precedence over another metric's own name.
@@ -354,8 +354,8 @@ _BY_ALIAS |= {alias: metric for metric in METRICS for alias in metric.aliases}
 
 def parse(name: str, convention: Convention | None = None) -> Request:
     """Parse a metric's name in detmap's spelling (``nDCG@10``), trec_eval's (``ndcg_cut_10``), or that of the tool whose
-    names the convention uses. Raises `OptionError` for an unknown name, a depth of a metric without depth, or a number
-    that could be a depth or a parameter.
+    names the convention uses. Raises `OptionError` for an unknown name, a depth where the metric takes none, or a
+    number that could be a depth or a parameter.
     """
     if not isinstance(name, str):
         raise OptionError(f"a metric is named by a string, not {type(name).__name__}")
@@ -474,7 +474,8 @@ IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
     "num_rel_ret": (_TREC, None),
 }
 
-#: Metrics that ir_measures has too. num_q and num_rel are refused: ir_measures counts only the queries in the run.
+#: Metrics that ir_measures has too. num_q and num_rel are refused, because ir_measures counts only the queries in the
+#: run.
 _OF_IR_MEASURES = {*(name.partition("(")[0] for name in IR_MEASURES), "num_q", "num_rel"}
 
 #: For each of these measures, the only option that ir_measures also has.
@@ -506,7 +507,7 @@ def _of_ir_measures(name: str, convention: Convention) -> Request:
         )
     if metric == "iprec" and request.depth is not None and round(request.depth, 2) != request.depth:
         raise OptionError(f"{shorten(name)}: ir_measures rounds the recall to two decimals: {request.depth:.2f}?")
-    own = (convention.ties, convention.single) == ("docid", True)  # else the caller chose one order for all measures
+    own = (convention.ties, convention.single) == ("docid", True)  # if not, the caller chose an order for all measures
     depth = request.depth if provider.depth is None else provider.depth
     return replace(request, depth=depth, order=provider.order if own else None, digits=provider.digits)
 

@@ -303,7 +303,7 @@ def _rank(
     """Rank the neighbours of queries ``[begin, end)``; return the rankings, and each query's numbers of junk items among
     the neighbours and in the gallery.
     """
-    # `place` is an item's index among the items that are not junk to every query; -1 for other items.
+    # `place` is an item's index once the items that are junk to every query are removed; -1 for the removed items.
     given = np.count_nonzero(items >= 0, axis=1)
     if measured is not None and bool(np.any((measured[:, 1:] == measured[:, :-1]) & (items[:, 1:] < items[:, :-1]))):
         last = np.where(items >= 0, items, np.iinfo(np.int64).max)

@@ -87,9 +87,9 @@ def neighbor_recall(
 
     Parameters
     ----------
-    found, exact : array_like of int, shape (q, at least k), or tuple of both arrays
-        The neighbours, best first, from the index and from an exhaustive search; -1 stands for no neighbour. Or tuples of
-        indices and distances in either order, as `evaluate_neighbors` takes them. Distances may ascend, or descend as
+    found, exact : array_like of int, shape (q, at least k), or tuple of indices and distances
+        The neighbours, best first, from the index and from an exhaustive search; -1 stands for no neighbour. A tuple may
+        hold indices and distances in either order, as for `evaluate_neighbors`. Distances may ascend, or descend as
         inner products do.
     k : int, optional
         Number of neighbours compared; by default the number of neighbours in `exact`.

@@ -98,7 +98,7 @@ def _is_source(data: Any) -> bool:
 
 def _columns(data: Any, kind: str) -> tuple[Any, Any, Any]:
     """Return the three columns of anything other than dicts of dicts and files."""
-    if hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc"):  # pandas needs no pyarrow
+    if hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc"):  # reading pandas by Arrow needs pyarrow
         return from_frame(data, kind, kind)
     check_computed(data, kind)
     if isinstance(data, Mapping) or hasattr(data, "columns"):
@@ -296,7 +296,7 @@ def table_of_dicts(
 def _write_numbers(numbers: list[Any], out: NDArray[np.float64]) -> None:
     """Write floats and integers to `out`; raise TypeError for other types."""
     try:
-        # The fastest test: other number types nearly always give a sum of their own type.
+        # This is the fastest check of types, because other number types nearly always give a sum of their own type.
         if type(sum(numbers, 0.0)) is float:
             pack_into(f"{out.size}d", out.data, 0, *numbers)
             return
@@ -524,7 +524,7 @@ def _judged_anywhere(every: Located | Keys, ranked: Table, rules: Rules) -> Pool
     starts = np.searchsorted(known, ranked.starts).astype(np.int64)
     table = Table(ranked.queries, starts, own[known], np.zeros(known.size, np.int64))
     pool = rank_run(table, ranked, rules.convention, 1, rules.depth, False, None)[0].pool
-    if pool is not None and rules.judged_only:  # the rankings hold only judged documents
+    if pool is not None and rules.judged_only:  # documents judged for no query are removed from the rankings
         return pool.judged()
     return pool
 

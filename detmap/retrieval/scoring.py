@@ -1,4 +1,4 @@
-"""Evaluate metrics on blocks of rankings, and combine the values to a result."""
+"""Evaluate metrics on blocks of rankings, and combine the values into a result."""
 
 from __future__ import annotations
 

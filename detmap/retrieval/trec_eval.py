@@ -184,8 +184,8 @@ def values_of(measure: Measure, parameters: Sequence[str] = ()) -> list[Value]:
 
 
 def undefined(hits: Hits, request: Request, convention: Convention) -> NDArray[np.bool_]:
-    """Mask of the queries for which trec_eval divides 0 by 0 and the metric is 0, shape (q,): interpolated precision of
-    an empty ranking at a recall that requires no hit.
+    """Mask, shape (q,), of the queries for which trec_eval divides 0 by 0 and the metric is 0. This concerns interpolated
+    precision of an empty ranking at a recall that requires no hit.
     """
     if request.metric.name not in ("iprec", "11pt"):
         return np.zeros(len(hits), np.bool_)

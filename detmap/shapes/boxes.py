@@ -215,7 +215,7 @@ def _zero_sized(boxes: NDArray[np.float64], sizes: bool) -> int:
 
 
 def _measured(boxes: Boxes, order: NDArray[np.int32], pixel: float, begin: int, end: int) -> NDArray[np.float64]:
-    """Return signed areas, as pycocotools compares them with area ranges."""
+    """Return width times height, which may be negative, as pycocotools compares it with area ranges."""
     out = np.empty(end - begin)
     overlap.box_areas(boxes.placed(order, pixel), begin, end, out)
     return out

@@ -64,8 +64,8 @@ class Boxes3D(Frozen):
         Raises
         ------
         InputError
-            If the array has another shape, if a number is not finite or beyond 1e150, or if only one of width and
-            length is negative.
+            If the array has another shape, if a number is infinite, beyond 1e150 or NaN (except alpha), or if only one
+            of width and length is negative.
         """
         numbers = columns.numbers(boxes, source=source, field=_ARGUMENT)
         if not numbers.size and numbers.ndim:
@@ -115,7 +115,7 @@ class Boxes3D(Frozen):
 
 
 def seen(angles: NDArray[np.float64]) -> dict[str, Column]:
-    """Return columns by name for boxes of which only the observation angles (alpha), an array (n,), are known."""
+    """Return a column, by its name, of n boxes of which only the observation angles (alpha), shape (n,), are known."""
     return {BOX3D: Boxes3D.of(np.column_stack([np.zeros((angles.size, 7)), angles]))}
 
 
@@ -151,9 +151,9 @@ def _ground(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArr
 
 
 def _volume(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write intersections over unions in space; for a crowd, over the detection's volume. The shared area is the
-    detection's area times the quotient that kernels return for crowds, shared area over detection's area, so that it is
-    exact for equal boxes.
+    """Write intersections over unions in space; for a crowd, over the detection's volume. Kernels return the shared
+    area divided by the detection's area, as for crowds. The product with the detection's area is the shared area, and
+    is exact for equal boxes.
     """
     every = pairs._replace(crowd=np.ones(len(out), np.bool_), lowest=0.0)
     _ground(detections, ground_truth, every, out)

@@ -130,7 +130,7 @@ def part(column: Keypoints, points: tuple[int, int] | None, counted: bool, sourc
     Raises
     ------
     InputError
-        For a pose with fewer points.
+        For a pose that has fewer points than the range needs.
     """
     labelled = None if counted else column.labelled
     if points is None:

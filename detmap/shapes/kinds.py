@@ -135,12 +135,12 @@ class Drawing(NamedTuple):
 
 
 class Points(NamedTuple):
-    """The points of shapes made of points, p in total.
+    """The points of poses, or of other geometries made of points; p in total.
 
     Attributes
     ----------
     counts : ndarray of int64, shape (n,)
-        Number of points of each shape; the points of a shape are consecutive.
+        Number of points of each pose; the points of a pose are consecutive.
     places : ndarray of float64, shape (p, 2)
         x and y of each point.
     flags : ndarray of float64, shape (p,)
@@ -189,19 +189,20 @@ class Kind:
     field : str
         The field of COCO's records that holds a shape of this kind.
     propose : {"threshold", "touch", "all"}
-        The pairs in an image and category whose overlap is computed: pairs whose boxes overlap by the lowest threshold,
-        pairs whose boxes touch, or all pairs. With a threshold of 0 or less all pairs are proposed.
+        The pairs in an image and category whose overlap is computed: pairs whose boxes overlap by at least the lowest
+        threshold, pairs whose boxes touch, or all pairs. With a threshold of 0 or less all pairs are proposed.
     covered : callable or None
-        With ``propose="threshold"``: ``covered(column)`` returns an array (n,) of the areas that shapes cover of their
-        boxes, NaN if unreliable. Shapes share no more than the smaller area. If None, shapes fill their boxes.
+        With ``propose="threshold"``: ``covered(column)`` returns an array (n,) with the area that each shape covers
+        within its box, NaN if unreliable. Two shapes share no more than the smaller of their areas. If None, shapes fill
+        their boxes.
     refine : callable, or None
         ``refine(detections, ground_truth, pairs, out)`` writes the overlap of each of the `Pairs` of rows of two
         columns into ``out``, float64, never NaN. It is called in several threads at a time. If None, shapes overlap as
         their bounds do.
     prepare : callable, or None
-        ``prepare(detections, ground_truth, protocol)`` is called first, with two tables. It returns two values that
-        replace the columns in calls of `refine`, and notices. If None, `refine` gets the columns, and there are no
-        notices.
+        ``prepare(detections, ground_truth, protocol)`` is called first, with two tables. It returns three values: the
+        replacements of both columns in calls of `refine`, and notices by code. If None, `refine` gets the columns, and
+        there are no notices.
     reach : callable, or None
         ``reach(detections, ground_truth, lowest)`` is called with the arguments of `refine`. It returns two `Boxes`,
         for detections and objects: pairs whose boxes do not touch overlap by less than `lowest`, and are not proposed.
@@ -210,9 +211,9 @@ class Kind:
         ``ignored(column)`` returns a boolean array (n,) of the objects that are ignored whatever their flags, such as
         poses without a visible keypoint. If None, only flags decide.
     absent : callable, or None
-        ``absent(column)`` returns, for `Protocol.without_shape`, a boolean array (n,) of the objects without a shape,
-        and an array (n, 4) of the normalised corners of their boxes, or None if the file had no normalised boxes. If
-        None, every object has a shape.
+        ``absent(column)`` is for `Protocol.without_shape`. It returns a boolean array (n,) of the objects without a
+        shape, and an array (n, 4) with the normalised corners of their boxes (None if the file has no normalised
+        boxes). If `absent` is None, every object has a shape.
     measure : callable, or None
         ``measure(column, order, pixel, begin, end)`` returns areas of detections ``order[begin:end]`` for area ranges.
         By default these are ``column.take(order[begin:end]).areas()``.
@@ -230,7 +231,7 @@ class Kind:
         Integer fields that `reader` takes from `Place.fields`.
     lists : mapping of str to int
         For a shape whose points are in several fields of COCO's records: these fields in order, `field` first, each
-        with its number of points. If no record has another field, `field` holds all points.
+        with its number of points. If no record has any of the other fields, `field` holds all points.
     scores : tuple of str
         Fields of COCO's results that hold scores of parts of a shape, for `Protocol.score_field`.
     flags : tuple of str
@@ -241,8 +242,8 @@ class Kind:
         ``part(column, points, counted, source)`` returns the column restricted to a range of points (all if `points` is
         None); with `counted`, points with v above 0 are counted as labelled. If `part` is None, shapes have no parts.
     refused : mapping of str to str
-        The code of `detmap.checks.CODES` for a record whose shape `reader` refuses, by the problem; "" for any other
-        problem.
+        The code of `detmap.checks.CODES` for a record whose shape `reader` refuses, by the problem; the key "" stands for
+        any other problem.
     argument, given : str, callable or None
         The argument of tables and the evaluator, such as "masks", and ``given(value, source)``, which makes a column of
         the argument's value.
@@ -256,12 +257,12 @@ class Kind:
     draw : callable, or None
         ``draw(column)`` returns a `Drawing` for each row of a short column. If None, the bounds are drawn.
     image_sizes : callable, or None
-        For shapes made of an image's pixels, such as masks: ``image_sizes(column)`` returns height and width of each
-        shape's image, shape (n, 2). ``detmap check`` compares such shapes with their boxes, areas and images. None for
-        other shapes.
+        For shapes made of an image's pixels, such as masks: ``image_sizes(column)`` returns an array (n, 2) with the
+        height and width of each mask's image. ``detmap check`` compares masks with their boxes, areas and images. None
+        for other kinds.
     points : callable, or None
         For shapes made of points: ``points(column)`` returns the `Points`, for ``detmap check``. A box around points
-        may exceed its image. None for other shapes.
+        may exceed its image. None for other kinds.
     falls : bool
         Whether the measure is a distance, which falls as shapes come nearer. Then `refine` writes the distance negated,
         and thresholds are maximum distances of a match. `propose` is then "all", and `reach` decides which pairs are

@@ -56,8 +56,8 @@ class LeftStrings:
         weakref.finalize(self, file.close)
 
     def read(self, spans: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Return a text with the strings, in memory that this thread's next call overwrites, and their spans in the
-        text.
+        """Return the strings as one text, in memory that this thread's next call overwrites, and the span of each string
+        in the text.
 
         Raises `InputError` if the file has changed, because areas and boxes were measured from its earlier content.
         """

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
     from detmap.reading.opening import File
 
-#: All strings are loaded at once if more than one in this number of detections follows a detection of another image.
+#: All strings are loaded at once if more than 1 / `_SCATTERED` of the detections follow one of another image.
 _SCATTERED = 8
 
 #: Maximum number of polygons drawn at a time, which bounds memory.
@@ -219,9 +219,9 @@ _BY_ROW: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
 class _Part(NamedTuple):
     """The segmentations of some records. `odd` is the number of polygons with fewer than three points, or half a point.
 
-    `chunk` is the number of the chunk of memory that holds the strings, `drawing` of the chunk that holds the
-    coordinates, from `begin` on. `row` is the first row of the part in the final columns; -1 if the part has columns of
-    its own.
+    `chunk` is the number of the chunk of memory that holds the strings, and `drawing` is the number of the chunk that
+    holds the coordinates, which begin at `begin`. `row` is the first row of the part in the final columns; -1 if the
+    part has columns of its own.
     """
 
     segments: kernels.Segments
@@ -245,8 +245,8 @@ class MaskReader:
     """Reads the field ``segmentation``, a `detmap.shapes.Reader`."""
 
     def __init__(self, size: int, document: NDArray[np.uint8] | None = None) -> None:
-        """Keep the strings of a document of `size` bytes. If `document` is given, it begins with the document's bytes,
-        and strings without escapes stay in it.
+        """Make room for the strings that will be read from a document of `size` bytes. If `document` is given, it begins
+        with the document's bytes, and strings without escapes stay in it.
         """
         self._within = document is not None
         self._text = Regions(np.uint8, size, document)
@@ -410,7 +410,7 @@ class MaskReader:
 
 
 def _seem_shares(points: NDArray[np.float64], starts: NDArray[np.int64], vertices: NDArray[np.int64]) -> bool:
-    """Return whether polygons seem to be normalised, by two points of each polygon of a sample."""
+    """Return whether polygons seem to be normalised, judging by two points of each polygon in a subset."""
     some = slice(None, None, 1 + len(starts) // _LOOKED_AT)
     first = starts[some]
     across = np.minimum(first + vertices[some] // 2, len(points) - 1)
@@ -625,7 +625,7 @@ def _refine_left(
 
 @dataclass(frozen=True)
 class _Contours:
-    """Masks, and the distance of boundaries from the contour as a share of the image's diagonal."""
+    """Masks, and the width of their boundaries (`dilation`) as a share of the image's diagonal."""
 
     column: MaskColumn
     dilation: float
@@ -640,14 +640,14 @@ class _Contours:
 def _prepare_boundary(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[_Contours, _Contours, dict[str, int]]:
-    """Prepare as `_prepare` does, and add the protocol's distance of boundaries from the contour."""
+    """Prepare as `_prepare` does, and add the width of boundaries from the protocol."""
     found, truth, notices = _prepare(detections, ground_truth, protocol)
     return _Contours(found, protocol.dilation), _Contours(truth, protocol.dilation), notices
 
 
 def _refine_boundary(detections: _Contours, ground_truth: _Contours, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write the minimum of the overlaps of masks and of their boundaries; for crowds the overlap of masks. Boundaries
-    are only computed for masks that overlap enough to matter.
+    """Write for each pair the overlap of the masks or of their boundaries, whichever is smaller; for crowds the overlap
+    of the masks. Boundaries are only computed for masks that overlap enough to matter.
     """
     _refine(detections.column, ground_truth.column, pairs, out)
     enough = np.flatnonzero((out >= pairs.lowest) & (out > 0) & ~pairs.crowd)

@@ -95,8 +95,8 @@ class MovingBoxes(Frozen):
         Raises
         ------
         InputError
-            If an array has another shape, if a number is not finite or beyond 1e150, if a size is not above 0, or if a
-            quaternion has length 0.
+            If an array has another shape, if a number is infinite, beyond 1e150 or NaN (except a velocity), if a size is
+            not above 0, or if a quaternion has length 0.
         """
         place = _numbers(centres, 3, source, "translation")
         count = len(place)

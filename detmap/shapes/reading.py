@@ -16,7 +16,7 @@ from detmap.kernels import readonly
 from detmap.kernels.numbers import HIGHEST_POWER, LOWEST_POWER, POWERS_OF_FIVE
 from detmap.system import parallel
 
-#: Number of numbers that a kernel leaves to ``float()`` per call, because their last bit is uncertain.
+#: Maximum number of values that a kernel leaves to ``float()`` per call, because their last bit is uncertain.
 _DOUBTS = 1 << 10
 
 #: Spare elements after the memory that is taken, because reading points by three may touch two more elements.
@@ -36,7 +36,7 @@ def powers() -> NDArray[np.uint64]:
     words = [10**n for n in range(POWERS_OF_FIVE)]
     for q in range(LOWEST_POWER, HIGHEST_POWER + 1):
         power = 5 ** abs(q)
-        if q < 0:  # the reciprocal; rounded up while the power itself has fewer than 64 bits
+        if q < 0:  # the reciprocal, rounded up if the power itself has fewer than 64 bits
             power = (1 << (127 + power.bit_length())) // power + (q >= -27)
         power = power << 128 >> power.bit_length()
         words += [power >> 64, power & (1 << 64) - 1]
@@ -72,11 +72,11 @@ class Store:
         self._lock = threading.Lock()
 
     def take(self, count: int, read: int) -> tuple[NDArray[Any], int, int]:
-        """Return memory for `count` elements from `read` bytes: a chunk, the start in it, and its number."""
+        """Return memory for `count` elements that `read` bytes hold: a chunk, the start in it, and its number."""
         with self._lock:
             self._read += read
             if not self._chunks or self._used[-1] + count > self._chunks[-1].size - _BEHIND:
-                # The estimated total if the rest of the document is like these bytes. Unwritten memory costs nothing.
+                # Room for the rest of the document, if it is like these bytes. Unwritten memory costs nothing.
                 expected = 1.1 * count / max(read, 1) * max(self._size - self._read, 0)
                 self._chunks.append(np.empty(count + int(expected) + _BEHIND, self._kind))
                 self._used.append(0)
@@ -120,7 +120,7 @@ class Regions:
                 length = max(2 * most, min(_REGION, share), share // _SHARES)
                 if not self._chunks or self._used[-1] + length > self._chunks[-1].size:
                     room = self._size + (cores + 1) * length  # each thread may leave the end of a region unused
-                    # Unused parts between regions must not hold other data. The system zeroes large memory itself.
+                    # Unused parts between regions must not hold old data. The system zeroes large chunks itself.
                     self._chunks.append((np.zeros if room < _REGION else np.empty)(room, self._kind))
                     self._used.append(0)
                 chunk, begin = len(self._chunks) - 1, self._used[-1]

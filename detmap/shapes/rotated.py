@@ -60,7 +60,7 @@ class Rotated(Frozen):
         Raises
         ------
         InputError
-            If the array has another shape, or a coordinate is not finite or beyond 1e150.
+            If the array has another shape, or a coordinate is infinite, NaN or beyond 1e150.
         """
         table = _table(corners, source, (8,))
         _check(table, np.ones(len(table), np.bool_), source)
@@ -87,8 +87,8 @@ class Rotated(Frozen):
         Raises
         ------
         InputError
-            If the array has another shape, if a number is not finite or beyond 1e150, or if a width or height is
-            negative.
+            If the array has another shape, if a number is infinite, NaN or beyond 1e150, or if a width or height
+            is negative.
         """
         table = _table(boxes, source, (5,))
         _check(table, np.asarray((table[:, 2:4] >= 0).all(axis=1)), source)
@@ -233,8 +233,8 @@ _PAIRED = ((0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3))
 
 
 def _gaussians(column: Rotated) -> _Gaussians:
-    """Return Gaussians with the variances of uniform distributions on rectangles: the minimum rectangles around the
-    corners, as OpenCV fits them.
+    """Return Gaussians with the variances of uniform distributions on the rectangles of minimum area around the corners,
+    as OpenCV fits them.
     """
     corners = column.corners.reshape(-1, 4, 2)
     points = corners - corners[:, :1]
@@ -294,7 +294,7 @@ def _reach(detections: _Gaussians, ground_truth: _Gaussians, lowest: float) -> t
     """Return boxes that touch if two Gaussians may overlap by `lowest`."""
     if lowest <= 0:
         return None
-    # The squared distance of the centres, in units of both variances together, is at most four times the Bhattacharyya
+    # The squared distance of the centres, divided by the sum of both variances, is at most four times the Bhattacharyya
     # distance.
     limit = -math.log(1 - (1 - lowest) ** 2) if lowest < 1 else 0.0
     return _around(detections, limit), _around(ground_truth, limit)

@@ -45,7 +45,7 @@ class Segments(Frozen):
         Raises
         ------
         InputError
-            If the array has another shape, if a time is not finite or beyond 1e150, or if an end is before its start.
+            If the array has another shape, if a time is infinite, NaN or beyond 1e150, or if an end is before its start.
         """
         table = np.array(columns.numbers(ends, source=source, field=_ARGUMENT), np.float64)
         table = table.reshape(0, 2) if not table.size and table.ndim else table

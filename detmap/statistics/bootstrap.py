@@ -121,8 +121,8 @@ class Bootstrap:
         relative to an infinite one.
 
         * ``"t"``: the estimate plus and minus Student's t times the standard error, on a logit scale, so that an interval
-          stays between 0 and 1 and is longer on the side of 0.5. Differences of metrics are not transformed. An end so near
-          to 0 or 1 that an estimate of this value would have no interval is extended to 0 or 1.
+          stays between 0 and 1 and is longer on the side of 0.5. Differences of metrics are not transformed. An end is
+          extended to 0 or 1 if an estimate at its place would be too near to 0 or 1 to have an interval.
         * ``"bca"``: Efron's bias-corrected and accelerated bootstrap, with replicates shifted so that their mean is the
           estimate.
         * ``"percentile"``: quantiles of the replicates. These intervals are shifted by the bias, and by twice the bias if
@@ -248,7 +248,7 @@ class Bootstrap:
         )
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
-        """Return the intervals as plain values: ``[low, high]`` by metric, and by metric for every category in order."""
+        """Return the intervals as plain values: ``[low, high]`` by metric, for all categories and for each category."""
         ends, bias, images = self.interval(level).tolist(), self.bias().tolist(), self.support.tolist()
         reasons = self.reasons()
         own = {name: self.category_columns(name).tolist() for name in self.by_category}
@@ -307,9 +307,9 @@ def bootstrap(
     """Draw the images with replacement and score every draw. An image that is drawn twice counts twice, with its
     positives. If images are in clusters of dependent images, such as frames of a video, whole clusters are drawn.
 
-    The metrics of every replicate are bit-identical to those of a data set that contains the copies of images, with the
-    copies of an image adjacent in the order of ties (or the copies of a line, if ties are broken by position in the
-    file). The same holds for the jackknife. Nothing is matched again.
+    The metrics of every replicate are bit-identical to those of a data set that really contains the copies of images. In
+    that data set, the copies of an image are adjacent in the order of ties (or the copies of a line, if ties are broken
+    by position in the file). The same holds for the jackknife. Nothing is matched again.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ class Units(NamedTuple):
         return np.bincount(unit, np.asarray(counts, np.float64), self.number).astype(np.float64, copy=False)
 
     def any_of(self, images: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return for each unit whether any of its images is flagged, shape (..., number); `images` are the flags."""
+        """Return for each unit, shape (..., number), whether any of its images is flagged in `images`, shape (..., i)."""
         if self.of is None:
             return images
         order = np.argsort(self.of, kind="stable")

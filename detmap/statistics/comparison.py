@@ -14,7 +14,7 @@ import numpy as np
 from detmap.data.ids import Clusters
 from detmap.detection.precisions import effect_of_zero_ids
 from detmap.detection.tally import Tally
-from detmap.errors import OptionError, check_choice, one_of, shorten
+from detmap.errors import OptionError, check_choice, many, one_of, shorten
 from detmap.results import fragment, to_text
 from detmap.statistics import intervals
 from detmap.statistics.bootstrap import (
@@ -38,13 +38,8 @@ from detmap.statistics.tests import CORRECTIONS, Correction, adjust, enough_draw
 _NAMED = 10
 
 
-def _counted(number: int, one: str, several: str = "") -> str:
-    """Return a number with its noun in singular or plural."""
-    return f"{number:,} {one if number == 1 else several or one + 's'}"
-
-
 def _too_few_drawn(permutations: int, size: int, family: str, correction: Correction, alpha: float) -> list[str]:
-    """Return a sentence if there are too few permutations for any p-value of a family to be significant, else []."""
+    """Return [sentence] if there are too few permutations for any p-value of a family to be significant, else []."""
     if not size or enough_drawn(permutations, size, correction, alpha):
         return []
     return [
@@ -106,7 +101,7 @@ class Comparison:
     notices : mapping of str to mapping of str to int
         Counts of unusual features of each model's input, by code; `detmap.data.notices.NOTICES` explains the codes.
     iou_type : str
-        The kind of shape that was matched, or "panoptic".
+        The geometry that was matched ("bbox", "segm", …), or "panoptic".
     """
 
     bootstraps: Mapping[str, Bootstrap]
@@ -243,10 +238,10 @@ class Comparison:
         drawn = {one.drawn for one in self.permutations.values()}
         fewer = " (all of them where there are fewer)" if len(drawn) > 1 else ""
         lines = [
-            f"p: paired permutation test, {_counted(max(drawn), 'permutation')}{fewer}: would the models differ as "
+            f"p: paired permutation test, {many(max(drawn), 'permutation')}{fewer}: would the models differ as "
             f"much if it were chance which of them made the {self._found} of {_OF_ONE[unit]}?",
-            f"family of {self.metric}: {_counted(of_metric.size, 'pair')} of models; family of the categories: "
-            f"{_counted(of_category.size, 'hypothesis', 'hypotheses')}, each with objects on {of_category.fewest} {unit} "
+            f"family of {self.metric}: {many(of_metric.size, 'pair')} of models; family of the categories: "
+            f"{many(of_category.size, 'hypothesis')}, each with objects on {of_category.fewest} {unit} "
             f"or more; {correction}",
         ]
         if of_metric.untested:
@@ -255,9 +250,9 @@ class Comparison:
             untested = of_category.untested
             more = f" and {len(untested) - _NAMED:,} more" if len(untested) > _NAMED else ""
             lines.append(f"too few {unit} to tell ({len(untested)}): {', '.join(untested[:_NAMED])}{more}")
-        for many in sorted({one.drawn for one in self.permutations.values() if not one.exact.all()}):
+        for number in sorted({one.drawn for one in self.permutations.values() if not one.exact.all()}):
             for name, family in ((self.metric, of_metric), ("the categories", of_category)):
-                lines += _too_few_drawn(many, family.size, name, self.correction, self.alpha)
+                lines += _too_few_drawn(number, family.size, name, self.correction, self.alpha)
         of = f"low, high of a difference: {100 * self.level:.6g} % confidence interval, not corrected"
         if self._by_test:
             lines.append(
@@ -284,7 +279,7 @@ class Comparison:
                 else ""
             )
             lines.append(
-                f"interval and p disagree (~) for {doubtful:,} of {_counted(len(every), 'difference')}{unlisted}: "
+                f"interval and p disagree (~) for {doubtful:,} of {many(len(every), 'difference')}{unlisted}: "
                 "trust p, as the interval is an approximation"
             )
         return lines
@@ -421,17 +416,17 @@ class PairTests:
         if not self.could_tell:
             needed = permutations_needed(len(self.p), alpha_of(self.level))
             return [
-                f"no groups: no p could be significant after the correction over {_counted(len(self.p), 'pair')} with "
-                f"{_counted(self.permutations, 'permutation')}; draw {needed:,} (--permutations)"
+                f"no groups: no p could be significant after the correction over {many(len(self.p), 'pair')} with "
+                f"{many(self.permutations, 'permutation')}; draw {needed:,} (--permutations)"
             ]
         images = f", {self.images:,} {self.unit} with something to find" if counted else ""
         lines = [
             "group: models that share a letter cannot be told apart; paired permutation test of every pair by "
-            f"{self.metric}, {_counted(self.permutations, 'permutation')}{images}; {independent(self.unit)}",
-            f"family: {_counted(tested, 'pair')}; {promise(self.correction, alpha_of(self.level))}",
+            f"{self.metric}, {many(self.permutations, 'permutation')}{images}; {independent(self.unit)}",
+            f"family: {many(tested, 'pair')}; {promise(self.correction, alpha_of(self.level))}",
         ]
         if tested < len(self.p):
-            untested = _counted(len(self.p) - tested, "pair")
+            untested = many(len(self.p) - tested, "pair")
             lines.append(f"not tested, so that they share a letter: {untested} of models scored on different classes")
         return lines
 

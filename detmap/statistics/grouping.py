@@ -9,9 +9,9 @@ def group_letters(models: Sequence[str], apart: Iterable[tuple[str, str]]) -> di
     """Return letters for every model. Two models that are a pair of `apart` share no letter; any other two models share
     a letter.
 
-    A letter stands for a maximal set of models without a pair in `apart`. Sets are added until they cover every other
-    pair. (Finding the smallest number of sets takes exponential time. This greedy method finds it if exactly the models
-    with distant values are apart, as is nearly the case.)
+    A letter stands for a maximal set of models without a pair in `apart`. Sets are added until every pair
+    outside `apart` is in a set. (Finding the smallest number of sets takes exponential time. This greedy method finds it if
+    models are apart exactly when their values are distant, which is nearly always so.)
     """
     place = {name: i for i, name in enumerate(models)}
     size = len(models)
@@ -19,7 +19,7 @@ def group_letters(models: Sequence[str], apart: Iterable[tuple[str, str]]) -> di
     for first, second in apart:
         alike[place[first]] &= ~(1 << place[second])
         alike[place[second]] &= ~(1 << place[first])
-    together = [0] * size  # models that already share a set with each model
+    together = [0] * size  # for each model, the models that already share a set with it, as bits
     groups = []
     for i in range(size):
         while missing := (alike[i] & ~together[i]) >> i << i:

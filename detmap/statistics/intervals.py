@@ -165,8 +165,7 @@ def interval(
     """Return the interval of one metric from its estimate, its replicates and its jackknife. `images` is the number of
     images with positives; for clusters, `balance` is the effective number of clusters. `near` are the minimum distances
     from 0 and from 1 for an estimate to have an interval. An end of the interval within these distances is extended to
-    0 or 1. Otherwise the coverage would be too low, because a metric that seldom has an interval has one on unusual
-    data only.
+    0 or 1. Otherwise the coverage would be too low, because a metric near 0 or 1 has an interval only on unusual data.
     """
     tails = ((1 - level) / 2, (1 + level) / 2)
     if method == "t":

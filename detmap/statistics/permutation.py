@@ -42,8 +42,8 @@ class Permutations:
     differences : ndarray of float64, shape (P, m)
         Row *r* holds the differences after permutation *r*.
     whole : dict of int to ndarray of float64
-        The differences of all possible permutations, by column. It has the columns whose permutations are all
-        enumerated while the permutations of other columns are sampled.
+        The differences of all possible permutations, by column. The keys are the columns whose permutations were all
+        enumerated although those of other columns were sampled.
     extreme, permutations : ndarray of int64, shape (m,)
         Number of permutations whose absolute difference is at least that of the data, and number of permutations.
     exact : ndarray of bool, shape (m,)
@@ -99,7 +99,7 @@ class Permutations:
         return np.where(np.isnan(self.estimate), np.nan, p)
 
     def interval(self, level: float = 0.95) -> NDArray[np.float64]:
-        """Return the confidence intervals of the differences that follow from the test, shape (m, 2).
+        """Return confidence intervals of the differences, derived from the test, shape (m, 2).
 
         The intervals estimate the expected difference on data sets of this size, sampled like this one. An interval
         contains 0 exactly if p is above ``1 - level``: its half-width is the largest difference that would not be
@@ -314,7 +314,7 @@ def _objects(tally: AnyTally) -> NDArray[np.int64]:
 
 def _plan(changing: int, permutations: int) -> tuple[int, bool]:
     """Return the number of permutations, and whether these are all possible permutations, if `changing` images differ."""
-    # One image need not be exchanged: exchanging all images only changes the sign of the difference.
+    # One image need not be exchanged, because exchanging all images only changes the sign of the difference.
     every = changing < MOST_CHANGING and 2 ** max(changing - 1, 0) <= permutations
     return (2 ** max(changing - 1, 0) if every else permutations), every
 
@@ -382,5 +382,5 @@ def testable(images: ArrayLike, alpha: float, pairs: int) -> tuple[NDArray[np.bo
 
 
 def permutations_needed(hypotheses: int, alpha: float) -> int:
-    """Return a number of permutations whose smallest p is at most half the level of the first step of Holm's correction."""
+    """Return a number of permutations so large that the smallest p-value is at most half the level of Holm's first step."""
     return max(PERMUTATIONS, math.ceil(2 * hypotheses / alpha))

@@ -59,7 +59,9 @@ class QuickDifferences:
         )
 
     def __call__(self, swaps: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """Return the differences, second model minus first, shape (n,), for exchanges of images of shape (n, i)."""
+        """Return the differences, second model minus first, shape (n,). ``swaps[k, i]`` is 1 if permutation *k* exchanges
+        the models' detections on image *i*.
+        """
         codes = np.empty((*swaps.shape, 2), np.int16)
         codes[..., 0] = 2 + swaps
         codes[..., 1] = 3 - swaps

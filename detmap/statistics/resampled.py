@@ -34,10 +34,10 @@ from detmap.statistics.reweighting import (
 
 AnyTally: TypeAlias = Tally | PanopticTally
 
-#: A function from a sample's number to twice the number of copies of each image in the sample, shape (images,).
+#: A function from a sample's number to an array, shape (images,), of twice the number of copies of each image.
 Copies: TypeAlias = Callable[[int], NDArray[np.int32]]
 
-#: A function from the number of a permutation to 1 for each exchanged unit and 0 for the others, shape (units,).
+#: A function from the number of a permutation to an array, shape (units,), of 1 for exchanged and 0 for other units.
 Swaps: TypeAlias = Callable[[int], NDArray[np.uint8]]
 
 #: Permutations are only enumerated if fewer images than this can change the metric.
@@ -129,7 +129,7 @@ class PairedDetections:
         self.categories = first.categories
         chosen = metric or metric_names(protocol)[0]
         find_column(protocol, self.categories, chosen)
-        # A metric that is not in `metric_names` is the AP of one category, whose name it has under VOC.
+        # A metric that is not in `metric_names` is the AP of one category; under VOC it has the name of the category.
         self.metrics: tuple[str, ...] = (chosen,) if chosen in metric_names(protocol) else ()
         of_category = ("AP",) if categories else ()
         self.by_category: tuple[str, ...] = of_category if self.metrics else category_metrics(protocol)
@@ -159,7 +159,7 @@ class PairedDetections:
         return values[:, 1] - values[:, 0]
 
     def quick(self) -> QuickDifferences | None:
-        """Return `QuickDifferences` for the metric in `metrics`; None if the metric does not allow them."""
+        """Return `QuickDifferences` for the metric in `metrics`; None if this fast method does not apply to the metric."""
         return QuickDifferences.of(Reweighted(self._both, self.metrics, (), sides=2)) if self.metrics else None
 
 
@@ -206,7 +206,7 @@ def _differing(both: Tally, enough: int) -> NDArray[np.bool_]:
         steps = (both.found[order], both.missed[order], both.alike[order].view(np.uint64))
         rows = np.column_stack((rows, *(column.astype(np.uint64) for column in steps)))
     out = out.reshape(-1)
-    alike = ~out[cell]  # detections of cells where both models have equal numbers, in the same order
+    alike = ~out[cell]  # detections in cells (category and image) where both models have equally many
     one, other = np.flatnonzero(alike & (side == 0)), np.flatnonzero(alike & (side == 1))
     unequal = (rows[one] != rows[other]).any(axis=1)
     if both.order.size:

@@ -229,7 +229,7 @@ class Reweighted:
         bits = len(self.areas) * len(protocol.iou_thresholds)
         size = max(1, min(256, _BLOCK // max(self.sides * len(self.tally.categories) * bits * recalls, 1)))
         size = size // resampling.LANES * resampling.LANES or size
-        spare: list[_Room] = []  # blocks reuse memory: allocating memory costs as much as filling it
+        spare: list[_Room] = []  # blocks reuse memory, because allocating memory costs as much as filling it
 
         def work(begin: int, end: int) -> None:
             room = spare.pop() if spare else _Room()
@@ -238,7 +238,7 @@ class Reweighted:
             progress.advance(end - begin)
 
         parallel.run(work, [(begin, min(begin + size, count)) for begin in range(0, count, size)], threads)
-        if self.pools is not None:  # each "category" of `pools` holds all categories, or a group of categories
+        if self.pools is not None:  # a category of `pools` merges all categories, or a group
             with progress.counting(("pooled classes", count)):
                 made = self.pools.score(count, codes, threads)
             out[:, :, list(self.pooled)] = made[:, :, list(self.pooled.values())]
@@ -328,7 +328,7 @@ class Reweighted:
 
     @staticmethod
     def words(codes: NDArray[np.int16]) -> NDArray[np.uint64]:
-        """Return the copies of each image on side 0 in each replicate, packed as for `resampling.collect_hits`."""
+        """Return the number of copies of each image on side 0, by replicate, packed as for `resampling.collect_hits`."""
         blocks, images = -(-len(codes) // resampling.LANES), codes.shape[1]
         copies = np.zeros((blocks * resampling.LANES, images), np.uint8)
         copies[: len(codes)] = np.where(codes & 1, 0, codes >> 1)
@@ -349,8 +349,8 @@ class Reweighted:
 
     @cached_property
     def _ranked(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-        """For each pair of category and image with detections: the category, the image, and for every bit (area range
-        and threshold) the number of detections that count.
+        """Three arrays with one row per pair of category and image that has detections: the category, the image, and the
+        number of detections that count at every bit (area range and threshold).
         """
         tally, thresholds = self.tally, len(self.tally.protocol.iou_thresholds)
         cells, at = np.unique(tally.category.astype(np.int64) * tally.image_ids.size + tally.image, return_inverse=True)
@@ -362,8 +362,8 @@ class Reweighted:
         return readonly(category, np.int32), readonly(image, np.int32), readonly(counts, np.int32)
 
     def _counted_items(self, codes: NDArray[np.int16]) -> NDArray[np.int64]:
-        """Return the number of detections that count, shape (K, rows, areas * T). Some rules of interpolation need it,
-        because they use the detections after the last hit.
+        """Return the number of detections that count, shape (K, rows, areas * T). Some rules of interpolation need this
+        number, because they use the detections after the last hit.
         """
         category, image, counts = self._ranked
         classes = len(self.tally.categories)
@@ -379,7 +379,7 @@ class Reweighted:
         near: NDArray[np.int64],
         room: _Room,
     ) -> Hits:
-        """Return the hits of the rankings of some classes, and write the numbers of hits within smaller caps to `near`."""
+        """Return the hits of some classes' rankings. Write the numbers of hits within all caps but the largest to `near`."""
         begin, end = classes
         thresholds = len(self.tally.protocol.iou_thresholds)
         most = np.repeat(positives[begin:end].ravel(), thresholds)  # a ranking has at most as many hits as positives
@@ -418,7 +418,7 @@ class _Crowd:
 
 
 def _groups(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Split the classes into ranges of consecutive classes, which end once they have `_HITS` hits; `sizes` are the hits."""
+    """Split the classes into ranges that end once they have `_HITS` hits; `sizes` are the numbers of hits by class."""
     groups, begin, total = [], 0, 0
     for k, size in enumerate(sizes.tolist()):
         total += size
@@ -454,8 +454,8 @@ def _thresholds(protocol: Protocol, iou: float | None) -> tuple[int, int]:
 
 
 def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
-    """Return the detections of a tally that count in any of the area ranges, as the runs and misses of
-    `resampling.Events`.
+    """Return the detections of a tally that count in any of the area ranges as `resampling.Events`, which groups them
+    into runs and misses.
     """
     protocol, categories = tally.protocol, len(tally.categories)
     thresholds = len(protocol.iou_thresholds)
@@ -477,7 +477,7 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
 
     starts_run = np.ones(kept.size, np.bool_)
     if protocol.ties not in BY_FILE:
-        # Detections of equal score on one image keep their order, so a copied image repeats the whole run of them.
+        # Detections of equal score on one image keep their order, so each copy of the image repeats the whole run.
         starts_run[1:] = (category[1:] != category[:-1]) | (image[1:] != image[:-1]) | (score[1:] != score[:-1])
     if protocol.ties == HITS_FIRST:  # a run also ends where `times_hit` changes
         times = tally.times_hit()[kept]
@@ -490,7 +490,7 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
     run_at = np.flatnonzero(first)
     sizes = np.stack([np.bincount(run_of[counted[rows]], minlength=run_at.size) for counted in counts], axis=1)
 
-    # Keep only misses that are followed by a run of their category: misses after the last hit do not change AP.
+    # Keep only misses that are followed by a run of their category, because misses after the last hit do not change AP.
     stays = np.flatnonzero(~in_special)
     before = np.searchsorted(run_at, stays)  # the run that follows each miss
     follows = before < run_at.size
@@ -526,7 +526,8 @@ def _items(
     category: NDArray[np.int32],
 ) -> tuple[NDArray[Any], ...]:
     """Return the items of runs for every bit, see `resampling.Events`."""
-    # `rows` are the tally's rows of the detections in runs, `run_of` is the run of each, `category` the category of a run.
+    # `rows` are the tally's rows of the detections in runs, `run_of` is the run of each of these detections, and
+    # `category` is the category of each run.
     thresholds, runs = len(tally.protocol.iou_thresholds), category.size
     hit, ignored = tally.hit[rows], tally.ignored[rows]
     beyond = np.minimum(np.searchsorted(np.array(tally.protocol.max_dets), tally.rank[rows], side="right"), caps)

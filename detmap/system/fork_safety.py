@@ -4,9 +4,9 @@ fork waits until no other thread compiles or loads a kernel, or imports a module
 
 from __future__ import annotations
 
-# `concurrent.futures.thread` and `logging` register handlers that take locks before a fork. Such handlers run in reverse
-# order of registration. So both modules are imported ahead of the registration of `_before`, which runs first then: it
-# waits for other threads, and these may need the locks.
+# `concurrent.futures.thread` and `logging` register handlers that take locks before a fork. Such handlers run in
+# reverse order of registration. So both modules are imported ahead of the registration of `_before`, which must run
+# first, because it waits for other threads, which may need the locks.
 import concurrent.futures.thread
 import importlib
 import logging

@@ -31,7 +31,7 @@ def watch() -> None:
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
     reader, writer = os.pipe()
-    if os.name == "posix":  # `set_wakeup_fd` requires it, except on Windows
+    if os.name == "posix":  # `set_wakeup_fd` requires a non-blocking pipe, except on Windows
         os.set_blocking(writer, False)
     threading.Thread(target=_wait, args=(reader,), name="detmap-interrupts", daemon=True).start()
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)

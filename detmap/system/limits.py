@@ -27,8 +27,8 @@ class Limit(NamedTuple):
         return f"the environment variable {self.variable} sets another limit"
 
 
-#: Maximum size of input from a pipe, a device or standard input; lower if the machine has less than four times as much
-#: memory.
+#: Maximum size of input from a pipe, a device or standard input; the default is lowered to a quarter of the memory on
+#: machines with less than 16 GiB.
 STREAM = Limit("DETMAP_MOST_STREAMED", 4 << 30)
 
 #: Maximum size of any compressed file after decompression, unless it expands at most 200 times.

@@ -127,7 +127,7 @@ def run(
             futures.append(pool.submit(work, begin, end))
         wait(futures, return_when=FIRST_EXCEPTION)  # wakes this thread once instead of for every block
         results = [future.result() for future in futures]
-    except BaseException as error:  # no block must keep running after this returns
+    except BaseException as error:  # no block may keep running after `run` returns
         if above is None:
             flag.set()
         for future in futures:

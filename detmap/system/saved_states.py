@@ -108,7 +108,7 @@ class Accumulator(ABC):
     @classmethod
     @abstractmethod
     def from_bytes(cls, data: bytes) -> Any:
-        """Return a saved accumulator."""
+        """Restore an accumulator from the result of `to_bytes`."""
 
     def reset(self) -> None:
         """Forget all data seen so far."""

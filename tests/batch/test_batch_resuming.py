@@ -109,6 +109,7 @@ def finish(*arguments):
     return process.returncode
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_killed_and_resumed(tmp_path):
     paths = variants(tmp_path / "runs", 25)

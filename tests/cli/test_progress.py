@@ -66,6 +66,7 @@ def files(tmp_path):
     return tmp_path, tmp_path / name
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_a_terminal_shows_what_is_being_done(files):
     folder, run = files

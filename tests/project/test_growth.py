@@ -318,6 +318,7 @@ def test_the_command_line_takes_the_toy_kind(files):
     assert json.loads(done.stdout)["models"][0]["metrics"] == metrics_of(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::DeprecationWarning")
 def test_a_dask_worker_scores_circles(tmp_path, monkeypatch, files):

@@ -44,12 +44,14 @@ def outcomes(folder, *options, module="json", reason="no Chromium is installed",
     return run.returncode, run.stdout.strip().splitlines()[-1].partition(" in ")[0]
 
 
+@pytest.mark.slow
 def test_a_skip_that_nobody_foresaw_fails_where_it_must(tmp_path):
     assert outcomes(tmp_path) == (0, "2 skipped, 1 xfailed")
     assert outcomes(tmp_path, "--require") == (1, "1 failed, 1 xfailed, 1 error")
     assert outcomes(tmp_path, "--require", DETMAP_ABSENT="data browser") == (0, "2 skipped, 1 xfailed")
 
 
+@pytest.mark.slow
 def test_a_whole_file_that_is_skipped_for_a_missing_package_fails_where_it_must(tmp_path):
     assert outcomes(tmp_path, module="no_such_package") == (5, "1 skipped")
     assert outcomes(tmp_path, "--require", module="no_such_package") == (2, "1 error")
@@ -82,3 +84,15 @@ def test_what_is_absent_must_be_a_known_word(monkeypatch):
     monkeypatch.setenv("DETMAP_ABSENT", "brower")
     with pytest.raises(KeyError):
         legs.foreseen()
+
+
+def test_quick_runs_take_few_of_many_cases(monkeypatch):
+    names = [f"tests/test_some.py::test_this[{case}]" for case in range(400)]
+    monkeypatch.setattr(legs, "QUICK", True)
+    taken = [place for place, name in enumerate(names) if legs.takes(name, place, len(names))]
+    assert taken[0] == 0
+    assert 25 < len(taken) < 75
+    assert {place % 8 for place in taken} == set(range(8))  # every value of an inner parameter
+    assert all(legs.takes(name, place, 3) for place, name in enumerate(names[:3]))
+    monkeypatch.setattr(legs, "QUICK", False)
+    assert all(legs.takes(name, place, len(names)) for place, name in enumerate(names))

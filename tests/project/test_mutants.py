@@ -77,6 +77,7 @@ def test_a_drawn_mutant_is_killed_by_the_tests_that_carry_its_line_out(tmp_path)
     ]
 
 
+@pytest.mark.slow
 def test_the_outcome_of_a_run_says_whether_a_test_ran(tmp_path):
     for name, body in {"pass": "pass", "fail": "assert False", "skip": "__import__('pytest').skip()"}.items():
         (tmp_path / f"test_{name}.py").write_text(f"def test_{name}():\n    {body}\n")

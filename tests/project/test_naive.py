@@ -345,6 +345,7 @@ def test_voc_ap_equals_the_cumulative_form(outcome, missed):
     assert naive.voc_ap_all_point(ranks, positives) == area
 
 
+@pytest.mark.slow
 @workloads.needs_real_data
 def test_voc_twin_on_a_real_detector_with_published_numbers():
     expected = json.loads((workloads.REAL_DATA / "voc2007" / "expected.json").read_text())["classes"]
@@ -394,6 +395,7 @@ def test_coco_twin_on_the_example_of_the_coco_api():
     assert [round(float(value), 3) for value in reference["stats"]] == numbers
 
 
+@pytest.mark.slow
 @workloads.needs_real_data
 def test_coco_twin_on_part_of_voc_as_coco():
     truth = json.loads((workloads.REAL_DATA / "voc2007" / "pascal_test2007.json").read_text())

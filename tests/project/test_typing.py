@@ -51,6 +51,7 @@ def test_the_names_that_type_checkers_know_are_those_that_ship():
     assert set(get_args(get_args(IouType)[0])) == {name for name in KINDS if KINDS.is_shipped(name)}
 
 
+@pytest.mark.slow
 def test_mypy_finds_misspelt_names_and_lets_those_of_plug_ins_pass(tmp_path):
     head = [
         "import detmap",

@@ -58,7 +58,7 @@ def _results_within(document: Mapping[str, Any], name: str) -> Any:
 
 
 def _within(document: Mapping[str, Any]) -> str | None:
-    """Return the remedy for an object whose list of results has another name, or that has lists by column or image."""
+    """Return the remedy for an object that lists results under another name, or that has a list per column or image."""
     values = [*islice(document.items(), 100)]
     for key, value in values:
         if isinstance(value, list) and value and isinstance(value[0], Mapping) and "image_id" in value[0]:
@@ -76,8 +76,8 @@ def held_by(record: Any) -> str:
 
 
 def _closest(record: Mapping[str, Any], fields: Sequence[str]) -> str:
-    """Return a clause that names the fields of a record. If they fit another format better than COCO's, the clause also
-    names the fields of that format that the record lacks.
+    """Return a clause that names the fields of a record. If the fields fit another format better than COCO's, the
+    clause also names the fields of that format that the record lacks.
     """
     from detmap.formats.tools.recognition import RECORDS
 
@@ -142,7 +142,7 @@ def _side(value: Any) -> float:
 
 def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind | None = None) -> dict[str, Any]:
     """Return the record's fields as plain Python values, or raise the error that names what is wrong."""
-    # A record with a shape other than a box needs neither a box nor an area.
+    # A record with a mask or another geometry needs neither a box nor an area.
     place: dict[str, Any] = {"source": name, "record": index if kind == "result" else f"{kind} {index}"}
     if not isinstance(record, Mapping):
         raise InputError(f"must be an object, not {_kind(record)}", **place, remedy=_LIST if kind == "result" else None)
@@ -191,8 +191,8 @@ def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind |
 
 
 class BoxlessError(InputError):
-    """The first result has no box, but a shape of `kind`. As in pycocotools, the boxes of all results are then the boxes
-    around the shapes.
+    """The first result has no box, but a geometry of the kind `kind`. As in pycocotools, the boxes of all results are
+    then computed from their geometries.
     """
 
     def __init__(self, kind: Kind, problem: str, **place: Any) -> None:
@@ -219,7 +219,7 @@ def _checked_box(value: Any, place: dict[str, Any]) -> tuple[float, ...]:
     if not isinstance(numbers, Sequence) or isinstance(numbers, str | bytes):
         raise InputError(f"must be a list of 4 numbers, not {_kind(value)}", **place, remedy=_REMEDIES[BOX_FIELD])
     if len(list(islice(numbers, 5))) != 4:
-        if not isinstance(numbers, list | tuple):  # lazily decoded: counting would decode it
+        if not isinstance(numbers, list | tuple):  # a lazily decoded list, which len() would decode to its end
             raise InputError("is a list of more or fewer than 4 numbers", **place, remedy=_REMEDIES[BOX_FIELD])
         raise InputError(
             f"has {len(numbers)} numbers where 4 are expected", **place, value=numbers, remedy=_REMEDIES[BOX_FIELD]

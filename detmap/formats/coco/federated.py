@@ -28,7 +28,7 @@ _NOTED_GROUPS = tuple(f"foreign_fields:{field} (" for field in GROUPS)
 
 @cache
 def _decoders() -> tuple[Callable[[Buffer], Any], Callable[[Buffer], Any]]:
-    """Return the decoders of the lists of images and categories, and of the flags of groups."""
+    """Return two decoders: of the federated fields of images and categories, and of the group flags of annotations."""
     import msgspec
 
     unknown: Any = (Any, None)

@@ -19,8 +19,8 @@ def annotation_fields(
 ) -> dict[str, NDArray[np.float64]]:
     """Return fields of the annotations of a document by name, NaN for annotations without the field.
 
-    ``"attributes.occluded"`` is a field of a nested object. Raises `InputError` if no annotation has a field, or a
-    value is neither a number nor a boolean.
+    ``"attributes.occluded"`` is a field of a nested object. Raises `InputError` for a field that occurs in no
+    annotation, and for a value that is neither a number nor a boolean.
     """
     if not names:
         return {}

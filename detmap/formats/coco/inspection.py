@@ -94,8 +94,8 @@ def _limbs(skeleton: Any) -> tuple[tuple[int, int], ...]:
 
 
 def image_field(source: Source, name: str) -> dict[Any, Any]:
-    """Return the value of a field by image id, None for images without the field. Empty for an unreadable document, for
-    which reading raises the error.
+    """Return the value of a field by image id, None for images without the field. The result is empty if the document
+    cannot be decoded, because the reader raises that error.
     """
     data, _ = read_bytes(source, "ground truth")
     text = unmarked(data)
@@ -109,8 +109,8 @@ def image_field(source: Source, name: str) -> dict[Any, Any]:
 
 
 def kinds_in(source: Source) -> dict[str, int]:
-    """Return the number of records with a shape of each kind, and under "" the number of all records. Empty for a
-    document without such shapes, and for an unreadable document, for which reading raises the error.
+    """Return the number of records with a geometry of each kind besides boxes, and under "" the number of all records.
+    The result is empty if no record has such a geometry, or if the document cannot be decoded.
     """
     fields = kinds_by_field() | {field: kind for kind, names in SHIPPED_LISTS.items() for field in names}
     with Opened(source, "records") as opened:
@@ -190,7 +190,7 @@ class _Shapes(msgspec.Struct, gc=False):
 
 
 def inspect(source: Source) -> Inspection | None:
-    """Return further facts about a file of ground truth; None if the file cannot be decoded."""
+    """Return the listed ids and the polygons of a file of ground truth; None if the file cannot be decoded."""
     data, _ = read_bytes(source, "ground truth")
     text = unmarked(data)
     try:
@@ -199,7 +199,7 @@ def inspect(source: Source) -> Inspection | None:
         return None
     outlines = None
     if has_key(text, SHIPPED_FIELDS[MASKS]):
-        with suppress(*UNREADABLE):  # reading raises the error for an invalid segmentation
+        with suppress(*UNREADABLE):  # the reader raises the error for an invalid segmentation
             drawn = msgspec.json.decode(text, type=_Shapes).annotations
             outlines = _outlines([one.polygons for one in drawn])
     images, categories = ([one.id for one in part if one.id is not None] for part in (lists.images, lists.categories))

@@ -14,8 +14,8 @@ _LONGEST_LINE = 1 << 22
 
 
 def holds_lines(source: object, name: str) -> bool:
-    """Return whether a source holds a record per line: its name says so, or its first line is a record. A file also
-    needs a second line, because a single record is no list of results.
+    """Return whether a source holds a record per line, by its name or because its first line is a record. In a file, a
+    second line must follow the first, because a single record is no list of results.
     """
     if unpacked_name(name).endswith((".jsonl", ".ndjson")):
         return True
@@ -27,7 +27,7 @@ def holds_lines(source: object, name: str) -> bool:
 
 
 def _begins_with_record(data: bytes, alone: bool) -> bool:
-    """Return whether the first line is a record, followed by further lines unless `alone`."""
+    """Return whether the first line is a record. Unless `alone`, further lines must follow."""
     line, _, rest = data.removeprefix(BOM_UTF8).lstrip().partition(b"\n")
     if not (alone or rest.strip()):
         return False

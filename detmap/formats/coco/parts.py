@@ -21,7 +21,7 @@ from detmap.shapes import Kind, Place
 
 
 def parts_of_records(kind: Kind, records: Iterable[Mapping[str, Any]]) -> list[dict[str, bytes]]:
-    """Return the fields for parts of each parsed record, as JSON."""
+    """Return each parsed record's fields for parts of the body, encoded as JSON."""
     wanted = _fields(kind)
     return [
         {name: msgspec.json.encode(plain(record[name])) for name in wanted if record.get(name) is not None}
@@ -30,7 +30,7 @@ def parts_of_records(kind: Kind, records: Iterable[Mapping[str, Any]]) -> list[d
 
 
 def parts_of_document(kind: Kind, data: Buffer, *, lines: bool = False) -> list[dict[str, bytes]]:
-    """Return the fields for parts of each record of a valid document, as raw JSON."""
+    """Return each record's fields for parts of the body, as raw JSON from a valid document."""
     text = data[3:] if data[:3] == BOM_UTF8 else data
     record, document = _structs(_fields(kind))
     if lines:
@@ -49,7 +49,7 @@ def parts_of_document(kind: Kind, data: Buffer, *, lines: bool = False) -> list[
 
 @cache
 def _structs(fields: tuple[str, ...]) -> tuple[Any, Any]:
-    """Return the decoders of a record with these fields, and of an object with a list of such records."""
+    """Return the struct types of a record with these fields, and of an object with a list of such records."""
     typed: Any = [(field, msgspec.Raw, msgspec.Raw()) for field in fields]
     record = msgspec.defstruct("_Record", typed, gc=False)
     lists: Any = [(name, list[record], []) for name in RESULT_LISTS]  # type: ignore[valid-type]

@@ -99,7 +99,7 @@ def _ground_truth(
     *,
     facts: bool,
 ) -> GroundTruth:
-    """Read ground truth; from a file with `facts`, also the names and sizes of images and the limbs of categories."""
+    """Read ground truth. With `facts`, a file's names and sizes of images and limbs of categories are read too."""
     kind = _kind_of(iou_type, source)
     if isinstance(source, Mapping):
         name = "ground truth"
@@ -201,8 +201,8 @@ def read_coco_results(
 
 
 def _by_file_names(found: Detections, truth: GroundTruth) -> Detections:
-    """Return detections with image ids in place of file names, which Ultralytics' results have. Detections are
-    unchanged if they have ids already, or if the ground truth has no file names.
+    """Return detections with image ids in place of file names, because Ultralytics' results name images by file.
+    Detections are unchanged if they have ids already, or if the ground truth has no file names.
     """
     own = found.images.ids
     if not isinstance(truth, GroundTruth) or truth.images.names is None:
@@ -294,8 +294,8 @@ def _scanned_results(opened: Opened, lines: bool, iou_type: str, truth: GroundTr
 
 
 def _scanned_ground_truth(opened: Opened, iou_type: str, facts: bool) -> dict[str, Any] | None:
-    """Return the columns of a large file that the scanner supports, else None; with `facts` also the raw lists of images
-    and categories as ``listed``.
+    """Return the columns of a large file that the scanner supports, else None. With `facts`, the key ``listed`` holds
+    the raw lists of images and categories.
     """
     kind, reader = reader_of(iou_type, len(opened))
     if len(opened) < (_WORTH_SCANNING if reader is None else _WORTH_SCANNING >> 3):
@@ -310,7 +310,7 @@ def _scanned_ground_truth(opened: Opened, iou_type: str, facts: bool) -> dict[st
     crowd = none if found.iscrowd is None else found.iscrowd
     own = found.id
     distinct, zero = count, None
-    if own is not None:  # strings are already distinct, and may be of any length
+    if own is not None:  # strings need no index_ids: they are distinct, and one long id would widen its array
         distinct = len(own.values) if isinstance(own, Strings) else index_ids(own, source="", field="id").ids.size
         zero = zeros(own.values)[own.codes] if isinstance(own, Strings) else own == 0
     categories = found.categories.values if isinstance(found.categories, Strings) else found.categories.tolist()
@@ -367,7 +367,7 @@ _KEYS = frozenset([b"info", b"licenses", b"images", b"annotations", b"categories
 
 
 def _sniff(given: Given) -> bool:
-    if given.is_folder or given.name.endswith((".yaml", ".yml", ".csv", ".tsv")):  # these may begin with a bracket
+    if given.is_folder or given.name.endswith((".yaml", ".yml", ".csv", ".tsv")):  # YAML and CSV can begin like JSON
         return False
     if json_format(given.head) is not None:
         return False

@@ -234,7 +234,7 @@ def check_once(data: Buffer, keys: Iterable[str], name: str) -> None:
     def note(pairs: list[tuple[str, Any]]) -> None:
         names[:] = [key for key, _ in pairs]  # the outermost object is completed last
 
-    # Python limits the digits of an int
+    # Integers stay text, because Python limits the number of their digits.
     json.loads(text.decode(errors="replace"), object_pairs_hook=note, parse_int=str)
     for key in keys:
         if names.count(key) > 1:
@@ -270,11 +270,11 @@ def _parse(
         refuse_foreign(data, name)
         _check_encoding(data, name)  # raises a clearer error if the text is not UTF-8
         if isinstance(error, json.JSONDecodeError) and reason.startswith(("Expected", "Object")):
-            reason = str(error)  # the decoder stopped at a field before the invalid place
+            reason = str(error)  # the decoder's reason concerns a field before the invalid place
         problem = "is empty" if not bytes(data).strip() else f"is not valid JSON: {reason} ({len(data)} bytes in all)"
         raise InputError(problem, source=name, remedy="is it the right file, and complete?") from None
     _check_encoding(data, name)
-    # Every field that is read is valid, so NaN or Infinity, which is not JSON, occurs elsewhere.
+    # Every field that is read is valid, so NaN or Infinity, which is not JSON, is the value of another field.
     raise InputError(
         f"is not valid JSON: {reason}", source=name, remedy="NaN, Infinity and text that is not UTF-8 are not JSON"
     )

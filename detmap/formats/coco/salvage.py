@@ -57,7 +57,7 @@ def salvage(source: Source, role: Role, kinds: Sequence[str], ground_truth: Grou
         if role == "ground_truth":
             return _truth(document, kinds, name)
         return _results(document, kinds, ground_truth, name)
-    except InputError:  # the remaining records cannot be read either
+    except InputError:  # even the remaining records cannot be read
         return None
 
 
@@ -122,7 +122,7 @@ def _results(document: Any, kinds: Sequence[str], truth: GroundTruth | None, nam
 
 
 def _joined(table: Any, tables: Sequence[GroundTruth | Detections], name: str) -> Any:
-    """Return one table with the shapes of all tables."""
+    """Return `table` with the geometry columns of all `tables`."""
     shapes = {kind: column for other in reversed(tables) for kind, column in other.shapes.items()}
     kinds = tuple(dict.fromkeys(kind for other in tables for kind in other.kinds))
     return replace(table, shapes=shapes, kinds=kinds, source=name)
@@ -131,7 +131,7 @@ def _joined(table: Any, tables: Sequence[GroundTruth | Detections], name: str) -
 def _one_by_one(
     records: Sequence[Any], what: str, name: str, kinds: Sequence[str], unit: str
 ) -> tuple[list[Any], list[int], list[Refused]]:
-    """Return the valid records, with ids of the most common type; their indices; and the refused records."""
+    """Return the valid records, their indices, and the refused records. Ids of the less common type are refused too."""
     shaped = next((KINDS[kind] for kind in kinds if KINDS[kind].reader is not None), None)
     kept, places, refused = [], [], []
     for place, record in enumerate(records):
@@ -170,7 +170,7 @@ def _sort_out(
     refused: list[Refused],
     judge: Callable[[Any], tuple[str, str] | None],
 ) -> None:
-    """Remove the annotations for which `judge` returns a code and a problem."""
+    """Move each annotation for which `judge` returns a code and a problem from `kept` to `refused`."""
     records, at = kept["annotations"], places["annotations"]
     said = [judge(record) for record in records]
     refused += [Refused(place, *what) for place, what in zip(at, said, strict=True) if what is not None]
@@ -191,7 +191,7 @@ def _flagged(record: Any) -> tuple[str, str] | None:
 
 
 class _Shaped:
-    """Collects the records whose shape cannot be read: a code and a problem by row."""
+    """Collects the records whose mask or other geometry cannot be read: a code and a problem by row."""
 
     def __init__(self) -> None:
         self.wrong: dict[int, tuple[str, str]] = {}
@@ -221,7 +221,7 @@ def _halved(
     prefix: str,
     made: _Shaped,
 ) -> None:
-    """Read the shapes of some records; if a shape is invalid, read each half of the records separately."""
+    """Read the geometries of some records; if one is invalid, read each half of the records separately."""
     if not rows:
         return
     at = np.array(rows)

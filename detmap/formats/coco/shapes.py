@@ -20,8 +20,8 @@ from detmap.shapes.kinds import BOX_FIELD, BOXES
 
 
 def reader_of(iou_type: str, size: int, source: str = "read_coco") -> tuple[Kind, tuple[str, Reader] | None]:
-    """Return the kind `iou_type`, and the reader of its shapes for a document of `size` bytes; None in place of the
-    reader if the shapes are the boxes.
+    """Return the kind of geometry called `iou_type`, and a pair of its field and the field's reader for a document of
+    `size` bytes. The pair is None for boxes.
     """
     kind = find(iou_type)
     if kind.reader is None:
@@ -40,7 +40,7 @@ def result_shapes(
     kind: Kind, reader: Reader, parts: Sequence[Any], columns: dict[str, Any], truth: GroundTruth | None, name: str
 ) -> dict[str, Any]:
     """Return arguments of `Detections.from_arrays` from columns whose ``boxes`` may be NaN or None; raise `InputError`
-    for a result without a shape that can be scored.
+    for a result without a valid geometry.
     """
     boxes: NDArray[np.float64] | None = columns["boxes"]
     sizes = None
@@ -64,7 +64,7 @@ def result_shapes(
 
 
 def boxes_around(columns: dict[str, Any], kind: Kind) -> dict[str, Any]:
-    """Return `columns` of `result_shapes` with boxes around the shapes in place of the shapes, and the shapes' areas."""
+    """Replace the masks or keypoints in `columns` from `result_shapes` by the boxes around them; the areas are unchanged."""
     column = columns["shapes"][kind.column_name]
     if columns["boxes"] is not None:
         raise InputError("some results have boxes, and the first has none", source="", field=BOX_FIELD)
@@ -82,8 +82,8 @@ def truth_shapes(
     name: str,
 ) -> dict[str, Any]:
     """Return arguments of `GroundTruth.from_arrays` from columns whose ``boxes`` and ``areas`` may be NaN or None.
-    Raises `InputError` for an annotation without a shape that can be scored. ``image_sizes`` are float64 on input, NaN
-    if unknown.
+    Raises `InputError` for an annotation without a valid geometry. ``image_sizes`` are float64 on input, NaN if
+    unknown.
     """
     given = columns["image_sizes"]
     good = (given >= 1) & (given < 2**32) & (given == np.floor(given))
@@ -140,7 +140,9 @@ def _filled(boxes: NDArray[np.float64] | None, column: Column) -> NDArray[np.flo
 
 
 def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
-    """Read parsed values, which are None for records without a shape; return the reader, and the parts read."""
+    """Read parsed values, which are None for records without a geometry. Return the reader, and a list with the result
+    of its method `read`.
+    """
     assert kind.reader is not None
     import msgspec
 
@@ -149,7 +151,9 @@ def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
 
 
 def read_texts(make: Callable[[int], Reader], texts: Sequence[bytes]) -> tuple[Reader, list[Any]]:
-    """Read JSON texts, which are empty for records without a shape; return the reader, and the parts read."""
+    """Read JSON texts, which are empty for records without a geometry. Return the reader, and a list with the result of
+    its method `read`.
+    """
     lengths = np.array([len(text) for text in texts], np.int64)
     stops = np.cumsum(lengths)
     spans = np.stack([stops - lengths, stops], axis=1)

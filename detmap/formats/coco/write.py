@@ -70,8 +70,8 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _unwritable(table: GroundTruth | Detections) -> int:
-    """Return the number of records with shapes that COCO has no field for; raise `InputError` for shapes outside of the
-    image plane, which have no boxes.
+    """Return the number of records with geometries that COCO has no field for; raise `InputError` if such geometries
+    have no boxes, because they lie outside of the image plane.
     """
     names = [name for name in table.shapes if name != BOXES and _kind_of(table, name).records is None]
     if names and BOXES not in table.kinds:
@@ -85,7 +85,9 @@ def _unwritable(table: GroundTruth | Detections) -> int:
 
 
 def _kind_of(table: GroundTruth | Detections, name: str) -> Kind:
-    """Return the kind of shape in a column; if several kinds are stored in such a column, the one in ``table.kinds``."""
+    """Return the kind of geometry in the column `name`. If several kinds share this column, return the one in
+    ``table.kinds``.
+    """
     return next((own for own in map(find, table.kinds) if own.stored == name), find(name))
 
 
@@ -100,8 +102,8 @@ def sized(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:
 
 
 def _own_boxes(table: Detections, boxes: NDArray[np.float64]) -> tuple[NDArray[np.bool_], int]:
-    """Return flags of the detections to write with a box, and the number of detections whose area changes when the file
-    is read again.
+    """Return a mask of the detections to write with a box, and the number of detections whose area changes when the
+    file is read again.
     """
     # For detections with masks or keypoints, the reader takes the areas from the boxes if there are boxes, else from
     # the masks or keypoints.
@@ -125,7 +127,7 @@ def _own_boxes(table: Detections, boxes: NDArray[np.float64]) -> tuple[NDArray[n
 
 
 def _first_list(table: Detections, column: Column) -> Column:
-    """Return the shapes from which the reader derives boxes and areas: if there are several lists of keypoints, the
+    """Return the geometries from which the reader derives boxes and areas. Of several lists of keypoints, this is the
     first.
     """
     for kind in map(find, table.kinds):

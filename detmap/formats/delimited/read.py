@@ -70,7 +70,7 @@ class Table(NamedTuple):
         )
 
     def named(self) -> AbstractContextManager[None]:
-        """Within this context, errors about a row name its line."""
+        """Within this context, errors about a row state its line number."""
         return relocated(lambda row: (self.source, f"line {self.lines[row]}"))
 
     def numbers(self, name: str) -> NDArray[np.float64]:
@@ -91,7 +91,7 @@ class Table(NamedTuple):
                 fine = False
             if not fine:
                 raise self.error(row, name, "must be a finite number" if cell else "is missing")
-        raise AssertionError  # one cell is invalid
+        raise AssertionError  # unreachable, because one cell is invalid
 
     def ids(self, names: Sequence[str], what: str) -> tuple[str, list[Any]]:
         """Return the first existing column among `names`, and its cells as ids: integers if all cells are integers and
@@ -109,7 +109,7 @@ class Table(NamedTuple):
         return name, integers(cells) if name == names[0] else cells
 
     def names(self, ids: list[Any], column: str) -> dict[Any, str]:
-        """Return the names that a column gives to ids, if there is such a column and its cells are not empty."""
+        """Return the names in a column by id, without empty cells; the result is empty if there is no such column."""
         names: dict[Any, str] = {}
         for row, (key, name) in enumerate(zip(ids, self.columns.get(column, [""] * len(ids)), strict=True)):
             if name and names.setdefault(key, name) != name:
@@ -163,8 +163,8 @@ def integers(cells: list[str]) -> list[Any]:
 def read_table(
     source: Source, columns: Any, what: str, fields: Sequence[str] = (), others: Collection[str] = ()
 ) -> Table:
-    """Read the cells of a file: the columns of `COLUMNS`, those with the titles `fields`, and those with titles of
-    `others` that exist. Raises `InputError` for an invalid file.
+    """Read the cells of a file: the columns with known titles (`COLUMNS`), the columns `fields`, and the columns
+    `others`, which may be missing. Raises `InputError` for an invalid file.
     """
     data, name = read_bytes(source, what)
     try:
@@ -180,7 +180,7 @@ def read_table(
     try:
         rows = list(reader)
     except csv.Error as error:
-        reason = str(error).replace("\t", "\\t")  # the message names the delimiter
+        reason = str(error).replace("\t", "\\t")  # the message quotes the delimiter, which may be a tab
         raise InputError(f"is not valid CSV: {reason}", source=name, record=f"line {reader.line_num}") from None
     lines = list(range(1, len(rows) + 1))
     if reader.line_num != len(rows):  # a cell spans several lines
@@ -226,7 +226,7 @@ _LISTED, _SIDES = BOX_FIELD, {"width", "height"}
 
 
 def _are_sizes(cells: Mapping[str, list[str]]) -> bool:
-    """Return whether columns ``width`` and ``height`` beside corners are sizes of images that contain the boxes."""
+    """Return whether ``width`` and ``height`` beside columns of corners are image sizes: no corner exceeds them."""
     if len(_ways(cells.keys() - _SIDES)) != 1 or not {"x2", "y2"} <= cells.keys() or len(_ways(cells)) > 1:
         return False
     try:
@@ -279,7 +279,9 @@ _HEAD = 1 << 16
 
 
 def _given(columns: Any) -> tuple[list[str] | None, dict[str, str]]:
-    """Return the roles of columns in order (None if the file has a header), and roles by the given titles."""
+    """Parse the option `columns`. Return the roles of all columns in order (None if the file has a header), and the
+    roles by title if the option is a mapping.
+    """
     if columns is None:
         return None, {}
     if isinstance(columns, str):
@@ -309,8 +311,8 @@ def _checked(role: str) -> str:
 
 
 def _ways(columns: Collection[str]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the box formats that the columns allow, with the columns of each; only formats with the usual titles, if
-    there are any.
+    """Return the box formats that the columns allow, with the columns of each. If a format has all of its usual titles,
+    only such formats are returned.
     """
     fits: list[tuple[str, tuple[str, ...]]] = [
         (form, names) for form, choices in BOXES.items() for names in choices if all(one in columns for one in names)
@@ -375,9 +377,8 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
 
 
 def _with_boxes(table: Table, reading: Reading) -> tuple[list[int], dict[str, int]]:
-    """Return the indices of the rows that have a box, and notices. A notice counts rows with a class and without a box,
-    such as "no finding".
-    A file without classes gets a column with its only class.
+    """Return the indices of the rows that have a box, and notices. A notice counts rows with a class but no box, such
+    as the class "no finding". A file without classes gets a column with its only class.
     """
     if not {"category_id", "category"} & table.columns.keys() and _ways(table.columns):
         table.columns["category"] = [_only_class(reading, table)] * len(table.lines)
@@ -407,7 +408,7 @@ def _only_class(reading: Reading, table: Table) -> str:
     return names[0]
 
 
-#: Prefix of the keys of field columns, which keeps them apart from those of `COLUMNS`.
+#: Prefix of the keys of further columns, which distinguishes them from the keys of `COLUMNS`.
 _FIELD = "field:"
 
 
@@ -468,7 +469,7 @@ def read_csv_detections(source: Source, ground_truth: GroundTruth | None, readin
     """Read detections of CSV; see the module's docstring."""
     data, name = read_bytes(source, "detections")
     if len(data) >= _WORTH_SCANNING and reading.image_sizes is None:
-        with suppress(InputError):  # reading by cell raises the error with its line
+        with suppress(InputError):  # reading cell by cell raises the error, with the line
             found = _scanned(data, reading)
             if found is not None:
                 found |= {"invalid_boxes": reading.invalid_boxes, "source": name}

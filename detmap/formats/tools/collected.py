@@ -131,7 +131,7 @@ class Collected:
         rows.crowds.extend(repeat(False, count) if crowd is None else crowd.tolist())
 
     def _named(self) -> AbstractContextManager[None]:
-        """Within this context, errors about a record number name its place in the file."""
+        """Within this context, errors about a row state the place of its record in the file."""
         return relocated(lambda row: (self.source, self._rows.place(row)))
 
     def _boxes(self) -> NDArray[np.float64]:

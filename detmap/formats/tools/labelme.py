@@ -22,7 +22,8 @@ from detmap.shapes.kinds import BOXES
 _CORNERS = 64
 
 
-#: Shapes with four corners: rotated boxes, and rectangles as written by later tools of labelme's family.
+#: Values of ``shape_type`` with four corners: rotated boxes, and rectangles as written by later tools of labelme's
+#: family.
 _TURNED = ("rotation", "oriented_rectangle", "rectangle")
 
 
@@ -69,7 +70,7 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
 
 
 def _files(source: Any, name: str) -> Iterator[tuple[str, Any, str]]:
-    """Yield name, bytes and place of each file."""
+    """Yield the name and the bytes of each file, and its path for messages."""
     if isinstance(source, Held):
         yield name, bytes(source), name
         return

@@ -115,8 +115,8 @@ def _fits(order: tuple[str, ...], strings: Sequence[Sequence[str]]) -> bool:
 
 
 def numbers_of(columns: Sequence[Sequence[str]], lines: Sequence[int], source: str) -> NDArray[np.float64]:
-    """Return columns of words as finite numbers, shape (n, columns). Raises `InputError` for an invalid word, naming the
-    line of its row from `lines`.
+    """Return columns of words as finite numbers, shape (n, columns). Raises `InputError` for an invalid word; `lines`
+    holds the line number of each row for the message.
     """
     with suppress(ValueError):
         made = np.array([list(map(float, words)) for words in columns]).reshape(len(columns), -1).T
@@ -130,4 +130,4 @@ def numbers_of(columns: Sequence[Sequence[str]], lines: Sequence[int], source: s
                     continue
             problem = "must be a finite number"
             raise InputError(problem, source=source, record=f"line {line}", field=STRING, value=word)
-    raise AssertionError  # one of the words is invalid
+    raise AssertionError  # unreachable, because one of the words is invalid

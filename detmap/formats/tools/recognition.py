@@ -29,7 +29,9 @@ class _Keys(NamedTuple):
 
 
 def first_keys(head: bytes) -> _Keys:
-    """Return the keys of the first record of a list, or of an object, and of the first object nested in it."""
+    """Return the keys of the top-level object (of a list: of its first record), and the keys of the first object nested
+    in that object.
+    """
     listed = head.lstrip()[:1] == b"["
     depth, level, inside, last = 0, 2 if listed else 1, 0, b""
     own: set[bytes] = set()
@@ -134,8 +136,8 @@ def _begins_block(head: bytes, name: bytes) -> bool:
 
 
 def _is_mot(given: Given) -> bool:
-    """Recognise a folder of sequences, a sequence, or a file of lines of seven to ten comma-separated numbers, the
-    first from 1.
+    """Recognise a folder of sequences, a sequence, or a file with lines of seven to ten comma-separated numbers, the
+    first of which is at least 1.
     """
     side = "gt" if given.role == "ground_truth" else "det"
     if given.is_folder:

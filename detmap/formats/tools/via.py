@@ -66,7 +66,7 @@ def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
 
 
 def _of_json(data: bytes, name: str) -> Iterator[tuple[str, str, _Region | None]]:
-    """Yield place, image and region; the region is None for an image without regions."""
+    """Yield each region with its place for messages and its image; the region is None for an image without regions."""
     if b'"_via_img_metadata"' in data:
         images = decoded(data, _Project, name).images
     else:
@@ -79,7 +79,7 @@ def _of_json(data: bytes, name: str) -> Iterator[tuple[str, str, _Region | None]
 
 
 def _of_csv(data: bytes, name: str) -> Iterator[tuple[str, str, _Region | None]]:
-    """Yield place, image and region from a table, whose attribute cells hold JSON."""
+    """Yield each region of a CSV file with its place for messages and its image; the cells of attributes hold JSON."""
     try:
         text = data.decode("utf-8-sig").removeprefix("#")
         rows = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))

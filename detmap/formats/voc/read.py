@@ -365,7 +365,7 @@ def read_voc_results(
         return detections
     with relocated(partial(_line, read)) if len(detections) == len(table) else nullcontext():
         detections = detections.on_images_of(ground_truth, unknown_images)
-    classes_without_results(ground_truth, detections)  # raises now if classes without results are an error
+    classes_without_results(ground_truth, detections)  # raises an error if missing classes are not allowed
     return detections
 
 
@@ -411,7 +411,7 @@ def _split(data: bytes, source: str, finite: bool) -> _Results:
     """Read a file of results word by word."""
     lines = [line.split() for line in data.splitlines()]
     rows = [line for line in lines if line]
-    finite_columns = slice(None) if finite else slice(1)  # check only the score
+    finite_columns = slice(None) if finite else slice(1)  # else check only the score
     places: dict[str, int] = {}
     try:
         if max((len(part) for row in rows for part in row), default=0) > _LONGEST:

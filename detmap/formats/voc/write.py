@@ -81,8 +81,8 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 def write_results(
     table: Detections, path: Path, writing: Writing, called: str, places: NDArray[np.float64]
 ) -> dict[str, int]:
-    """Write a file per class, named by `called`, with lines of image, score and `places`; return the number of records
-    that lose content, by code of `LOST`.
+    """Write a file per class with lines of image, score and a row of `places`; `called` is the format string of the
+    file names. Return the number of records by kind of lost content (keys of `LOST`).
     """
     truth = writing.ground_truth
     stems, names = stems_of(table, truth), category_names(table, truth)

@@ -19,7 +19,8 @@ MOST = 1 << 20
 
 SPLITS = ("val", "test", "train")
 
-#: Names of text files in folders of labels that hold no labels: lists of classes or images, and readme files.
+#: Names of text files that hold no labels although they are in folders of labels: lists of classes or images, and
+#: readme files.
 NO_LABELS = ("classes.txt", "obj.txt", "readme.txt", "train.txt", "val.txt", "test.txt")
 
 _YAML = ("data.yaml", "dataset.yaml", "data.yml")
@@ -169,7 +170,7 @@ def _repeated_key(root: Any) -> tuple[str, int] | None:
     if not isinstance(root, yaml.MappingNode):
         return None
     names = [value for key, value in root.value if key.value == "names" and isinstance(value, yaml.MappingNode)]
-    for mapping in (root, *names):  # an alias may stand for the root, which is not descended into
+    for mapping in (root, *names):  # no recursion, because an alias may stand for the root
         seen: set[str] = set()
         for key, _ in mapping.value:
             text = str(key.value) if isinstance(key, yaml.ScalarNode) else ""
@@ -181,7 +182,7 @@ def _repeated_key(root: Any) -> tuple[str, int] | None:
 
 def _class_names(given: Any) -> dict[int, str] | None:
     """Return names by number; None for invalid ones."""
-    if isinstance(given, str):  # an empty value
+    if isinstance(given, str):  # an empty value is read as text
         return {} if not given else None
     pairs = list(enumerate(given)) if isinstance(given, list) else list(given.items())
     out = {}
@@ -232,8 +233,8 @@ def _are_settings(classes: Any) -> bool:
 
 
 def near(folder: str, classes: Any = None) -> Settings:
-    """Return the settings for a folder of labels, found in this folder or one of its two parents. Raises `InputError` if
-    a folder has two files of settings and the caller's `classes` are no such file.
+    """Return the settings for a folder of labels, from a file in this folder, its parent or its grandparent. Raises
+    `InputError` if a folder has two files of settings and the caller's `classes` are no such file.
     """
     try:
         path = settings_near(folder)
@@ -251,7 +252,7 @@ def near(folder: str, classes: Any = None) -> Settings:
 
 
 def settings_near(folder: str) -> str | None:
-    """Return the path of the file with the class names for a folder of labels, in it or one of its two parents."""
+    """Return the path of the file with the class names: in a folder of labels, its parent or its grandparent."""
     here = os.path.abspath(folder)
     for place in (here, os.path.dirname(here), os.path.dirname(os.path.dirname(here))):
         named = (os.path.join(place, name) for name in _NAMES)
@@ -307,7 +308,7 @@ def resolved(settings: Settings, split: str, source: str) -> tuple[list[str], li
     found, outside = [], []
     for written in settings.splits[split]:
         path = os.path.normpath(os.path.join(settings.root, written))
-        if not _there(path) and written.startswith("../"):  # some exporters mean the folder itself
+        if not _there(path) and written.startswith("../"):  # some exporters write ../ but mean the folder itself
             path = os.path.normpath(os.path.join(settings.root, written[3:]))
         if not _there(path):
             remedy = f"put it at {shorten(path, 200)[1:-1]}, or correct path and {split} in the file"

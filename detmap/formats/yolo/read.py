@@ -47,8 +47,8 @@ _AS_SCORED = "is the sixth a score? Then these are detections"
 
 
 class _Parsed(NamedTuple):
-    """Records in pixels: class numbers, scores, columns of tables, the number of records with more than a box, and all
-    numbers.
+    """Records in pixels: class numbers, scores, columns of tables, the number of records of which only a box is read,
+    and all numbers.
     """
 
     classes: NDArray[np.int64]
@@ -422,7 +422,7 @@ def _categories(
     if truth is None:
         return classes, {}
     known = truth.categories.values
-    if not known.size and not names:  # class numbers cannot be ids
+    if not known.size and not names:  # there are no categories to match
         return classes, {}
     by_number = known.dtype.kind == "i" and known.tolist() == list(range(known.size))
     if names:

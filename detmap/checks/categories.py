@@ -29,8 +29,10 @@ TIMES = 3.0
 LOST = 0.3
 
 #: For a category split by object size into two halves, minimum ratio of the larger half's share of objects on images
-#: without detections of the category to the smaller half's share, because a defect does not depend on size.
-EVEN = 0.6
+#: without detections of the category to the smaller half's share, because a defect does not depend on size; and the same
+#: for objects that are several on their image, and objects that are alone: an image with several objects has no detection
+#: by chance far more rarely.
+EVEN = 0.7
 
 #: Minimum share of missed objects in a category, of its objects on images with detections of the category.
 MISSED = 0.7
@@ -43,9 +45,9 @@ UNLABELLED, ALONE = 0.06, 0.06
 #: detections: for one category, and for all categories together.
 FLAT, FLAT_ALONE = 0.2, 0.2
 
-#: For one category, minimum ratio of two shares of detections on no object, in the best eighth and in the second eighth
-#: of the confident detections. Missing labels do not depend on scores, whereas a category that is hard to
-#: detect has more false detections at lower scores.
+#: Minimum ratio of two shares of detections on no object, in the best eighth and in the second eighth of the confident
+#: detections: for one category, and for all categories together. Missing labels do not depend on scores, whereas what is
+#: hard to detect has more false detections at lower scores: a ratio of 0.3 where a detector misses half of the objects.
 STEADY = 0.5
 
 #: Minimum number of objects of a category A that are detected as a category B, as a share of the objects of A or of the
@@ -76,7 +78,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield from _unlabelled(facts, evidence)
     if not facts.caused("detections", "classes_disagree", "uneven_scores"):
         yield from _mixed(facts, evidence)
-    yield from _unsuppressed(facts, evidence)
+    for one in _unsuppressed(facts, evidence):
+        facts.causes.add(("detections", one.code))
+        yield one
 
 
 def _unknown(facts: Facts, image: Array, label: Array) -> NDArray[np.bool_]:
@@ -114,19 +118,28 @@ def _lost(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     for one in np.flatnonzero(gone >= max(FEWEST, 1)).tolist():
         of = label == one
         large[of] = area[of] >= np.median(area[of])
-    big, missed = np.bincount(label[large], minlength=count), np.bincount(label[large & lost], minlength=count)
+    held = np.unique(evidence.object_cell[at], return_inverse=True, return_counts=True)
+    several = held[2][held[1]] > 1
     rate = _others(gone, total)
     for one in np.flatnonzero((gone >= FEWEST) & (total > gone)).tolist():
         if not _beyond(int(gone[one]), int(total[one]), float(rate[one]), count) or gone[one] < LOST * total[one]:
             continue
-        small = (gone[one] - missed[one]) / max(total[one] - big[one], 1)
-        if missed[one] < EVEN * small * big[one]:
-            continue
+        of = label == one
+        if not (_as_often(lost[of], large[of]) and _as_often(lost[of], several[of])):
+            continue  # the category is hard to detect: large objects, and several on an image, are lost less often
         more = (
             f"category {_name(evidence, one)}, {share(int(gone[one]), int(total[one]))} of its objects; of the others "
             f"{share(int(gone.sum() - gone[one]), int(total.sum() - total[one]))}"
         )
         yield _said("rarely_detected", evidence, evidence.object_image[at[lost & (label == one)]], "object", more)
+
+
+def _as_often(lost: Array, part: Array) -> bool:
+    """Return whether records in `part` are lost about as often as others (see `EVEN`); True if there are few of either."""
+    own, rest = np.count_nonzero(part), np.count_nonzero(~part)
+    if min(own, rest) < FEWEST:
+        return True
+    return bool(np.count_nonzero(lost & part) * rest >= EVEN * np.count_nonzero(lost & ~part) * own)
 
 
 def _missed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
@@ -163,7 +176,7 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     every, part = int(gone.sum()), gone.sum() / max(total.sum(), 1)
     flat = FLAT_ALONE * empty.sum() / max(below.sum(), 1)
     spread = (gone >= 0.3 * part * total)[total >= 20]
-    if every >= FEWEST and part >= max(ALONE, flat) and spread.all():
+    if every >= FEWEST and part >= max(ALONE, flat) and spread.all() and _steady(evidence, top):
         bare = np.bincount(evidence.truth.image, minlength=evidence.images) == 0
         there = image[top & evidence.alone]
         more = (
@@ -188,8 +201,7 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             continue
         if part < FLAT * empty[one] / max(below[one], 1):
             continue
-        best = top & (label == one) & (evidence.sure_rank < 0.125)
-        if np.mean(evidence.alone[best]) < STEADY * np.mean(evidence.alone[top & (label == one) & ~best]):
+        if not _steady(evidence, top & (label == one)):
             continue
         rest = share(int(gone.sum() - gone[one]), int(total.sum() - total[one]))
         more = (
@@ -197,6 +209,13 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             f"confident detections; of the other categories {rest}"
         )
         yield _said("rarely_labelled", evidence, image[top & evidence.alone & (label == one)], "detection", more)
+
+
+def _steady(evidence: Evidence, top: NDArray[np.bool_]) -> bool:
+    """Return whether detections in the best eighth lie on no object about as often as others in `top` (see `STEADY`)."""
+    best = evidence.sure_rank < 0.125
+    best, second = evidence.alone[top & best], evidence.alone[top & ~best]
+    return not second.size or bool(np.mean(best) >= STEADY * np.mean(second))
 
 
 def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:

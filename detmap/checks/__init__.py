@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from detmap.checks import (
+    across,
     boxes,
     categories,
     coverage,
@@ -59,6 +60,7 @@ _THEMES = (
     parts,
     limits,
     categories,
+    across,
     sizes,
     uneven,
 )

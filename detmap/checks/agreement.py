@@ -56,7 +56,7 @@ _SHARE = 0.01
 #: Minimum share of gaining detections, and maximum p-value, for a hypothesis that does not reach `_SHARE` to be kept in
 #: `Agreement.faint`. The module `parts` reports such a hypothesis if no part of the images differs from the rest. For
 #: VOC's 14,976 objects and a detector without a defect, the p-value of every hypothesis is at least 0.17.
-_FAINT, _FAINT_CHANCE = 0.002, 1e-9
+_FAINT, _FAINT_CHANCE = 0.002, 1e-7
 
 #: Number of images with objects below which the gain by chance is also measured with mirrored boxes.
 _FEW_IMAGES = 20
@@ -69,6 +69,9 @@ _ROTATED = 0.25
 #: usually out of step by at most one batch, assumed to be 8 images, and each further offset may fit by chance.
 _PLACES = 8
 
+#: Minimum number of consecutive images without detections for the hypothesis that a counter of images began again.
+_FEWEST_LOST = 8
+
 #: Minimum number of images with objects for a hypothesis that rotates, flips or shifts whole images, because the
 #: objects of a single image may be symmetric.
 _FEWEST = 3
@@ -80,6 +83,13 @@ _SHIFT, _FEWEST_SHIFTED = 0.75, 50
 #: To find the offset between detections and objects of similar size: maximum difference of log width and log height,
 #: steps of the offset (in pixels, and as a share of the image), and maximum number of compared pairs.
 _ALIKE, _STEPS, _PAIRS_MOVED = 0.15, (8.0, 0.02), 150_000
+
+#: Distances in pixels at which tiles begin: common sizes of tiles, and such sizes less an overlap of a fifth.
+_TILES = (205, 256, 320, 410, 512, 640)
+
+#: Distances of tiles, as multiples of a tested distance. The gain of the tested distance without a defect is interpolated
+#: from theirs.
+_AROUND = (0.75, 1.25)
 
 #: Maximum offset that is compared, because the offset divided by the step must fit into 31 bits.
 _FARTHEST = 1e6
@@ -121,12 +131,10 @@ class Gain(NamedTuple):
 
 def overlaps(one: Array, other: Array) -> Array:
     """Return the IoU of each pair of boxes (x, y, width, height) in the same row; 0 if either box has no area."""
-    near = np.maximum(one[:, :2], other[:, :2])
-    far = np.minimum(one[:, :2] + one[:, 2:], other[:, :2] + other[:, 2:])
-    sides = np.maximum(far - near, 0.0)
-    both = sides[:, 0] * sides[:, 1]
-    areas = [np.maximum(box[:, 2], 0.0) * np.maximum(box[:, 3], 0.0) for box in (one, other)]
-    union = areas[0] + areas[1] - both
+    (x, y, w, h), (u, v, s, t) = (np.ascontiguousarray(box.T) for box in (one, other))
+    both = np.maximum(np.minimum(x + w, u + s) - np.maximum(x, u), 0.0)
+    both *= np.maximum(np.minimum(y + h, v + t) - np.maximum(y, v), 0.0)
+    union = np.maximum(w, 0.0) * np.maximum(h, 0.0) + np.maximum(s, 0.0) * np.maximum(t, 0.0) - both
     return np.asarray(np.divide(both, union, out=np.zeros(len(both)), where=union > 0))
 
 
@@ -261,6 +269,15 @@ class Agreement:
         which[owner[at]] = objects[at]
         return Nearest(best, which)
 
+    def _nearest(self, image: Array, found: Array, truth: Array | None = None) -> Nearest:
+        """Like `nearest`, but `found` may have a leading axis of alternatives, of which the best counts."""
+        if found.ndim == 2:
+            return self.nearest(image, found, truth)
+        made = [self.nearest(image, one, truth) for one in found]
+        overlap, objects = (np.stack(column) for column in zip(*made, strict=True))
+        best, at = overlap.argmax(axis=0), np.arange(len(image))
+        return Nearest(overlap[best, at], objects[best, at])
+
     @cached_property
     def image(self) -> NDArray[np.int64]:
         """The image of each detection of the sample."""
@@ -283,13 +300,13 @@ class Agreement:
 
     def others(self, image: Array, part: int = 2) -> NDArray[np.int64]:
         """Return for each image another image with objects, at ``1 / part`` of the list of such images after it; -1 if
-        there is none.
+        there is none. A counter that began again in the middle is off by exactly a half.
         """
         full = self._full
         if full.size < 2:
             return np.full(image.size, -1)
         place = np.clip(np.searchsorted(full, image), 0, full.size - 1)
-        return np.asarray(full[(place + max(full.size // part, 1)) % full.size])
+        return np.asarray(full[(place + min(full.size // part + 1, full.size - 1)) % full.size])
 
     @cached_property
     def _full(self) -> NDArray[np.int64]:
@@ -303,25 +320,33 @@ class Agreement:
         for part in (2, 3, 5) if self._full.size > 1 else ():
             yield self.others(image, part), found
         if self._full.size < _FEW_IMAGES:
-            width = np.where(np.isfinite(sizes[:, 0]), sizes[:, 0], (found[:, 0] + found[:, 2]).max(initial=0))
-            yield image, np.concatenate([(width - found[:, 0] - found[:, 2])[:, None], found[:, 1:]], axis=1)
+            width = np.where(np.isfinite(sizes[:, 0]), sizes[:, 0], (found[..., 0] + found[..., 2]).max(initial=0))
+            yield image, np.concatenate([(width - found[..., 0] - found[..., 2])[..., None], found[..., 1:]], axis=-1)
 
     def gain(
-        self, code: str, role: str, image: Array, found: Array, truth: Array | None = None, whole: bool = False
+        self,
+        code: str,
+        role: str,
+        image: Array,
+        found: Array,
+        truth: Array | None = None,
+        whole: bool = False,
+        more: str = "",
     ) -> Gain | None:
         """Return the gain if the detections `astray` have the images `image` and the boxes `found`; None if chance
         explains the gain.
 
         With `whole`, images on which the change does not increase the number of detections on objects do not count.
+        `found` may have a leading axis of alternatives, of which each box takes the one that overlaps an object best.
         """
-        step = len(found) // _SCREENED
+        step = found.shape[-2] // _SCREENED
         # Screen a small sample first. A hypothesis with a sufficient gain on the whole sample fails here with a
         # probability of one in a million.
         if step > 1:
-            some = self.nearest(image[::step], found[::step], truth).overlap >= _WELL
+            some = self._nearest(image[::step], found[..., ::step, :], truth).overlap >= _WELL
             if np.count_nonzero(some) < 0.5 * _FAINT * self.rows.size / step:
                 return None
-        made = self._of_whole_images(self.nearest(image, found, truth), whole)
+        made = self._of_whole_images(self._nearest(image, found, truth), whole)
         better = made.overlap >= _WELL
         if not better.any() or np.count_nonzero(better) < _FAINT * self.rows.size:
             return None
@@ -331,16 +356,23 @@ class Agreement:
         controls = list(self._controls(self.image[self.astray], found, sizes))
         if code in _NEARBY and truth is None:  # merely imprecise boxes gain as much by the opposite move
             controls.append((image, 2 * self.boxes[self.astray] - found))
-        for on, boxes in controls:
-            control = self._of_whole_images(self.nearest(on, boxes, truth), whole)
-            chance = np.unique(control.object[control.overlap >= _WELL]).size
-            if tail(gained, 2.0 * chance + 0.5) > (_CHANCE if enough else _FAINT_CHANCE):
+
+        def by(on: Array, boxes: Array) -> int:
+            control = self._of_whole_images(self._nearest(on, boxes, truth), whole)
+            return np.unique(control.object[control.overlap >= _WELL]).size
+
+        if any(tail(gained, 2.0 * by(*one) + 0.5) > (_CHANCE if enough else _FAINT_CHANCE) for one in controls):
+            return None
+        if found.ndim > 2:  # objects that were displaced by other distances give as much at nearer and farther tiles
+            own = self.boxes[self.astray]
+            around = sum(by(image, own + times * (found - own)) for times in _AROUND) / len(_AROUND)
+            if tail(gained, 1.2 * around + 0.5) > _CHANCE:
                 return None
         usual = self.plain.overlap[self.plain.overlap >= _WELL]
         undone = float(np.median(made.overlap[better]))
         if code not in _ROUNDED and usual.size >= _FEWEST_RANKED and undone < float(np.median(usual)) - _WORSE:
             return None  # correctly restored boxes overlap objects as well as other detections do
-        gain = Gain(code, role, self.rows[self.astray[better]], made)
+        gain = Gain(code, role, self.rows[self.astray[better]], made, more)
         if not enough and role == "detections":
             self.faint.append(gain)
         return gain if enough else None
@@ -414,9 +446,27 @@ class Agreement:
             ways.append(("image_ids_positions", place, f"counted from {first}, in the order of the ids"))
             if listed is not None:
                 ways.append(("image_ids_positions", listed[place], f"counted from {first}, in the order of the list"))
-        made = [self._named(self.gain(code, "detections", place, boxes), says) for code, place, says in ways]
+        made = [self.gain(code, "detections", place, boxes, more=says) for code, place, says in ways]
         made += self._neighbours(boxes)
+        made.append(self._restarted(boxes))
         return _best(made)
+
+    def _restarted(self, boxes: Array) -> Gain | None:
+        """Return the gain of the hypothesis that a counter of images began again at the first image: the detections of the
+        longest run of images without any stand at the first images.
+        """
+        count = self.truth.on.images.ids.size
+        some = np.bincount(self.found.image[self.found.image >= 0], minlength=count) > 0
+        edges = np.flatnonzero(np.concatenate([[True], some, [True]]))
+        held = np.diff(edges) - 1
+        start, length = int(edges[held.argmax()]), int(held.max())
+        if length < _FEWEST_LOST or start == 0:
+            return None
+        image = self.image[self.astray]
+        place = np.where((image >= 0) & (image < length), image + start, -1)
+        known = self.truth.on.images.ids
+        says = f"counted from the first image again from image {known[start]} on"
+        return self.gain("image_ids_positions", "detections", place, boxes, more=says)
 
     def _neighbours(self, boxes: Array) -> Iterator[Gain | None]:
         """Yield the gains of the hypotheses that each image id stands for the image a few places earlier or later."""
@@ -429,9 +479,9 @@ class Agreement:
                 if abs(step) == 1
                 else f"each is meant to be {abs(step)} images {'on' if step > 0 else 'back'}"
             )
-            made = self.gain("image_ids_rotated", "detections", place, boxes)
+            made = self.gain("image_ids_rotated", "detections", place, boxes, more=says)
             if made is not None and (self.part is not None or made.gained.size >= _ROTATED * self.rows.size):
-                yield self._named(made, says)
+                yield made
 
     def _in_the_list(self, known: Array) -> Array | None:
         """Return the image index at each position of the file's list of images, followed by -1; None if the list is
@@ -442,10 +492,6 @@ class Agreement:
         if len(listed) != known.size or listed == known.tolist() or not all(isinstance(one, int) for one in listed):
             return None
         return np.append(locate(np.array(listed, np.int64), known), -1)
-
-    @staticmethod
-    def _named(made: Gain | None, more: str) -> Gain | None:
-        return None if made is None else made._replace(more=more)
 
     # -------------------------------------------------------------------------------------------------------------- boxes
 
@@ -474,14 +520,16 @@ class Agreement:
         if np.isfinite(sizes).all() and self._full.size >= _FEWEST:
             for turn, more in TURNS.items():
                 made = turn(own, sizes)
-                yield self._named(self.gain("turned_boxes", "detections", image, made, whole=True), more)
+                yield self.gain("turned_boxes", "detections", image, made, whole=True, more=more)
         if self.shift is not None:
             moved = scaled(own, 1.0, self.shift)
-            yield self._named(self.gain("shifted_boxes", "detections", image, moved), says_shift(self.shift))
+            yield self.gain("shifted_boxes", "detections", image, moved, more=says_shift(self.shift))
         for made, more in self._scales(own, image, sizes):
-            yield self._named(self.gain("scaled_boxes", "detections", image, made), more)
-        for made, more in self._offsets(own, image, sizes):
-            yield self._named(self.gain("shifted_boxes", "detections", image, made), more)
+            yield self.gain("scaled_boxes", "detections", image, made, more=more)
+        for moved, more in self._offsets(own, image, sizes):
+            yield self.gain("shifted_boxes", "detections", image, moved, more=more)
+        for moved, more in self._tiles(own, sizes):
+            yield self.gain("shifted_boxes", "detections", image, moved, more=more)
 
     @cached_property
     def shift(self) -> Array | None:
@@ -561,6 +609,26 @@ class Agreement:
             if tail(most, 2.0 * max(count for count, _ in controls) + 0.5) <= _CHANCE:
                 moved = offset * (sizes if which else 1.0)
                 yield scaled(own, 1.0, -moved), f"moved by {words.format(*offset.tolist())} (x, y) they lie on objects"
+
+    def _tiles(self, own: Array, sizes: Array) -> Iterator[tuple[Array, str]]:
+        """Yield, with a description, boxes moved by the origins of tiles: right, below, or both, as alternatives."""
+        if self._full.size < _FEWEST or not np.isfinite(sizes).all():
+            return
+        origins = np.array([(1, 0), (0, 1), (1, 1)])[:, None]
+        yield self._moved(own, origins * sizes / 2), "as if counted from the corners of tiles of half the image's sides"
+        for step in _TILES:
+            if step < sizes.max(initial=0):
+                yield (
+                    self._moved(own, origins * float(step)),
+                    f"as if counted from the corners of tiles that begin every {step} pixels",
+                )
+
+    @staticmethod
+    def _moved(own: Array, by: Array) -> Array:
+        """Return boxes moved by each of several offsets, with a leading axis for these."""
+        out: Array = np.repeat(own[None], len(by), axis=0)
+        out[..., :2] += by
+        return out
 
     def _alike(self, own: Array, image: Array, sizes: Array) -> tuple[Array, Array]:
         """Return the offsets between boxes and the objects of similar size on their images, in pixels and as shares of

@@ -28,10 +28,11 @@ TIMES = 3.0
 #: Minimum share of a category's objects that are on images without detections of the category.
 LOST = 0.3
 
-#: Minimum ratio, in a category, of the share of large objects on images without detections of the category to the same
-#: share of small objects, because a defect does not depend on size. An object is large if its area reaches the
-#: category's median.
-EVEN = 0.6
+#: Minimum ratio, in a category, of two shares of objects that are on images without detections of the category: that of the
+#: larger half of its objects to that of the smaller half, because a defect does not depend on size; and that of objects
+#: with others of the category on their image to that of objects alone there, because by chance an image with several
+#: objects seldom has no detection.
+EVEN = 0.7
 
 #: Minimum share of missed objects among a category's objects on images that have detections of the category.
 MISSED = 0.7
@@ -44,9 +45,10 @@ UNLABELLED, ALONE = 0.06, 0.06
 #: in the lower half: for one category, and for all categories together.
 FLAT, FLAT_ALONE = 0.2, 0.2
 
-#: For one category, minimum ratio of the share of detections on no object in the best eighth of the confident detections
-#: to the same share in the second eighth. Missing labels do not depend on scores, whereas a category that is hard to
-#: detect has more false detections at lower scores.
+#: Minimum ratio of the share of detections on no object in the best eighth of the confident detections to the same share
+#: in the second eighth: for one category, and for all categories together. Missing labels do not depend on scores, whereas
+#: objects that are hard to detect have more false detections at lower scores: the ratio is 0.3 for a detector that misses
+#: half of the objects.
 STEADY = 0.5
 
 #: Minimum number of objects of a category A that are detected as a category B, as a share of the objects of A or of the
@@ -80,7 +82,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield from _unlabelled(facts, evidence)
     if not facts.caused("detections", "classes_disagree", "uneven_scores"):
         yield from _mixed(facts, evidence)
-    yield from _unsuppressed(facts, evidence)
+    for one in _unsuppressed(facts, evidence):
+        facts.causes.add(("detections", one.code))
+        yield one
 
 
 def _unknown(facts: Facts, image: Array, label: Array) -> NDArray[np.bool_]:
@@ -118,19 +122,28 @@ def _lost(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     for one in np.flatnonzero(gone >= max(FEWEST, 1)).tolist():
         of = label == one
         large[of] = area[of] >= np.median(area[of])
-    big, missed = np.bincount(label[large], minlength=count), np.bincount(label[large & lost], minlength=count)
+    held = np.unique(evidence.object_cell[at], return_inverse=True, return_counts=True)
+    several = held[2][held[1]] > 1
     rate = _others(gone, total)
     for one in np.flatnonzero((gone >= FEWEST) & (total > gone)).tolist():
         if not _beyond(int(gone[one]), int(total[one]), float(rate[one]), count) or gone[one] < LOST * total[one]:
             continue
-        small = (gone[one] - missed[one]) / max(total[one] - big[one], 1)
-        if missed[one] < EVEN * small * big[one]:
-            continue
+        of = label == one
+        if not (_as_often(lost[of], large[of]) and _as_often(lost[of], several[of])):
+            continue  # the category is hard to detect: large objects, and several on an image, are lost less often
         more = (
             f"category {_name(evidence, one)}, {share(int(gone[one]), int(total[one]))} of its objects; of the others "
             f"{share(int(gone.sum() - gone[one]), int(total.sum() - total[one]))}"
         )
         yield _said("rarely_detected", evidence, evidence.object_image[at[lost & (label == one)]], "object", more)
+
+
+def _as_often(lost: Array, part: Array) -> bool:
+    """Return whether records in `part` are lost about as often as others (see `EVEN`); True if there are few of either."""
+    own, rest = np.count_nonzero(part), np.count_nonzero(~part)
+    if min(own, rest) < FEWEST:
+        return True
+    return bool(np.count_nonzero(lost & part) * rest >= EVEN * np.count_nonzero(lost & ~part) * own)
 
 
 def _missed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
@@ -168,7 +181,7 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     every, part = int(gone.sum()), gone.sum() / max(total.sum(), 1)
     flat = FLAT_ALONE * empty.sum() / max(below.sum(), 1)
     spread = (gone >= 0.3 * part * total)[total >= 20]
-    if every >= FEWEST and part >= max(ALONE, flat) and spread.all():
+    if every >= FEWEST and part >= max(ALONE, flat) and spread.all() and _steady(evidence, top):
         bare = np.bincount(evidence.truth.image, minlength=evidence.images) == 0
         there = image[top & evidence.alone]
         more = (
@@ -193,8 +206,7 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             continue
         if part < FLAT * empty[one] / max(below[one], 1):
             continue
-        best = top & (label == one) & (evidence.sure_rank < 0.125)
-        if np.mean(evidence.alone[best]) < STEADY * np.mean(evidence.alone[top & (label == one) & ~best]):
+        if not _steady(evidence, top & (label == one)):
             continue
         rest = share(int(gone.sum() - gone[one]), int(total.sum() - total[one]))
         more = (
@@ -202,6 +214,13 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             f"confident detections; of the other categories {rest}"
         )
         yield _said("rarely_labelled", evidence, image[top & evidence.alone & (label == one)], "detection", more)
+
+
+def _steady(evidence: Evidence, top: NDArray[np.bool_]) -> bool:
+    """Return whether detections in the best eighth lie on no object about as often as others in `top` (see `STEADY`)."""
+    best = evidence.sure_rank < 0.125
+    best, second = evidence.alone[top & best], evidence.alone[top & ~best]
+    return not second.size or bool(np.mean(best) >= STEADY * np.mean(second))
 
 
 def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:

@@ -292,6 +292,10 @@ warning missing_labels
     {many} of the highest scores of their category that lie on nothing
     They count as false, though what they show may be there.
     Look at some: label what is missing, or leave these images out.
+warning objects_capped
+    {many} with one and the same number of objects, a limit as it seems, and more detections on nothing
+    Labels were cut off there: detections of what is left out count as false.
+    Export all objects of each image, or leave these images out.
 warning wrong_labels
     {many} taken for other categories at high scores
     They count as missed, and the detections on them as false.
@@ -312,6 +316,10 @@ warning suppressed_across
     {many} overlapping one of another category by more than any two confident detections do
     One of the two cannot be found.
     Suppress overlaps (NMS) within a category alone, as the protocols match within one.
+warning uneven_suppression
+    {many} without such overlaps of detections as others have
+    Where suppression (NMS) is stricter, or goes across categories, only one of two objects that overlap can be found.
+    Suppress overlaps on all images alike, and within a category alone.
 warning uneven_scores
     {many} with other scores than those elsewhere
     The ranking mixes two scales: one part stands above the other whatever it is worth.
@@ -392,6 +400,10 @@ warning unsuppressed
     {many} of high score that overlap a better one of their category
     All but one of the detections of an object are false.
     Suppress overlaps (NMS) there as elsewhere, or were results of two models joined?
+warning unsuppressed_across
+    {many} of high score that overlap one of another category, of about as high a score
+    One of the two is false at least, and counts against its category.
+    Look at some: was each box written under two categories, or were results of two models joined?
 warning repeated_categories
     {many} with the name of an earlier one, or listed twice
     Objects of one class are split among two, each with an AP of its own.
@@ -436,6 +448,10 @@ warning crowds_misplaced
     {many} flagged as a crowd, and of the form of a single object
     Crowds count neither as missed nor, where they are detected, as found.
     Flag regions of many objects alone as iscrowd.
+warning crowds_unflagged
+    {many} with a list of run lengths, as COCO draws crowds alone, and without the flag of a crowd
+    They count as missed, and detections within them as false, if they stand for many objects.
+    Look at some: flag regions of many objects as iscrowd.
 warning missing_shapes
     {many} without the mask or the pose that others have
     It is refused, or its box is filled in place of it.
@@ -448,6 +464,10 @@ warning masks_off_boxes
     {many} with a mask that lies elsewhere than its box
     Boxes and masks are scored as if they were of two objects.
     Make the box of the mask, or find which of the two is of another object.
+warning coarse_masks
+    {many} with a mask of a lower resolution than its image, whose outline moves by steps of several pixels
+    Overlaps of small masks and of boundaries are smaller than they could be.
+    Scale the model's values up to the size of the image ahead of the threshold, not the mask after it.
 warning outside_polygons
     {many} with a polygon that reaches too far beyond its image
     It is cut off at the edge, so that the mask is smaller than meant.

@@ -24,6 +24,8 @@ _BESIDE = {
     "cut_boxes",
     "cap_reached",
     "uneven_scores",
+    "unsuppressed",
+    "unsuppressed_across",
 }
 
 

@@ -167,30 +167,35 @@ def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator
         beyond = int(np.maximum(held - _LOOKED_AT, 0).sum())
         if beyond:
             yield found("beyond_cap", beyond, "detection")
-    most = int(detections.max()) if detections.size else 0
-    if most < 3:
-        return
-    at = np.flatnonzero(detections == most)
-    near = [int(np.count_nonzero(detections == most - step)) for step in (1, 2, 3)]
-    some = int(np.count_nonzero(detections))
+    made = limit_of(detections, "detection", 3)
+    if made is not None:
+        limit, beside = made
+        at = np.flatnonzero(detections == limit)
+        facts.causes.add(("detections", "cap_reached"))
+        ids = facts.truth.on.images.ids[at][:10].tolist()
+        yield found("cap_reached", at.size, "image", records=ids, named="image", more=f"{limit:,}{beside}")
+
+
+def limit_of(counts: NDArray[np.int64], unit: str, near: int) -> tuple[int, str] | None:
+    """Return the limit that the numbers of records of many images reach, and in words how few images have one or two
+    records more or fewer (empty if no image has more); None if there is no limit.
+
+    A limit that no image exceeds is compared with the `near` numbers below it: with one where larger numbers are rarer.
+    """
+    most = int(counts.max(initial=0))
+    if most < max(near, 2):
+        return None
+    held = np.bincount(counts)
+    below = int(held[most - near : most].max())
     # A limit leaves counts below it unchanged; counts that would exceed it accumulate at the limit.
-    if at.size >= 3 and at.size > 3 and tail(at.size, 1.5 * max(near) + 1) < 1e-3 and at.size >= 0.01 * some:
-        yield _limited(facts, at, f"{most:,}")
-        return
-    held = np.bincount(detections)
+    if (
+        held[most] > 3
+        and tail(int(held[most]), 1.5 * below + 1) < 1e-3
+        and held[most] >= 0.01 * np.count_nonzero(counts)
+    ):
+        return most, ""
     for limit in range(LEAST_LIMIT, most - 1):
-        beside = held[[limit - 2, limit - 1, limit + 1, limit + 2]]
-        if held[limit] >= max(LEAST_LIMIT, PILE * beside.max()) and tail(held[limit], float(beside.max()) + 1) < 1e-6:
-            at = np.flatnonzero(detections == limit)
-            most_beside = many(int(beside.max()), "image")
-            yield _limited(
-                facts, at, f"{limit:,}; of one or two more or fewer detections there are at most {most_beside}"
-            )
-            return
-
-
-def _limited(facts: Facts, at: NDArray[np.int64], more: str) -> Finding:
-    """Return the finding of a limit of the number of detections, which the images at the indices `at` reach."""
-    facts.causes.add(("detections", "cap_reached"))
-    ids = facts.truth.on.images.ids[at][:10].tolist()
-    return found("cap_reached", at.size, "image", records=ids, named="image", more=more)
+        beside = int(held[[limit - 2, limit - 1, limit + 1, limit + 2]].max())
+        if held[limit] >= max(LEAST_LIMIT, PILE * beside) and tail(int(held[limit]), beside + 1.0) < 1e-6:
+            return limit, f"; of one or two more or fewer {unit}s there are at most {many(beside, 'image')}"
+    return None

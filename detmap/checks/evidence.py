@@ -242,13 +242,17 @@ class Evidence:
     # ------------------------------------------------------------------------------------------------------------ confident
 
     @cached_property
+    def by_score(self) -> NDArray[np.int64]:
+        """Indices into `detections`, by descending score."""
+        return np.argsort(-self.scores[self.detections], kind="stable")
+
+    @cached_property
     def sure(self) -> NDArray[np.int64]:
         """Rows of the confident detections, by category and descending score."""
         label = self.label[self.detections]
         objects = np.bincount(self.object_label, minlength=self.classes)
         held = np.bincount(label, minlength=self.classes)
-        scores = self.scores[self.detections]
-        order = np.argsort(-scores, kind="stable")
+        order = self.by_score
         small = np.min_scalar_type(max(self.classes, 1))  # numpy sorts integers of at most 16 bits by radix
         order = order[np.argsort(label[order].astype(small), kind="stable")]
         rank = np.arange(order.size) - np.repeat(np.cumsum(held) - held, held)
@@ -304,14 +308,17 @@ class Evidence:
 
     def _on_crowds(self, image: Array, crowds: Array) -> NDArray[np.bool_]:
         """Mask of the confident detections that have at least the share `NOTHING` of their area on one crowd."""
-        out = np.zeros(image.size, np.bool_)
         of = self.truth.image[crowds]
-        for at in np.flatnonzero(np.isin(image, of)).tolist():
-            box = self.found.boxes[self.sure[at]]
-            these = self.truth.boxes[crowds[np.searchsorted(of, image[at]) : np.searchsorted(of, image[at], "right")]]
-            near = np.maximum(these[:, :2], box[:2])
-            far = np.minimum(these[:, :2] + these[:, 2:], box[:2] + box[2:])
-            out[at] = bool((np.maximum(far - near, 0).prod(axis=1) >= NOTHING * box[2] * box[3]).any())
+        starts, stops = (np.searchsorted(of, image, way) for way in ("left", "right"))
+        out = np.zeros(image.size, np.bool_)
+        for rows in np.array_split(np.flatnonzero(stops > starts), (stops - starts).sum() // PAIRS + 1):
+            held = (stops - starts)[rows]
+            owner = np.repeat(rows, held)
+            at = np.arange(owner.size) - np.repeat(np.cumsum(held) - held - starts[rows], held)
+            (x, y, w, h), (u, v, s, t) = self.found.boxes[self.sure[owner]].T, self.truth.boxes[crowds[at]].T
+            both = np.maximum(np.minimum(x + w, u + s) - np.maximum(x, u), 0)
+            both *= np.maximum(np.minimum(y + h, v + t) - np.maximum(y, v), 0)
+            out[owner[both >= NOTHING * w * h]] = True
         return out
 
     @cached_property
@@ -356,6 +363,30 @@ class Evidence:
         least `suppressed`. Equal boxes are excluded because they have their own finding.
         """
         return np.asarray((self.between_detections >= self.suppressed) & (self.between_detections < 0.9999))
+
+    @cached_property
+    def doubled(self) -> NDArray[np.bool_]:
+        """Mask of the confident detections that overlap one of another category on their image by at least `SUPPRESSED`,
+        the scores of which differ by a factor of at most 1 / `AS_HIGH`.
+        """
+        image = self.found.image[self.sure]
+        order = np.argsort(image, kind="stable")
+        ascending = image[order]
+        starts = np.searchsorted(ascending, ascending)
+        held = np.arange(order.size) - starts
+        held[np.cumsum(held) > PAIRS] = 0
+        owner = np.repeat(np.arange(order.size), held)
+        other = np.arange(owner.size) - np.repeat(np.cumsum(held) - held, held) + starts[owner]
+        one, other = order[owner], order[other]
+        label, scores = self.label[self.sure], self.scores[self.sure]
+        some = label[one] != label[other]
+        some &= np.minimum(scores[one], scores[other]) >= AS_HIGH * np.maximum(scores[one], scores[other])
+        one, other = one[some], other[some]
+        boxes = self.found.boxes[self.sure]
+        same = overlaps(boxes[one], boxes[other]) >= SUPPRESSED
+        out = np.zeros(order.size, np.bool_)
+        out[one[same]] = out[other[same]] = True
+        return out
 
     @cached_property
     def between_any(self) -> tuple[Array, Array]:
@@ -453,6 +484,10 @@ THRESHOLDS, WIDTH, FEWEST_BELOW, DIP = (0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05, 
 
 #: IoU from which non-maximum suppression is assumed to remove one of two detections. Common thresholds are 0.45 to 0.7.
 SUPPRESSED = 0.75
+
+#: Minimum ratio of the lower to the higher score of two detections of different categories with the same place. Many models
+#: write a box under several categories; of 587 such confident detections for VOC2007, 256 have scores as close.
+AS_HIGH = 0.7
 
 
 def _grouped(says: str, values: list[str]) -> list[Grouping]:

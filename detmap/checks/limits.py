@@ -103,14 +103,14 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def _measures(boxes: Array, sizes: Array) -> dict[str, Array]:
     """Return the quantities that may have a limit, by their names in messages."""
-    w, h = boxes[:, 2], boxes[:, 3]
+    x, y, w, h = np.ascontiguousarray(boxes.T)
+    width, height = np.ascontiguousarray(sizes.T)
     out = {"area": w * h, "width": w, "height": h, "width / height": w / h}
     if np.isfinite(sizes).all():
-        near = boxes[:, :2].min(axis=1)
-        far = (sizes - boxes[:, :2] - boxes[:, 2:]).min(axis=1)
+        near, far = np.minimum(x, y), np.minimum(width - x - w, height - y - h)
         out["distance from the image's edge + 1"] = np.maximum(np.minimum(near, far), 0) + 1
-        centre = np.clip((boxes[:, :2] + boxes[:, 2:] / 2) / sizes, 1e-3, 1)
-        out["x of the centre / width of the image"], out["y of the centre / height of the image"] = centre.T
+        out["x of the centre / width of the image"] = np.clip((x + w / 2) / width, 1e-3, 1)
+        out["y of the centre / height of the image"] = np.clip((y + h / 2) / height, 1e-3, 1)
     return out
 
 

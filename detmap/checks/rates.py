@@ -57,6 +57,21 @@ def tail(count: int, mean: float) -> float:
             return min(total, 1.0)
 
 
+def reaching(share: float, rate: float, totals: Array, most: int = 100) -> NDArray[np.float64]:
+    """Return for each of `totals` the probability that at least `share` of so many independent records are bad at `rate`;
+    for more than `most` records that of `most`.
+    """
+    sizes, at = np.unique(np.minimum(totals, most), return_inverse=True)
+    chances = [
+        sum(
+            math.comb(size, bad) * rate**bad * (1 - rate) ** (size - bad)
+            for bad in range(math.ceil(share * size - 1e-9), size + 1)
+        )
+        for size in sizes.tolist()
+    ]
+    return np.asarray(np.array(chances)[at])
+
+
 def rates(bad: Array, codes: Array, count: int, prior: float = 5.0) -> NDArray[np.float64]:
     """Return the share of bad units of each code, shrunk towards the overall share by `prior` pseudo-units."""
     held = np.bincount(codes, minlength=count)

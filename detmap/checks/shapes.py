@@ -13,10 +13,11 @@ from detmap.checks.boxes import _CAUSES
 from detmap.checks.changes import Array
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
-from detmap.checks.findings import Finding, found, names
+from detmap.checks.findings import AT_LEAST, Finding, found, names
 from detmap.checks.inputs import Side, as_sizes
 from detmap.checks.rates import CHANCE, FEWEST, tail
 from detmap.data.tables import GroundTruth
+from detmap.errors import many
 from detmap.shapes import Kind
 
 #: Maximum number of pixels by which a polygon may exceed its image, because annotators click on the edge.
@@ -31,6 +32,14 @@ _BEYOND = 0.5
 #: Minimum shift of a mask relative to its box, in pixels. A mask of whole pixels may end one pixel inside or outside of
 #: its box.
 SHIFT = 2.0
+
+#: For a mask that was drawn at a lower resolution: minimum number of distinct rows in which its runs end, and minimum
+#: number of such masks. The outline of a mask of full resolution passes through nearly all rows from its top to its
+#: bottom, or at least through all columns; fourteen random rows are all even, or all odd, in one of 8,192 masks.
+ROWS, FEWEST_COARSE = 14, 5
+
+#: Maximum number of masks whose rows are compared.
+LOOKED_AT = 1_000
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -69,6 +78,7 @@ def _masks(facts: Facts, side: Side, kind: Kind, masks: Any) -> Iterator[Finding
         turned = other & (sizes[:, ::-1] == side.sizes).all(axis=1)
         more = f"of {int(turned.sum()):,} height and width are swapped" if turned.any() else ""
         yield found("mask_sizes", int(other.sum()), side.unit, more=more, **side.records(other))
+    yield from _coarse(side, masks)
     areas = masks.areas()
     empty = areas == 0
     if empty.any():
@@ -87,6 +97,58 @@ def _masks(facts: Facts, side: Side, kind: Kind, masks: Any) -> Iterator[Finding
     off = (off | moved) & (side.boxes[:, 2:] > 0).all(axis=1)
     if off.any():
         yield found("masks_off_boxes", int(off.sum()), side.unit, more=more, **side.records(off))
+
+
+def _coarse(side: Side, masks: Any) -> Iterator[Finding]:
+    """Yield a finding of masks that were drawn at a lower resolution and scaled up."""
+    rows = np.flatnonzero(masks.areas() > 0)
+    words = "{many}"
+    if rows.size > LOOKED_AT:
+        rows, words = np.sort(np.random.default_rng(0).permutation(rows)[:LOOKED_AT]), AT_LEAST
+    held = masks.take(rows).arrays()
+    step = steps(held["ends"], held["stops"], held["sizes"][:, 0])
+    known, coarse = int(np.count_nonzero(step > 0)), rows[step > 1]
+    if coarse.size >= FEWEST_COARSE and tail(coarse.size, known / 2 ** (ROWS - 1) + 0.5) < CHANCE:
+        more = many(int(np.bincount(step[step > 1]).argmax()), "pixel")
+        yield found("coarse_masks", coarse.size, side.unit, more=more, words=words, **side.records(coarse))
+
+
+def steps(ends: Array, stops: Array, heights: Array) -> NDArray[np.int64]:
+    """Return the greatest common divisor of the distances between the rows in which each mask's runs end, and between the
+    columns in which they end elsewhere than in the column before; 0 if there are fewer than `ROWS` rows, or half as many
+    columns.
+
+    The runs of mask *i* end at ``ends[stops[i - 1]:stops[i]]``, counted column by column.
+    """
+    owner = np.repeat(np.arange(stops.size), np.diff(stops, prepend=0))
+    height = np.maximum(heights, 1)[owner]
+    places = ends.astype(np.int64)
+    inner = places % height > 0  # a run that ends with its column ends at the edge of the image
+    owner, places, height = owner[inner], places[inner], height[inner]
+    rows = _divisor(owner, places % height, stops.size, ROWS)
+    coarse = (rows > 1)[owner]
+    owner, places, height = owner[coarse], places[coarse], height[coarse]
+    most = int(places.max(initial=0)) + int(height.max(initial=1)) + 1
+    keys = owner * most + places
+    starts, after = ~np.isin(keys - height, keys), ~np.isin(keys + height, keys)
+    at = np.concatenate([(places // height)[starts], (places // height)[after] + 1])
+    columns = _divisor(np.concatenate([owner[starts], owner[after]]), at, stops.size, ROWS // 2)
+    return np.where(rows > 1, np.where(columns > 0, np.gcd(rows, columns), 0), rows)
+
+
+def _divisor(owner: Array, values: Array, count: int, least: int) -> NDArray[np.int64]:
+    """Return the greatest common divisor of the distances between each owner's distinct values; 0 for fewer than `least`."""
+    most = int(values.max(initial=0)) + 1
+    keys = np.unique(owner * most + values)
+    of = keys // most
+    apart = np.diff(keys)[of[1:] == of[:-1]]
+    held = np.bincount(of, minlength=count)
+    out = np.zeros(count, np.int64)
+    several = held > 1
+    if several.any():
+        first = np.cumsum(np.maximum(held - 1, 0)) - np.maximum(held - 1, 0)
+        out[several] = np.gcd.reduceat(apart, first[several])
+    return np.where(held >= least, out, 0)
 
 
 def shifted(boxes: Array, bounds: Array, known: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], str]:

@@ -208,6 +208,8 @@ class Inspection(NamedTuple):
     categories: list[Any]
     #: The polygons; None if there are none.
     outlines: Outlines | None
+    #: The index of each record whose mask is a list of run lengths, as COCO writes crowds; shape (r,).
+    listed_runs: NDArray[np.int64]
 
 
 #: The outcome of reading without invalid records: a table, the index of each row in the file's list (None if there is

@@ -103,6 +103,45 @@ def test_either_side_of_the_share_of_ids_of_neighbours(count, said):
     assert (agreement(moved, places(200)).of_images is not None) is said
 
 
+@pytest.mark.parametrize(("count", "said"), [(8, True), (7, False), (100, True)])
+def test_either_side_of_images_after_which_a_counter_began_again(count, said):
+    """Detections of the last images stand at the first ones; of a hundred they are half of all."""
+    image = np.arange(200)
+    made = agreement(np.where(image < 200 - count, image, image - (200 - count)), places(200))
+    gain = made.of_images
+    assert (gain is not None) is said
+    if said:
+        known = made.truth.on.images.ids
+        assert (gain.code, gain.gained.size) == ("image_ids_positions", count)
+        assert gain.more == f"counted from the first image again from image {known[200 - count]} on"
+
+
+@pytest.mark.parametrize(("step", "count"), [(160, 40), (60, 0)])
+def test_either_side_of_tiles_that_give_more_than_nearer_and_farther_ones(step, count):
+    """Of 100 boxes 20 lie a step to the left and 20 a step above; a quarter of 60 pixels off they lie on objects as well."""
+    image = np.arange(100)
+    boxes = places(200)[:100]
+    boxes[60:80] -= [step, 0, 0, 0]
+    boxes[80:] -= [0, step, 0, 0]
+    made = agreement(image, boxes)
+    moved = made._moved(boxes[60:], np.array([(step, 0), (0, step), (step, step)])[:, None])
+    gain = made.gain("shifted_boxes", "detections", image[60:], moved, more="as said")
+    assert (0 if gain is None else gain.gained.size) == count
+    assert gain is None or gain.more == "as said"
+
+
+def test_boxes_of_tiles_are_moved_back():
+    """By half of the sides of their images, or by a step that the largest image has."""
+    sizes = np.array([[600.0, 300], [200, 250]])
+    made = agreement(np.arange(2), places(2), count=5)
+    own = np.array([[1.0, 2, 30, 40], [5, 6, 70, 80]])
+    half, *others = made._tiles(own, sizes)
+    assert half[0][:, 0].tolist() == [[301, 2, 30, 40], [1, 152, 30, 40], [301, 152, 30, 40]]
+    assert half[0][:, 1].tolist() == [[105, 6, 70, 80], [5, 131, 70, 80], [105, 131, 70, 80]]
+    assert [int(more.split()[-2]) for _, more in others] == [205, 256, 320, 410, 512]
+    assert others[0][0][2].tolist() == [[206, 207, 30, 40], [210, 211, 70, 80]]
+
+
 @pytest.mark.parametrize(("count", "controls"), [(19, 4), (20, 3)])
 def test_few_images_are_also_compared_with_mirrored_ones(count, controls):
     made = agreement(np.arange(count), places(count), count=count)

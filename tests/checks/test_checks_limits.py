@@ -6,11 +6,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from detmap.checks import agreement, categories, coverage, leakage, limits, parts, scores, sizes, uneven
+from detmap.checks import agreement, categories, coverage, leakage, limits, parts, rates, scores, sizes, uneven
 from detmap.checks.agreement import Agreement, Gain, Nearest
 from detmap.checks.evidence import Evidence
-from detmap.checks.rates import Division, Grouping, Order, Part
+from detmap.checks.rates import Part
 
 
 def side(boxes=None, image=None, image_sizes=None, count=1000):
@@ -44,7 +45,7 @@ def units(some, total):
     return parts.Units(image, 0 * image, some > 0, 0.1 + 0 * image, some, total)
 
 
-@pytest.mark.parametrize(("response", "least", "times"), [(1, 40, 20), (2, 60, 20)])
+@pytest.mark.parametrize(("response", "least", "times"), [(2, 40, 20), (3, 60, 20)])
 def test_either_side_of_a_part_that_stands_out(response, least, times):
     """40 of 100 and 2.5 times the rest, or 60 of 100 and 3 times the rest where half of the records make a unit bad."""
 
@@ -56,7 +57,7 @@ def test_either_side_of_a_part_that_stands_out(response, least, times):
 
     assert stands_out(least, 0)
     assert not stands_out(least - 1, 0)
-    share = {1: 50, 2: 62}[response]
+    share = {2: 50, 3: 62}[response]
     assert stands_out(share, times)
     assert not stands_out(share, times + 1)
 
@@ -69,12 +70,12 @@ def test_either_side_of_unlabelled_objects_of_each_size():
         there = np.arange(200) < 100
         image = np.arange(200)
         made = parts.Units(image, 0 * image, bad, 0.1 + 0 * image, np.array(some), np.array(total))
-        return parts._stands_out(made, Part(there, "", there), parts.RESPONSES[5])
+        return parts._stands_out(made, Part(there, "", there), parts.RESPONSES[6])
 
     def images(inside, outside):
         return np.concatenate([np.arange(100) < inside, np.arange(100) < outside]).astype(int)
 
-    assert parts.RESPONSES[5].make is parts._unlabelled_of_sizes
+    assert parts.RESPONSES[6].make is parts._unlabelled_of_sizes
     assert stands_out(images(40, 8), np.ones(200, int))
     assert not stands_out(images(40, 9), np.ones(200, int))
     assert not stands_out(images(39, 0), np.ones(200, int))
@@ -111,7 +112,8 @@ def scattered(code, shares, total=100, alone=100, sure=100, suppressed=0.75):
 
 
 @pytest.mark.parametrize(
-    ("code", "least", "middle"), [("misplaced", 85, 50), ("unsuppressed", 40, 20), ("relabelled", 50, 25)]
+    ("code", "least", "middle"),
+    [("misplaced", 85, 50), ("unsuppressed", 40, 20), ("relabelled", 50, 25), ("unsuppressed_across", 80, 40)],
 )
 def test_either_side_of_images_anywhere(code, least, middle):
     alone = 30 if code == "misplaced" else 100
@@ -148,6 +150,35 @@ def test_either_side_of_detections_on_nothing_and_of_the_records_of_an_image():
     assert scattered("relabelled", [1] * 8, total=1) == 0
     assert scattered("misplaced", [2] * 8, total=2, sure=2, alone=2) == 8
     assert scattered("misplaced", [2] * 8, total=2, sure=1, alone=1) == 0
+
+
+def test_images_that_reach_two_shares_by_chance():
+    """Of 100 images with two objects and two detections, half of which are bad, one in 16 has all of them bad."""
+    image = np.repeat(np.arange(150), 2)
+    evidence = SimpleNamespace(
+        images=250, found=SimpleNamespace(image=np.append(image[:200], np.arange(150, 250))), sure=np.arange(300),
+        alone=np.arange(300) % 2 == 0,
+    )  # fmt: skip
+    some, total = np.repeat([1, 0], [100, 50]), np.repeat([2, 0], [100, 50])
+    made = parts.Units(np.arange(150), np.zeros(150, int), some > 0, 0.1 + 0 * some, some, total)
+    assert parts._reaching_both(evidence, made) == pytest.approx(100 / 16)
+    assert parts._reaching_both(evidence, parts._chosen(made, total == 0)) == 0.0
+    sizes_of = np.array([2, 3, 5, 100, 4000])
+    wanted = stats.binom.sf(np.ceil(0.6 * np.minimum(sizes_of, 100)) - 1, np.minimum(sizes_of, 100), 0.55)
+    assert rates.reaching(0.6, 0.55, sizes_of) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(("total", "said"), [(100, 8), (2, 0)])
+def test_either_side_of_images_that_reach_two_shares_by_chance(total, said):
+    """Of eight images all is missed, and lies on nothing; of 96 others each half is, which of two records is by chance."""
+    bad = np.repeat([1.0, 0.5, 0.0], [8, 96, 96]) * total, np.repeat([1.0, 0.0, 0.5], [8, 96, 96]) * total
+    image = np.repeat(np.arange(200), total)
+    flags = np.tile(np.arange(total), 200) < bad[1][image]
+    evidence = SimpleNamespace(
+        images=200, found=SimpleNamespace(image=image), sure=np.arange(image.size), alone=flags, frames=1.0
+    )
+    made = parts._scattered(FACTS, evidence, "misplaced", units(bad[0].astype(int), np.full(200, total)))
+    assert (0 if made is None else int(made.sum())) == said
 
 
 def of_mapping(off, count):
@@ -216,6 +247,33 @@ def test_either_side_of_suppression():
     assert neighbours(0.855, 14) == []  # one object that is labelled twice
     assert neighbours(0.8, 14, most=0.745) == ["strict_suppression"]
     assert neighbours(0.8, 14, most=0.755) == []
+
+
+def of_limit(alone, others=0):
+    """Whether a limit of three objects is named: of 100 images that have three, and of 40 that have two, so many have a
+    confident detection on nothing.
+    """
+    held = np.repeat([1, 2, 3], [60, 40, 100])
+    at = np.arange(200)
+    flags = (at >= 100) & (at < 100 + alone) | (at >= 60) & (at < 60 + others)
+    truth = side(count=200)
+    truth.image = np.repeat(np.arange(200), held)
+    truth.crowd = np.zeros(truth.image.size, bool)
+    evidence = SimpleNamespace(
+        truth=truth, images=200, found=SimpleNamespace(image=np.arange(200)), sure=np.arange(200), alone=flags,
+        sure_looked_at=np.ones(200, bool),
+    )  # fmt: skip
+    facts = SimpleNamespace(parts=[])
+    made = list(parts._capped(facts, evidence))
+    assert [images.sum() for images, _ in facts.parts] == [100] * len(made) == [one.count for one in made]
+    return bool(made)
+
+
+def test_either_side_of_a_limit_of_objects():
+    assert of_limit(12)
+    assert not of_limit(11)
+    assert of_limit(88, others=20)
+    assert not of_limit(87, others=20)  # 50 are expected by the others, and 60 are 1.2 times as many
 
 
 def edge(beyond=60, next_to=20, behind=20, at=1.14, after=1.16):
@@ -308,6 +366,16 @@ def test_either_side_of_square_boxes():
     assert not square(100, apart=0.021)
     assert not square(20, whole=True)  # 66 of whole pixels are square by chance
     assert square(400, whole=True)
+
+
+def test_either_side_of_squares_of_one_size():
+    """Both sides of 40 boxes are equal, and half of them are 48 pixels: a least size, if it were one more."""
+    for count, said in ((20, True), (21, False)):
+        rng = np.random.default_rng(0)
+        boxes = np.c_[rng.uniform(10, 200, (4000, 2)), rng.uniform(30, 90, (4000, 2)) + np.array([0, 80])]
+        boxes[:40, 3] = boxes[:40, 2]
+        boxes[:count, 2:] = 48
+        assert bool(limits.squares(side(boxes, np.arange(4000), np.full((4000, 2), 640.0)), np.arange(4000))) is said
 
 
 def matched(count=1000, alone=0, missed=100, elsewhere=1.0, score=0.5):
@@ -439,6 +507,7 @@ def of_objects(label, **columns):
         "object_label": label,
         "object_image": np.arange(count),
         "object_box": np.tile([0.0, 0, 10, 10], (count, 1)) * (1 + np.arange(count) % 2)[:, None],
+        "object_cell": np.arange(count),
         "held": np.ones(count, int),
         "hit": np.ones(count, bool),
         "seen": np.ones(count, bool),
@@ -460,13 +529,26 @@ def test_either_side_of_a_lost_category(count, said):
     assert codes(categories._lost(FACTS, of_objects(FOUR, held=held))) == said
 
 
-@pytest.mark.parametrize(("large", "said"), [(58, []), (62, ["rarely_detected"])])
+@pytest.mark.parametrize(("large", "said"), [(68, []), (72, ["rarely_detected"])])
 def test_either_side_of_a_loss_that_depends_on_size(large, said):
-    """All small objects of a category are lost, and so many of 100 large ones: 0.6 times as often is a defect."""
+    """All small objects of a category are lost, and so many of 100 large ones: 0.7 times as often is a defect."""
     held = np.ones(800, int)
     held[0:200:2] = 0
     held[1 : 2 * large : 2] = 0
     assert codes(categories._lost(FACTS, of_objects(FOUR, held=held))) == said
+
+
+@pytest.mark.parametrize(("several", "said"), [(68, []), (72, ["rarely_detected"])])
+def test_either_side_of_a_loss_that_depends_on_the_number_of_objects(several, said):
+    """All objects of a category that are alone on their image are lost, and so many of 100 that are two."""
+    held = np.ones(800, int)
+    held[:100] = 0
+    held[100 : 100 + several] = 0
+    image = np.arange(800)
+    image[100:200] = 100 + np.repeat(np.arange(50), 2)
+    made = of_objects(FOUR, held=held, object_image=image, object_cell=image)
+    made.object_box[:200] = np.tile([[0, 0, 10, 10], [0, 0, 20, 20]], (100, 1))
+    assert codes(categories._lost(FACTS, made)) == said
 
 
 @pytest.mark.parametrize(("count", "said"), [(139, []), (140, ["rarely_found"])])
@@ -514,6 +596,14 @@ def test_either_side_of_labels_that_are_missing_at_any_score(lower, said):
     """A tenth of the best, and half of the lower half of 2,000: a fifth of that is a tenth."""
     at = np.arange(2000)
     alone = (at < 50) | ((at >= 1000) & (at < 1000 + lower))
+    assert codes(categories._unlabelled(FACTS, of_confident(np.zeros(2000, int), alone))) == said
+
+
+@pytest.mark.parametrize(("best", "said"), [(20, ["missing_labels"]), (19, [])])
+def test_either_side_of_all_labels_that_are_missing_at_the_highest_scores(best, said):
+    """40 of the second 250 detections lie on nothing, and half as many of the first."""
+    at = np.arange(2000)
+    alone = (at < best) | ((at >= 250) & (at < 290))
     assert codes(categories._unlabelled(FACTS, of_confident(np.zeros(2000, int), alone))) == said
 
 
@@ -590,221 +680,6 @@ def test_either_side_of_labels_that_are_wrong_or_mixed():
     assert mixed([36] * 4, lower=74) == []  # lower scores are wrong more than twice as often
     assert mixed([50, 0, 0, 0]) == ["labels_mixed"]
     assert mixed([48, 0, 0, 0]) == []
-
-
-# -------------------------------------------------------------------------------------------------------------------- scores
-
-
-def of_categories(own, others):
-    """What is said of the scores of a category beside those of three others."""
-    label = np.concatenate([np.zeros(len(own), int), np.tile([1, 2, 3], len(others))])
-    values = np.concatenate([own, np.repeat(others, 3)])
-    rows = np.arange(label.size)
-    evidence = SimpleNamespace(classes=4, truth=side(), finders=(rows, rows), object_image=rows)
-    return codes(uneven._of_categories(evidence, values, label))[:1]
-
-
-def test_either_side_of_scores_that_are_below_those_of_others():
-    others = np.linspace(0.2, 1, 1000)
-    low = np.linspace(0.3, 0.599, 100)
-    assert of_categories(low, others) == ["uneven_scores"]  # half of the others are higher
-    assert of_categories(low + 0.003, others) == []
-    few = 0.5 * low  # 0.3 of the scores count: of 67 that 0.5 ^ 20.1 is one in a million
-    assert of_categories(np.linspace(0.3, 0.599, 67), others) == ["uneven_scores"]
-    assert of_categories(np.linspace(0.3, 0.599, 64), others) == []
-    assert of_categories(np.linspace(0, 0.1, 20), others) == ["uneven_scores"]
-    assert of_categories(np.linspace(0, 0.1, 19), others) == []
-    assert few.max() < 0.3
-
-
-def test_either_side_of_scores_that_do_not_overlap():
-    """All but five in a hundred of a category are below all but five in a hundred of the others."""
-    others = np.linspace(0.5, 1, 1000)  # 0.525 is the quantile
-    for beyond, said in ((4, ["uneven_scores"]), (6, [])):
-        own = np.concatenate([np.linspace(0.1, 0.4, 100 - beyond), np.full(beyond, 0.99)])
-        assert of_categories(own, others) == said
-
-
-def test_either_side_of_the_variance_between_images():
-    rng = np.random.default_rng(0)
-    for images, spread, said in ((40, 0.1, True), (39, 0.1, False), (4000, 0.98, True), (4000, 1.02, False)):
-        image = np.repeat(np.arange(images), 20)
-        rank = rng.normal(0, 1, images)[image] + spread * rng.normal(0, 1, image.size)
-        rank -= rank.mean()
-        evidence = SimpleNamespace(images=images, truth=side(count=images))
-        made = list(uneven._between(evidence, rank, image, rank))
-        share = 1 - ((rank - (np.bincount(image, rank) / 20)[image]) ** 2).sum() / (image.size - images) / rank.var()
-        assert bool(share >= 0.5) is (spread < 1)
-        assert bool(made) is said
-
-
-def test_of_many_detections_that_find_nothing_some_are_compared(monkeypatch):
-    """What is said of a sample is said to be at least that."""
-    images, each = 400, 20
-    image = np.repeat(np.arange(images), each)
-    scores_of = np.random.default_rng(0).uniform(0.1, 0.4, image.size) ** np.where(image < 100, 3, 1)
-    evidence = SimpleNamespace(
-        images=images, classes=1, scores=scores_of, frames=1.0, truth=side(count=images), label=np.zeros(image.size, int),
-        division=Division(np.arange(images), [Order("ids", np.arange(images))], []), detections=np.arange(image.size),
-        found=type("Found", (), {"image": image, "__len__": lambda self: image.size})(),
-    )  # fmt: skip
-    made = uneven._of_others(evidence, np.zeros(0, int))
-    assert "detections that find no object, with other scores than those elsewhere: images 0 to 1" in made.says
-    assert 2000 <= made.count < 2200
-    monkeypatch.setattr(uneven, "SAMPLE", 4000)
-    made = uneven._of_others(evidence, np.zeros(0, int))
-    assert made.says.startswith("at least ")
-    assert 800 < made.count < 1200
-
-
-def of_scores(middle, count=400, part=100):
-    """What is said of a part of the images where the scores of detections that find objects have a middle rank."""
-    place = np.arange(count)
-    rank = (place + 0.5) / count
-    inside = np.abs(rank - middle) <= part / count / 2 + 1e-9
-    rest = place[~inside][place[: count - inside.sum()] * 131 % (count - inside.sum())]  # low and high in turn
-    scores_of = rank[np.concatenate([place[inside], rest])]
-    evidence = SimpleNamespace(
-        images=count, classes=1, scores=scores_of, object_label=np.zeros(count, int), object_image=place, frames=1.0,
-        truth=side(count=count), division=Division(place, [Order("ids", place)], []), found=range(count),
-        detections=place,
-    )  # fmt: skip
-    return [one.says for one in uneven._scores(evidence, place, place)]
-
-
-def test_either_side_of_a_part_with_low_scores():
-    """A quarter of the 300 scores elsewhere are below the median of 100, which those around it leave out."""
-    assert of_scores(0.31)
-    assert not of_scores(0.32)
-    assert of_scores(0.69)
-    assert not of_scores(0.68)
-
-
-def ranked(ahead, wrong=1.0, images=400):
-    """What is said of scores that are higher on objects by a difference of ranks."""
-    rng = np.random.default_rng(0)
-    count = int(images * wrong)
-    right, other = rng.random(images), rng.random(count)
-    image = np.concatenate([np.arange(images), np.arange(count) % images])
-    held = np.concatenate([0.5 + ahead + 0.001 * right, np.full(count, 0.5) + 0.001 * other])
-    label = SimpleNamespace(parts=[], caused=lambda *codes: False)
-    evidence = SimpleNamespace(
-        detections=np.arange(image.size), finders=(np.arange(images), None), scores=held, images=images, frames=1.0,
-        found=SimpleNamespace(image=image, __len__=None), truth=side(count=images),
-        division=Division(np.arange(images), [Order("ids", np.arange(images))], []),
-    )  # fmt: skip
-    evidence.found = type("Found", (), {"image": image, "__len__": lambda self: image.size})()
-    return codes(uneven.ranking(label, evidence))
-
-
-def test_either_side_of_false_detections_that_scores_are_compared_with():
-    assert ranked(-1, wrong=0.5) == ["scores_rank_nothing"]
-    assert ranked(-1, wrong=0.49) == []
-    assert ranked(1) == []
-
-
-@pytest.mark.parametrize(("shift", "said"), [(0.05, ["scores_rank_nothing"]), (0.07, [])])
-def test_either_side_of_scores_that_say_nothing(shift, said):
-    """The ranks of detections on objects are higher by so much, in the median of the images."""
-    images = 400
-    ranks = np.arange(2 * images)
-    gap = round(shift * 2 * images)
-    low = ranks[(ranks // gap) % 2 == 0][:images]
-    high = low + gap
-    place = np.concatenate([high, low])  # of detections on objects, and of others
-    assert np.unique(place).size == 2 * images
-    image = np.tile(np.arange(images), 2)
-    found = type("Found", (), {"image": image, "__len__": lambda self: image.size})()
-    evidence = SimpleNamespace(
-        detections=np.arange(image.size), finders=(np.arange(images), None), scores=place / place.max(), images=images,
-        frames=1.0, found=found, truth=side(count=images), division=Division(np.arange(images), [], []),
-    )  # fmt: skip
-    assert codes(uneven.ranking(SimpleNamespace(parts=[]), evidence)) == said
-
-
-@pytest.mark.parametrize(("times", "said"), [(1.9, []), (2.1, ["uneven_counts"])])
-def test_either_side_of_a_part_with_more_detections(times, said):
-    objects = np.ones(400, int)
-    detections = np.where(np.arange(400) < 100, round(100 * times), 100)
-    image = np.repeat(np.arange(400), detections)
-    evidence = SimpleNamespace(
-        detections=np.arange(image.size), found=SimpleNamespace(image=image), images=400, frames=1.0,
-        object_image=np.repeat(np.arange(400), objects), truth=side(count=400),
-        division=Division(np.arange(400), [Order("ids", np.arange(400))], []),
-    )  # fmt: skip
-    assert codes(uneven._counts(evidence)) == said
-
-
-def part_of(values, inside):
-    """The part of 400 images of which so many of the first 100 have the least values."""
-    place = np.arange(400)
-    value = np.where(place < inside, place / 1000, 1 + values[place] / 1000)
-    evidence = SimpleNamespace(division=Division(place, [Order("ids", place)], []), frames=1.0)
-    one = uneven.Statistic("", "", place, value, np.ones(400, int))
-    return [int(part.units.sum()) for part, high in uneven._part(evidence, one, 1) if not high]
-
-
-def folder_of(split, below, beyond, images=1000, part=100):
-    """Whether a folder has low values, of which so many are just below the quantile `split`, so many just beyond."""
-    place = np.arange(images)
-    value = (place + 0.5) / images
-    cut = round(split * images)
-    rest = images - 1 - np.arange(part - below - beyond)  # the highest
-    codes_of = np.full(images, -1)
-    codes_of[np.concatenate([np.arange(cut - below, cut), np.arange(cut, cut + beyond), rest])] = 0
-    division = Division(place, [], [Grouping("{}", codes_of, ["one"])])
-    one = uneven.Statistic("", "", place, value, np.ones(images, int))
-    made = uneven._part(SimpleNamespace(division=division, frames=1.0), one, 1)
-    return [high for _, high in made] == [False]
-
-
-@pytest.mark.parametrize(("split", "least"), [(0.5, 85), (0.1, 50)])
-def test_either_side_of_a_part_of_the_lowest_values(split, least):
-    """85 of 100 images are in the lower half, or 50 in the lowest tenth, and none far below."""
-    assert folder_of(split, least, 0)
-    assert not folder_of(split, least - 1, 0)
-    assert not folder_of(split, least - 1, 10)
-
-
-def test_either_side_of_a_part_of_eight_images():
-    rng = np.random.default_rng(0)
-    values = rng.permutation(np.arange(400.0))
-    assert part_of(values, 8) == [8]
-    assert part_of(values, 7) == []
-    assert part_of(values, 100) == [100]
-
-
-@pytest.mark.parametrize(("share", "said"), [(0.0049, []), (0.0051, ["piled_scores"])])
-def test_either_side_of_one_score_that_many_have(share, said):
-    values = np.random.default_rng(0).random(10_000)
-    values[: round(share * 10_000)] = 0.5
-    assert codes(scores._piled(side(), values)) == said
-    few = np.random.default_rng(0).random(1000)
-    few[: 19 if not said else 20] = 0.5
-    assert codes(scores._piled(side(), few)) == said
-
-
-@pytest.mark.parametrize(("share", "said"), [(0.099, False), (0.102, True)])
-def test_either_side_of_ties(share, said):
-    values = np.random.default_rng(0).random(10_000)
-    count = round(share * 10_000)
-    values[:count:2] = values[1 : count + 1 : 2]
-    tied = scores._tied(np.zeros(10_000, int), values, max(scores._TIED * 10_000, 2))
-    assert (tied is not None) is said
-
-
-@pytest.mark.parametrize("few", [scores.halves, scores.hundredths])
-def test_either_side_of_scores_of_few_digits(few):
-    values = np.random.default_rng(0).random(2500)
-    for count, distinct, said in ((25, 25, True), (24, 24, False), (60, 20, True), (60, 19, False)):
-        some = values.copy()
-        some[:count] = (11 + 2 * (np.arange(count) % distinct)) / (1024 if few is scores.halves else 100)
-        made = few(some)
-        assert (made is not None) is said
-        assert made is None or made.sum() == count
-    assert few(np.round(values, 3 + (few is scores.halves))) is None  # every tenth has no more than two
-    assert few(values.astype(np.float32).astype(float)) is None
-    assert few(np.floor(255 * values)) is None
 
 
 # ------------------------------------------------------------------------------------------------------------------- leakage

@@ -177,6 +177,84 @@ def test_boxes_on_a_grid_and_at_a_line_are_counted_again():
     assert abs(made["cut_boxes"].count - sum(middle)) <= 0.02 * sum(middle)  # lines of pixels besides
 
 
+def test_images_whose_labels_were_cut_off_are_counted_again():
+    data, made = planted("labels_up_to_a_limit", "crowded", 0.5)
+    one = made["objects_capped"]
+    sentence = r"it seems, .*: (\d+); ([\d.]+)% of the confident .* there, and ([\d.]+)% on others"
+    limit, there, elsewhere = re.search(sentence, one.says).groups()
+    held = Counter(o["image_id"] for o in data.truth["annotations"])
+    full = {image for image, count in held.items() if count == int(limit) == max(held.values())}
+    assert one.count == len(full)
+    every, nothing = confident(data), alone(data, confident(data))
+    for said, inside in ((there, True), (elsewhere, False)):
+        of = [image for image, count in held.items() if 2 * count >= int(limit) and (image in full) is inside]
+        count, total = ([d for d in some if d["image_id"] in of] for some in (nothing, every))
+        assert float(said) == pytest.approx(100 * len(count) / len(total), abs=0.5)
+    assert not set(made) & {"missing_labels", "unlabelled", "misplaced"}
+
+
+def doubled(data):
+    """The confident detections with one of another category in their place, of about as high a score."""
+    out = []
+    for own in by_image(confident(data)).values():
+        for d in own:
+            others = (o for o in own if o["category_id"] != d["category_id"] and iou(o["bbox"], d["bbox"]) >= 0.75)
+            out += [d] * any(0.7 <= o["score"] / d["score"] <= 1 / 0.7 for o in others)
+    return out
+
+
+def test_boxes_under_two_classes_are_counted_again():
+    data, made = planted("boxes_under_two_classes", "crowded", 0.1)
+    one = made["unsuppressed_across"]
+    images = int(re.search(r": (\d+) images anywhere", one.says)[1])
+    held, some = by_image(confident(data)), by_image(doubled(data))
+    full = [i for i, own in held.items() if len(own) >= 2 and len(some.get(i, ())) >= 0.8 * len(own)]
+    assert (images, one.count) == (len(full), sum(len(some[i]) for i in full))
+
+
+def test_images_that_are_suppressed_across_categories_are_counted_again():
+    data = copy.deepcopy(scene(0, "crowded")).data()
+    rng, found = np.random.default_rng(0), []
+    for at, own in enumerate(by_image(data.found).values()):
+        share = 0.6 * (rng.random() < 0.8)
+        for one in sorted(own, key=lambda one: -one["score"])[: 12 + at % 9]:
+            second = {**one, "category_id": 1 + one["category_id"] % 8, "score": 0.1 * one["score"]}
+            found += [one, second] if rng.random() < share else [one]
+    one = {one.code: one for one in check(data.truth, found).findings}["uneven_suppression"]
+    boxes = {image: Counter(tuple(d["bbox"]) for d in own) for image, own in by_image(found).items()}
+    middle = np.median([len(own) for own in boxes.values()])
+    full = [own for own in boxes.values() if len(own) >= middle]
+    twice = Counter(sum(count == 2 for count in own.values()) for own in full)
+    assert one.count == twice[0]
+    assert one.says.endswith(
+        f": of {len(full)} with many boxes, no box has two categories there; on {twice[1]} images one box has, and on "
+        f"{twice[2]} two boxes have"
+    )
+
+
+def test_images_that_are_suppressed_more_strictly_are_counted_again():
+    made = copy.deepcopy(scene(0, "crowded"))
+    rng = np.random.default_rng(0)
+    strict = rng.random(len(made.ids)) < 0.5
+    at = np.arange(len(made.d_image))
+    # Beside it at an IoU of 0.6 at most, or of 0.3.
+    right = rng.uniform(np.where(strict[made.d_image[at]], 0.54, 0.25), 0.6) * rng.choice([-1, 1], at.size)
+    moved = made.d_box[at] + made.d_box[at][:, 2:3] * right[:, None] * [1, 0, 0, 0]
+    made.add(made.d_image[at], made.d_label[at], moved, 0.5 * made.d_score[at])
+    data = made.data()
+    one = {one.code: one for one in check(data.truth, data.found).findings}["uneven_suppression"]
+    largest = []
+    for own in by_image(data.found).values():
+        best = sorted(own, key=lambda d: -d["score"])[:20]
+        pairs = [(a, b) for at, a in enumerate(best) for b in best[:at] if a["category_id"] == b["category_id"]]
+        largest.append(max((iou(a["bbox"], b["bbox"]) for a, b in pairs), default=0))
+    largest = np.array(largest)
+    above, beyond = np.count_nonzero((largest >= 0.3) & (largest < 0.35)), np.count_nonzero(largest >= 0.35)
+    assert one.count == np.count_nonzero((largest >= 0.25) & (largest < 0.3))
+    assert f"detections of one category lies just below 0.3; {above} images exceed it by less than 0.05" in one.says
+    assert one.says.endswith(f"and {beyond} by more")
+
+
 def test_copied_boxes_are_counted_again():
     data, made = planted("labels_among_the_detections")
     objects = {(o["image_id"], o["category_id"], *o["bbox"]) for o in data.truth["annotations"]}

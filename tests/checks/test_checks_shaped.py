@@ -15,6 +15,7 @@ from test_checks_parts import planted, scene, within
 from detmap.checks import check, poses, shapes
 from detmap.checks.rates import Division, Order
 from detmap.checks.shapes import shifted
+from detmap.masks import Masks
 
 shaped = functools.lru_cache(maxsize=None)(planting.shaped)
 SHAPED = {one.name: (kind, one) for kind, one in planting.SHAPED_DEFECTS}
@@ -289,3 +290,87 @@ def test_objects_at_rest_are_no_image_twice():
                 one = {"image_id": ids[at], "category_id": 1, "bbox": box, "area": 900.0, "iscrowd": 0}
                 data.truth["annotations"].append({**one, "id": 10**6 + 10 * at + n})
         assert "same_image_twice" not in check(data.truth, data.found).codes
+
+
+# ------------------------------------------------------------------------------------------------ masks of a low resolution
+
+
+def staircase(count, step=2, wide=2, first=2, height=80):
+    """The ends of the runs of a mask that begins and ends a step lower after so many columns, so many times."""
+    columns = np.arange(count * wide)
+    return (columns[:, None] * height + first + step * (columns[:, None] // wide) + [0, 40]).ravel()
+
+
+@pytest.mark.parametrize(
+    ("ends", "step"),
+    [(staircase(7), 2), (staircase(6), 0), (staircase(7, first=3), 2), (staircase(7, wide=3), 1), (staircase(7, wide=1), 1),
+     (staircase(7, step=4), 2), (staircase(7, step=4, wide=4), 4), (staircase(9, step=1), 1),
+     (np.append(staircase(7), 2000), 2), (np.append(staircase(7), 2017), 1)],
+)  # fmt: skip
+def test_either_side_of_the_rows_of_a_mask(ends, step):
+    """Fourteen rows are enough, of seven steps; a run that ends with its column does not count; a slope is no staircase."""
+    assert shapes.steps(ends, np.array([ends.size]), np.array([80])).tolist() == [step]
+    twice = shapes.steps(np.tile(ends, 2), np.array([ends.size, 2 * ends.size]), np.array([80, 80]))
+    assert twice.tolist() == [step, step]
+
+
+def scaled_up(data, chosen, by=2):
+    """Draw some detections' ellipses at a lower resolution, and each pixel so many times."""
+    sizes = {one["id"]: one for one in data.truth["images"]}
+    count = 0
+    for at, one in enumerate(data.found):
+        image, (x, y, w, h) = sizes[one["image_id"]], one["bbox"]
+        rows, columns = np.mgrid[: image["height"], : image["width"]] + 0.5
+        if at in chosen:
+            rows, columns = (rows // by + 0.5) * by, (columns // by + 0.5) * by
+        bitmap = ((columns - x - w / 2) / w) ** 2 + ((rows - y - h / 2) / h) ** 2 <= 0.25
+        mask = Masks.from_bitmaps(bitmap[None])
+        one["segmentation"] = mask.to_rle()[0]
+        drawn = np.flatnonzero(np.diff(np.pad(bitmap, ((1, 0), (0, 0))).astype(int), axis=0).any(axis=1))
+        drawn = drawn[drawn > 0]
+        count += at in chosen and drawn.size >= 14 and np.gcd.reduce(np.diff(drawn)) > 1
+    return count
+
+
+def test_masks_of_half_the_resolution_are_counted_again():
+    data = copy.deepcopy(shaped(0, "masks"))
+    large = [at for at, one in enumerate(data.found) if min(one["bbox"][2:]) > 40]
+    for chosen, said in ((large[:6], True), (large[:4], False)):
+        count = scaled_up(data, set(chosen))
+        made = {one.code: one for one in check(data.truth, data.found).findings}
+        assert ("coarse_masks" in made) is said
+        assert count == len(chosen)
+        if said:
+            assert made["coarse_masks"].count == count
+            assert made["coarse_masks"].records == tuple(chosen)
+            assert made["coarse_masks"].says.endswith(": 2 pixels")
+
+
+# ---------------------------------------------------------------------------------------------------- crowds without a flag
+
+
+def of_runs(listed, polygons, flagged=0, strings=0):
+    """What is said of objects with lists of run lengths, some flagged, beside others with polygons or with strings."""
+    runs = {"size": [480, 640], "counts": [480 * 10 + 20, 100, 380, 100, 480 * 640 - 5400]}
+    text = Masks.from_rle([runs]).to_rle()[0]
+    kinds = [runs] * listed + [[[10, 20, 60, 20, 60, 90]]] * polygons + [text] * strings
+    truth = {
+        "images": [{"id": 1 + at, "width": 640, "height": 480} for at in range(len(kinds))],
+        "categories": [{"id": 1, "name": "cat"}],
+        "annotations": [
+            {"id": 1 + at, "image_id": 1 + at, "category_id": 1, "bbox": [10, 20, 50, 70], "area": 1750,
+             "segmentation": kind, "iscrowd": int(at < flagged)}
+            for at, kind in enumerate(kinds)
+        ],
+    }  # fmt: skip
+    return {one.code: one for one in check(truth).findings}.get("crowds_unflagged")
+
+
+def test_either_side_of_lists_of_run_lengths_that_are_crowds():
+    one = of_runs(3, 60, flagged=1)
+    assert (one.count, one.records) == (2, (1, 2))
+    assert one.says.endswith(": of 3 with such a list, beside 60 with polygons")
+    assert of_runs(3, 60, flagged=3) is None
+    assert of_runs(2, 60) is None
+    assert of_runs(3, 59) is None  # one in twenty is how some objects are drawn
+    assert of_runs(0, 60, strings=3) is None

@@ -363,3 +363,11 @@ def images_under_two_ids(rng, scene, share):
 @plants("same_image_twice", *_EMPTY, "undetected", most=0.5)
 def images_under_two_ids_detected_once(rng, scene, share):
     _again(scene, np.flatnonzero(some(rng, scene, share)))
+
+
+@plants("unsuppressed_across", "uneven_counts", "relabelled", "beyond_cap", classes=2, least=0.1, most=1.0)
+def boxes_under_two_classes(rng, scene, share):
+    """The best two classes of each box, with scores that are hardly apart."""
+    at = np.flatnonzero(some(rng, scene, share)[scene.d_image])
+    other = (scene.d_label[at] + 1 + rng.integers(scene.classes - 1, size=at.size)) % scene.classes
+    scene.add(scene.d_image[at], other, scene.d_box[at], scene.d_score[at] * rng.uniform(0.8, 1, at.size))

@@ -145,3 +145,14 @@ def one_annotator_leaves_a_class_out(rng, scene, share):
 @plants("misplaced no_agreement", "unlabelled", "outside_boxes", most=0.5)
 def labels_of_other_images_on_a_shard(rng, scene, share):
     _where(scene, run(rng, scene, share), boxes(rng, scene.sizes[scene.image]))
+
+
+@plants("objects_capped missing_labels", "images_without_objects", least=0.1, most=0.5)
+def labels_up_to_a_limit(rng, scene, share):
+    """The first of each image, as an export with a limit writes them."""
+    held = np.bincount(scene.image, minlength=len(scene.ids))
+    most = max(int(np.quantile(held[held > 0], 1 - share)) - 1, 3)
+    order = np.argsort(scene.image, kind="stable")
+    rank = np.empty(order.size, int)
+    rank[order] = np.arange(order.size) - np.repeat(np.cumsum(held) - held, held)
+    scene.objects(rank < most)

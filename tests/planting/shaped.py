@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planting.data import Data, clean, rectangle
+from planting.data import Data, clean, compressed, rectangle
 from planting.scene_defects import Defect
 from planting.scenes import boxes, jittered
 
@@ -210,3 +210,18 @@ def polygons_shifted(rng, data, share):
     for one in _anywhere(rng, drawn, share):
         points = np.array(one["segmentation"][0]).reshape(-1, 2) + by
         one["segmentation"] = [np.round(points, 2).ravel().tolist()]
+
+
+@plants("coarse_masks", kind="masks", least=0.1)
+def masks_at_half_the_resolution(rng, data, share):
+    """Ellipses drawn at half of the image's size, each pixel of which becomes four."""
+    sizes = {one["id"]: one for one in data.truth["images"]}
+    for one in _anywhere(rng, data.found, share, least=20):
+        image, (x, y, w, h) = sizes[one["image_id"]], one["bbox"]
+        columns, rows = np.mgrid[: image["width"], : image["height"]] // 2 * 2 + 1
+        inside = ((columns - x - w / 2) / w) ** 2 + ((rows - y - h / 2) / h) ** 2 <= 0.25
+        ends = np.append(np.flatnonzero(np.diff(inside.ravel())) + 1, inside.size)
+        counts = np.diff(ends, prepend=0).tolist()
+        counts = [0, *counts] if inside[0, 0] else counts
+        if len(counts) > 1:
+            one["segmentation"] = {"size": [image["height"], image["width"]], "counts": compressed(counts)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planting.data import compressed, rectangle
+from planting.data import _counts, compressed, rectangle
 from planting.registry import _sizes, _some, plants
 
 
@@ -110,3 +110,19 @@ def points_with_confidence(rng, data):
 def areas_of_boxes_beside_masks(rng, data):
     for one in _some(rng, data.truth["annotations"], 0.3, 1.0):
         one["area"] = one["bbox"][2] * one["bbox"][3]
+
+
+@plants("crowds_unflagged", kind="masks")
+def crowds_without_their_flag(rng, data):
+    """Regions of many objects as COCO draws them, by lists of run lengths, which a tool read as objects."""
+    for at, image in enumerate(_some(rng, data.truth["images"], 0.01, 0.05, least=3)):
+        box = [20, 15, image["width"] - 60, image["height"] - 45]
+        counts = _counts(image, box)
+        segmentation = {"size": [image["height"], image["width"]], "counts": counts}
+        one = {
+            "id": 90_000 + at,
+            "image_id": image["id"],
+            "category_id": data.truth["categories"][0]["id"],
+            "iscrowd": 0,
+        }
+        data.truth["annotations"].append({**one, "bbox": box, "area": sum(counts[1::2]), "segmentation": segmentation})

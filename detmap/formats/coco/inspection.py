@@ -197,13 +197,19 @@ def inspect(source: Source) -> Inspection | None:
         lists = msgspec.json.decode(text, type=_Lists)
     except UNREADABLE:
         return None
-    outlines = None
+    outlines, listed = None, np.empty(0, np.int64)
     if has_key(text, SHIPPED_FIELDS[MASKS]):
         with suppress(*UNREADABLE):  # the reader raises the error for an invalid segmentation
             drawn = msgspec.json.decode(text, type=_Shapes).annotations
             outlines = _outlines([one.polygons for one in drawn])
+            listed = np.flatnonzero([_lists_runs(one.polygons) for one in drawn])
     images, categories = ([one.id for one in part if one.id is not None] for part in (lists.images, lists.categories))
-    return Inspection(images, categories, outlines)
+    return Inspection(images, categories, outlines, listed)
+
+
+def _lists_runs(value: _Polygons) -> bool:
+    """Return whether a mask is written as a list of run lengths, not as a string."""
+    return isinstance(value, dict) and bytes(value.get("counts", b"")).startswith(b"[")
 
 
 def _outlines(values: Sequence[Any]) -> Outlines | None:

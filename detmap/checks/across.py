@@ -1,0 +1,185 @@
+"""Checks of suppression (NMS) that is stricter on some of the images, or goes across categories there."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.checks.boxes import marks
+from detmap.checks.context import Facts
+from detmap.checks.data_statistics import number
+from detmap.checks.evidence import Evidence
+from detmap.checks.findings import Finding, found
+from detmap.checks.parts import SUPPRESSION, share
+from detmap.checks.rates import CHANCE, tail
+from detmap.errors import many
+
+Array = NDArray[Any]
+
+#: Number of the highest-scoring detections of each image that are compared.
+TOP = 20
+
+#: IoU from which two boxes are one box, which many models write under several categories.
+SAME = 0.99
+
+#: Tested thresholds of suppression, and width of the IoU bands below and above a threshold.
+THRESHOLDS, WIDTH = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05
+
+#: Minimum number of images with their largest overlap in the band below a threshold, and minimum ratio of this number to
+#: the number in the band above. Without a threshold the numbers of neighbouring bands differ by a third at most.
+FEWEST, FALL = 8, 2.0
+
+#: Minimum number of images with a larger overlap than those of the band above, as a share of the images with any overlap:
+#: if no image has one, suppression goes across categories everywhere, which `limits` reports if objects are lost.
+BEYOND = 0.05
+
+#: Maximum number of detections whose boxes are searched for one that has another category.
+SAMPLE = 250_000
+
+#: In a part of the images: minimum share of the images whose boxes have one category each, and minimum ratio of this
+#: share to the share outside.
+INSIDE, TIMES = 0.8, 2.5
+
+#: For images anywhere: minimum ratio of the number of images whose boxes have one category each to the number expected.
+#: The logarithm of a distribution with one mode falls ever faster beside the mode, so that the number of images without
+#: a second category is at most the square of the number with one, divided by the number with two.
+EXPECTED = 2.0
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Check for images on which suppression goes across categories, or is stricter, unlike on the others."""
+    evidence = facts.evidence
+    if evidence is None or not evidence.objects.size or not evidence.detections.size:
+        return
+    if facts.caused("detections", *SUPPRESSION):
+        return  # where detections are not suppressed more of them overlap
+    known = _unknown(facts, evidence)
+    own, across = (np.where(known, largest, 0.0) for largest in largest_overlaps(evidence))
+    for largest, words in ((across, "detections of different categories"), (own, "detections of one category")):
+        made = threshold_of(largest)
+        if made is not None:
+            threshold, above, beyond = made
+            images = np.flatnonzero((largest >= threshold - WIDTH) & (largest < threshold))
+            more = (
+                f"the largest overlap of two {words} lies just below {number(threshold)}; {many(above, 'image')} exceed it "
+                f"by less than {WIDTH:g}, and {beyond:,} by more"
+            )
+            yield _said(evidence, images, more)
+            return
+    if evidence.classes > 1:
+        yield from _single(facts, evidence, known)
+
+
+def _said(evidence: Evidence, images: Array, more: str) -> Finding:
+    shown = evidence.truth.on.images.ids[images][:10].tolist()
+    return found("uneven_suppression", images.size, "image", records=shown, named="image", more=more)
+
+
+def _single(facts: Facts, evidence: Evidence, known: NDArray[np.bool_]) -> Iterator[Finding]:
+    """Yield a finding of images on which each box has one category, if boxes on other images have several."""
+    image = evidence.found.image[evidence.detections]
+    held = np.bincount(image, minlength=evidence.images)
+    images = np.random.default_rng(0).permutation(np.flatnonzero((held > 0) & known))
+    images = np.sort(images[np.cumsum(held[images]) <= SAMPLE])
+    chosen = np.zeros(evidence.images, np.bool_)
+    chosen[images] = True
+    rows = evidence.detections[chosen[image]]
+    box, of = evidence.found.columns[:, rows], evidence.found.image[rows]
+    label, mixed = evidence.label[rows], marks(of, *box)
+    order = np.argsort(label.astype(np.min_scalar_type(evidence.classes)), kind="stable")
+    order = order[np.argsort(mixed[order], kind="stable")]
+    same = mixed[order[1:]] == mixed[order[:-1]]
+    again = order[1:][same & (label[order[1:]] != label[order[:-1]])]
+    if not again.size:
+        return
+    boxes = held[images] - np.bincount(of[order[1:][same]], minlength=evidence.images)[images]
+    images = images[boxes >= np.median(boxes)]  # on an image with few boxes each may have one category by chance
+    more = np.bincount(of[again], minlength=evidence.images)[images]
+    bad = more == 0
+    if np.count_nonzero(bad) < FEWEST or bad.all():
+        return
+    part = evidence.division.unlike(images, bad, np.full(bad.size, float(bad.mean())), repeats=evidence.frames)
+    if part is not None and not part.units.all():
+        inside, outside = bad[part.units], bad[~part.units]
+        if inside.mean() >= max(INSIDE, TIMES * outside.mean()):
+            facts.parts.append((part.images, None))
+            figures = share(int(inside.sum()), inside.size), inside.size, share(int(outside.sum()), outside.size)
+            words = "{}: no box has two categories on {} of {:,} with many boxes; elsewhere on {}"
+            yield _said(evidence, images[part.units & bad], words.format(part.says, *figures))
+            return
+    none, one, two = np.bincount(more, minlength=3)[:3].tolist()
+    if one <= two and tail(none, EXPECTED * one**2 / max(two, 1) + 1) < CHANCE:
+        more = (
+            f"of {bad.size:,} with many boxes, no box has two categories there; on {many(one, 'image')} one box has, and on "
+            f"{two:,} two boxes have"
+        )
+        yield _said(evidence, images[bad], more)
+
+
+def _unknown(facts: Facts, evidence: Evidence) -> NDArray[np.bool_]:
+    """Mask of the images in none of the parts that are reported already, shape (images,)."""
+    out = np.ones(evidence.images, np.bool_)
+    for images, label in facts.parts:
+        out &= ~images if label is None else True
+    return out
+
+
+def largest_overlaps(evidence: Evidence) -> NDArray[np.float64]:
+    """Return for each image the largest IoU, below `SAME`, of two of its `TOP` detections of one category, and of two of
+    different categories, shape (2, images); 0 if none overlap.
+    """
+    order = evidence.by_score
+    image = evidence.found.image[evidence.detections[order]]
+    small = np.min_scalar_type(max(evidence.images, 1))  # numpy sorts integers of at most 16 bits by radix
+    by_image = np.argsort(image.astype(small), kind="stable")
+    order, image = order[by_image], image[by_image]
+    held = np.bincount(image, minlength=evidence.images)
+    rank = np.arange(order.size) - np.repeat(np.cumsum(held) - held, held)
+    order, image, rank = (column[rank < TOP] for column in (order, image, rank))
+    rows = evidence.detections[order]
+    box = evidence.found.boxes[rows]
+    table = np.zeros((6, evidence.images, TOP))  # corners, area and category
+    values = (
+        box[:, 0],
+        box[:, 1],
+        box[:, 0] + box[:, 2],
+        box[:, 1] + box[:, 3],
+        box[:, 2] * box[:, 3],
+        evidence.label[rows],
+    )
+    for column, value in zip(table, values, strict=True):
+        column[image, rank] = value
+    out = np.zeros((2, evidence.images))
+    for step in range(1, min(TOP, int(held.max(initial=0)))):
+        one, other = table[:, :, :-step], table[:, :, step:]
+        width = np.minimum(one[2], other[2]) - np.maximum(one[0], other[0])
+        height = np.minimum(one[3], other[3]) - np.maximum(one[1], other[1])
+        both = np.maximum(width, 0) * np.maximum(height, 0)
+        value = np.divide(both, one[4] + other[4] - both, out=np.zeros_like(both), where=both > 0)
+        value[value >= SAME] = 0.0
+        same = one[5] == other[5]
+        for largest, which in zip(out, (same, ~same), strict=True):
+            np.maximum(largest, np.where(which, value, 0.0).max(axis=1), out=largest)
+    return out
+
+
+def threshold_of(largest: Array) -> tuple[float, int, int] | None:
+    """Return the threshold that the largest overlaps of many images nearly reach and hardly any exceeds by as little, and
+    the numbers of images that exceed it by less and by more than `WIDTH`; None if there is no such threshold.
+    """
+    best: tuple[float, tuple[float, int, int]] | None = None
+    for threshold in THRESHOLDS:
+        ends = (threshold - WIDTH, threshold, threshold + WIDTH, 1.0)
+        below, above, beyond = (
+            int(np.count_nonzero((largest >= low) & (largest < high))) for low, high in itertools.pairwise(ends)
+        )
+        chance = tail(below, FALL * above + 1) * len(THRESHOLDS)
+        if below < FEWEST or chance >= CHANCE or beyond < max(FEWEST, BEYOND * np.count_nonzero(largest)):
+            continue
+        if best is None or chance < best[0]:
+            best = chance, (threshold, above, beyond)
+    return None if best is None else best[1]

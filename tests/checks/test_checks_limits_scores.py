@@ -1,0 +1,251 @@
+"""Either side of each limit of the checks of scores, boxes and counts that differ between parts, in numbers written out."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from test_checks_limits import codes, side
+
+from detmap.checks import scores, uneven
+from detmap.checks.rates import Division, Grouping, Order
+
+
+def of_categories(own, others):
+    """What is said of the scores of a category beside those of three others."""
+    label = np.concatenate([np.zeros(len(own), int), np.tile([1, 2, 3], len(others))])
+    values = np.concatenate([own, np.repeat(others, 3)])
+    rows = np.arange(label.size)
+    evidence = SimpleNamespace(classes=4, truth=side(), finders=(rows, rows), object_image=rows)
+    return codes(uneven._of_categories(evidence, values, label))[:1]
+
+
+def test_either_side_of_scores_that_are_below_those_of_others():
+    others = np.linspace(0.2, 1, 1000)
+    low = np.linspace(0.3, 0.599, 100)
+    assert of_categories(low, others) == ["uneven_scores"]  # half of the others are higher
+    assert of_categories(low + 0.003, others) == []
+    few = 0.5 * low  # 0.3 of the scores count: of 67 that 0.5 ^ 20.1 is one in a million
+    assert of_categories(np.linspace(0.3, 0.599, 67), others) == ["uneven_scores"]
+    assert of_categories(np.linspace(0.3, 0.599, 64), others) == []
+    assert of_categories(np.linspace(0, 0.1, 20), others) == ["uneven_scores"]
+    assert of_categories(np.linspace(0, 0.1, 19), others) == []
+    assert few.max() < 0.3
+
+
+def test_either_side_of_scores_that_do_not_overlap():
+    """All but five in a hundred of a category are below all but five in a hundred of the others."""
+    others = np.linspace(0.5, 1, 1000)  # 0.525 is the quantile
+    for beyond, said in ((4, ["uneven_scores"]), (6, [])):
+        own = np.concatenate([np.linspace(0.1, 0.4, 100 - beyond), np.full(beyond, 0.99)])
+        assert of_categories(own, others) == said
+
+
+def test_either_side_of_the_variance_between_images():
+    rng = np.random.default_rng(0)
+    for images, spread, said in ((40, 0.1, True), (39, 0.1, False), (4000, 0.98, True), (4000, 1.02, False)):
+        image = np.repeat(np.arange(images), 20)
+        rank = rng.normal(0, 1, images)[image] + spread * rng.normal(0, 1, image.size)
+        rank -= rank.mean()
+        evidence = SimpleNamespace(images=images, truth=side(count=images))
+        made = list(uneven._between(evidence, rank, image, rank))
+        share = 1 - ((rank - (np.bincount(image, rank) / 20)[image]) ** 2).sum() / (image.size - images) / rank.var()
+        assert bool(share >= 0.5) is (spread < 1)
+        assert bool(made) is said
+
+
+def test_of_many_detections_that_find_nothing_some_are_compared(monkeypatch):
+    """What is said of a sample is said to be at least that."""
+    images, each = 400, 20
+    image = np.repeat(np.arange(images), each)
+    scores_of = np.random.default_rng(0).uniform(0.1, 0.4, image.size) ** np.where(image < 100, 3, 1)
+    evidence = SimpleNamespace(
+        images=images, classes=1, scores=scores_of, frames=1.0, truth=side(count=images), label=np.zeros(image.size, int),
+        division=Division(np.arange(images), [Order("ids", np.arange(images))], []), detections=np.arange(image.size),
+        found=type("Found", (), {"image": image, "__len__": lambda self: image.size})(),
+    )  # fmt: skip
+    made = uneven._of_others(evidence, np.zeros(0, int))
+    assert "detections that find no object, with other scores than those elsewhere: images 0 to 1" in made.says
+    assert 2000 <= made.count < 2200
+    monkeypatch.setattr(uneven, "SAMPLE", 4000)
+    made = uneven._of_others(evidence, np.zeros(0, int))
+    assert made.says.startswith("at least ")
+    assert 800 < made.count < 1200
+
+
+def of_scores(middle, count=400, part=100):
+    """What is said of a part of the images where the scores of detections that find objects have a middle rank."""
+    place = np.arange(count)
+    rank = (place + 0.5) / count
+    inside = np.abs(rank - middle) <= part / count / 2 + 1e-9
+    rest = place[~inside][place[: count - inside.sum()] * 131 % (count - inside.sum())]  # low and high in turn
+    scores_of = rank[np.concatenate([place[inside], rest])]
+    evidence = SimpleNamespace(
+        images=count, classes=1, scores=scores_of, object_label=np.zeros(count, int), object_image=place, frames=1.0,
+        truth=side(count=count), division=Division(place, [Order("ids", place)], []), found=range(count),
+        detections=place,
+    )  # fmt: skip
+    return [one.says for one in uneven._scores(evidence, place, place)]
+
+
+def test_either_side_of_a_part_with_low_scores():
+    """A quarter of the 300 scores elsewhere are below the median of 100, which those around it leave out."""
+    assert of_scores(0.31)
+    assert not of_scores(0.32)
+    assert of_scores(0.69)
+    assert not of_scores(0.68)
+
+
+def ranked(ahead, wrong=1.0, images=400):
+    """What is said of scores that are higher on objects by a difference of ranks."""
+    rng = np.random.default_rng(0)
+    count = int(images * wrong)
+    right, other = rng.random(images), rng.random(count)
+    image = np.concatenate([np.arange(images), np.arange(count) % images])
+    held = np.concatenate([0.5 + ahead + 0.001 * right, np.full(count, 0.5) + 0.001 * other])
+    label = SimpleNamespace(parts=[], caused=lambda *codes: False)
+    evidence = SimpleNamespace(
+        detections=np.arange(image.size), finders=(np.arange(images), None), scores=held, images=images, frames=1.0,
+        found=SimpleNamespace(image=image, __len__=None), truth=side(count=images),
+        division=Division(np.arange(images), [Order("ids", np.arange(images))], []),
+    )  # fmt: skip
+    evidence.found = type("Found", (), {"image": image, "__len__": lambda self: image.size})()
+    return codes(uneven.ranking(label, evidence))
+
+
+def test_either_side_of_false_detections_that_scores_are_compared_with():
+    assert ranked(-1, wrong=0.5) == ["scores_rank_nothing"]
+    assert ranked(-1, wrong=0.49) == []
+    assert ranked(1) == []
+
+
+@pytest.mark.parametrize(("shift", "said"), [(0.05, ["scores_rank_nothing"]), (0.07, [])])
+def test_either_side_of_scores_that_say_nothing(shift, said):
+    """The ranks of detections on objects are higher by so much, in the median of the images."""
+    images = 400
+    ranks = np.arange(2 * images)
+    gap = round(shift * 2 * images)
+    low = ranks[(ranks // gap) % 2 == 0][:images]
+    high = low + gap
+    place = np.concatenate([high, low])  # of detections on objects, and of others
+    assert np.unique(place).size == 2 * images
+    image = np.tile(np.arange(images), 2)
+    found = type("Found", (), {"image": image, "__len__": lambda self: image.size})()
+    evidence = SimpleNamespace(
+        detections=np.arange(image.size), finders=(np.arange(images), None), scores=place / place.max(), images=images,
+        frames=1.0, found=found, truth=side(count=images), division=Division(np.arange(images), [], []),
+    )  # fmt: skip
+    assert codes(uneven.ranking(SimpleNamespace(parts=[]), evidence)) == said
+
+
+@pytest.mark.parametrize(("times", "said"), [(1.9, []), (2.1, ["uneven_counts"])])
+def test_either_side_of_a_part_with_more_detections(times, said):
+    objects = np.ones(400, int)
+    detections = np.where(np.arange(400) < 100, round(100 * times), 100)
+    image = np.repeat(np.arange(400), detections)
+    evidence = SimpleNamespace(
+        detections=np.arange(image.size), found=SimpleNamespace(image=image), images=400, frames=1.0,
+        object_image=np.repeat(np.arange(400), objects), truth=side(count=400),
+        division=Division(np.arange(400), [Order("ids", np.arange(400))], []),
+    )  # fmt: skip
+    assert codes(uneven._counts(evidence)) == said
+
+
+def of_counts(same, part=True):
+    """What is said of 100 images of 400 with higher scores: on so many of them, or of the others, stand 7 detections."""
+    held = 2 + np.arange(400) % 19
+    held[held == 7] = 21
+    there = np.flatnonzero((np.arange(400) < 100) == part)
+    held[there[:same]] = 7
+    image = np.repeat(np.arange(400), held)
+    values = np.random.default_rng(0).random(image.size) + (image < 100)
+    evidence = SimpleNamespace(
+        detections=np.arange(image.size), scores=values, label=np.zeros(image.size, int), images=400, frames=1.0,
+        found=SimpleNamespace(image=image), truth=side(count=400),
+        division=Division(np.arange(400), [Order("ids", np.arange(400))], []),
+    )  # fmt: skip
+    facts = SimpleNamespace(parts=[], causes=set(), caused=lambda *codes: False)
+    made = codes(uneven.differing(facts, evidence))
+    assert len(facts.parts) == len(facts.causes) == len(made)
+    return made
+
+
+def test_either_side_of_a_number_of_detections_that_is_a_limit_of_a_part():
+    """40 of 100 images have one number: the limit leaves high scores, and the part is not said to have others."""
+    assert of_counts(38) == ["uneven_scores"]
+    assert of_counts(42) == []
+    assert of_counts(116, part=False) == ["uneven_scores"]
+    assert of_counts(124, part=False) == []
+
+
+def part_of(values, inside):
+    """The part of 400 images of which so many of the first 100 have the least values."""
+    place = np.arange(400)
+    value = np.where(place < inside, place / 1000, 1 + values[place] / 1000)
+    evidence = SimpleNamespace(division=Division(place, [Order("ids", place)], []), frames=1.0)
+    one = uneven.Statistic("", "", place, value, np.ones(400, int))
+    return [int(part.units.sum()) for part, high in uneven._part(evidence, one, 1) if not high]
+
+
+def folder_of(split, below, beyond, images=1000, part=100):
+    """Whether a folder has low values, of which so many are just below the quantile `split`, so many just beyond."""
+    place = np.arange(images)
+    value = (place + 0.5) / images
+    cut = round(split * images)
+    rest = images - 1 - np.arange(part - below - beyond)  # the highest
+    codes_of = np.full(images, -1)
+    codes_of[np.concatenate([np.arange(cut - below, cut), np.arange(cut, cut + beyond), rest])] = 0
+    division = Division(place, [], [Grouping("{}", codes_of, ["one"])])
+    one = uneven.Statistic("", "", place, value, np.ones(images, int))
+    made = uneven._part(SimpleNamespace(division=division, frames=1.0), one, 1)
+    return [high for _, high in made] == [False]
+
+
+@pytest.mark.parametrize(("split", "least"), [(0.5, 85), (0.1, 50)])
+def test_either_side_of_a_part_of_the_lowest_values(split, least):
+    """85 of 100 images are in the lower half, or 50 in the lowest tenth, and none far below."""
+    assert folder_of(split, least, 0)
+    assert not folder_of(split, least - 1, 0)
+    assert not folder_of(split, least - 1, 10)
+
+
+def test_either_side_of_a_part_of_eight_images():
+    rng = np.random.default_rng(0)
+    values = rng.permutation(np.arange(400.0))
+    assert part_of(values, 8) == [8]
+    assert part_of(values, 7) == []
+    assert part_of(values, 100) == [100]
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.0049, []), (0.0051, ["piled_scores"])])
+def test_either_side_of_one_score_that_many_have(share, said):
+    values = np.random.default_rng(0).random(10_000)
+    values[: round(share * 10_000)] = 0.5
+    assert codes(scores._piled(side(), values)) == said
+    few = np.random.default_rng(0).random(1000)
+    few[: 19 if not said else 20] = 0.5
+    assert codes(scores._piled(side(), few)) == said
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.099, False), (0.102, True)])
+def test_either_side_of_ties(share, said):
+    values = np.random.default_rng(0).random(10_000)
+    count = round(share * 10_000)
+    values[:count:2] = values[1 : count + 1 : 2]
+    tied = scores._tied(np.zeros(10_000, int), values, max(scores._TIED * 10_000, 2))
+    assert (tied is not None) is said
+
+
+@pytest.mark.parametrize("few", [scores.halves, scores.hundredths])
+def test_either_side_of_scores_of_few_digits(few):
+    values = np.random.default_rng(0).random(2500)
+    for count, distinct, said in ((25, 25, True), (24, 24, False), (60, 20, True), (60, 19, False)):
+        some = values.copy()
+        some[:count] = (11 + 2 * (np.arange(count) % distinct)) / (1024 if few is scores.halves else 100)
+        made = few(some)
+        assert (made is not None) is said
+        assert made is None or made.sum() == count
+    assert few(np.round(values, 3 + (few is scores.halves))) is None  # every tenth has no more than two
+    assert few(values.astype(np.float32).astype(float)) is None
+    assert few(np.floor(255 * values)) is None

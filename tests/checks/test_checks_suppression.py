@@ -1,0 +1,125 @@
+"""Suppression that differs between images, or is not there across categories: limits, on both sides."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from test_checks_limits import side
+
+from detmap.checks import across, parts
+from detmap.checks.evidence import Evidence
+from detmap.checks.rates import Division, Grouping
+
+
+def of_bands(below, above=0, beyond=8, lower=0):
+    """Whether images whose largest overlaps lie within these bands are suppressed across categories at 0.5."""
+    values = [0.1, 0.47, 0.52, 0.57, 0.62, 0.67, 0.72, 0.8]
+    made = across.threshold_of(np.repeat(values, [lower, below, *[above] * 5, beyond]))
+    assert made is None or made == (0.5, above, 4 * above + beyond)
+    return made is not None
+
+
+def test_either_side_of_images_that_are_suppressed_across_categories():
+    assert of_bands(8)
+    assert not of_bands(7)
+    assert of_bands(1000, above=435, beyond=100)
+    assert not of_bands(1000, above=465, beyond=100)  # half as many exceed the threshold
+    assert of_bands(8, lower=144)
+    assert not of_bands(8, lower=145)  # hardly any exceeds it by more
+    assert not of_bands(8, beyond=7)
+    for value, said in ((0.45, 0.5), (0.449, 0.45), (0.5, 0.55)):
+        assert across.threshold_of(np.repeat([value, 0.8], 8))[0] == said
+
+
+def test_boxes_of_several_categories_are_one_box():
+    """Of the twenty best detections of an image: those of one category, and equal boxes, are left out."""
+    boxes = np.array([[0.0, 0, 100, 100], [0, 0, 80, 100], [0, 0, 99.5, 100], [300, 0, 10, 10], [300, 0, 6, 10]])
+    labels = np.array([0, 0, 1, 2, 3])
+    image = np.repeat([0, 2], [5, 22])
+    more = np.c_[40.0 * np.arange(22), np.zeros(22), np.full((22, 2), 10)]
+    more[20:] = [[0, 0, 10, 9], [0, 0, 9, 10]]  # beyond the best
+    evidence = SimpleNamespace(
+        images=3, found=SimpleNamespace(image=image, boxes=np.concatenate([boxes, more])), detections=np.arange(27),
+        by_score=np.arange(27), label=np.concatenate([labels, np.arange(22) % 4]),
+    )  # fmt: skip
+    own, different = across.largest_overlaps(evidence)
+    assert own == pytest.approx([0.8, 0, 0])
+    assert different == pytest.approx([80 / 99.5, 0, 0])
+    evidence.by_score = np.roll(np.arange(27), 2)
+    own, different = across.largest_overlaps(evidence)
+    assert own == pytest.approx([0.8, 0, 0.9])
+    assert different == pytest.approx([80 / 99.5, 0, 0.9])
+
+
+def single(none, one=10, two=10, inside=0, outside=0):
+    """What is said of images of eight boxes, on so many of which none, one or two have a second category; or of four
+    parts, in which one box has, but for some images inside and outside of the first.
+    """
+    more = np.repeat([0, 1, 2], [none, one, two])
+    if inside or outside:
+        more = (np.arange(400) % 100 >= np.repeat([inside, outside, outside, outside], 100)).astype(int)
+    image = np.repeat(np.arange(more.size), 8 + more)
+    order = np.concatenate([np.arange(8 + count) for count in more])
+    boxes = np.c_[20.0 * (order % 8), 0 * order, np.full((image.size, 2), 10)]
+    found = SimpleNamespace(image=image, columns=boxes.T)
+    groups = [Grouping("{}", np.arange(more.size) // 100, ["one", "two", "three", "four"])] if inside else []
+    evidence = SimpleNamespace(
+        images=more.size, found=found, detections=np.arange(image.size), label=order, classes=16, frames=1.0,
+        division=Division(np.arange(more.size), [], groups), truth=side(count=more.size),
+    )  # fmt: skip
+    return [made.count for made in across._single(SimpleNamespace(parts=[]), evidence, np.ones(more.size, bool))]
+
+
+def test_either_side_of_images_whose_boxes_have_one_category():
+    """By 10 images of one second category and 10 of two at most 10 have none; twice as many are by chance."""
+    assert single(38) == [38]
+    assert single(36) == []
+    assert single(200, one=11, two=10) == []  # there are ever more images of fewer
+    assert single(8, one=1, two=100) == [8]
+    assert single(7, one=1, two=100) == []
+    assert single(0, inside=80, outside=32) == [80]
+    assert single(0, inside=79, outside=31) == []
+    assert single(0, inside=80, outside=33) == []
+
+
+def in_one_place(iou=0.8, ratio=0.8, label=1):
+    """How many of two confident detections lie in one place with these categories and scores."""
+    boxes = np.array([[0.0, 0, 100, 100], [0, 0, 100 * iou, 100], [200, 0, 10, 10]])
+    evidence = SimpleNamespace(
+        found=SimpleNamespace(image=np.zeros(3, int), boxes=boxes), sure=np.arange(3), label=np.array([0, label, 2]),
+        scores=np.array([0.9, 0.9 * ratio, 0.9]),
+    )  # fmt: skip
+    return int(Evidence.doubled.func(evidence).sum())
+
+
+def test_either_side_of_detections_of_two_categories_in_one_place():
+    assert in_one_place() == 2
+    assert in_one_place(label=0) == 0
+    assert in_one_place(iou=0.751) == 2
+    assert in_one_place(iou=0.749) == 0
+    assert in_one_place(ratio=0.701) == 2
+    assert in_one_place(ratio=0.699) == 0
+
+
+def all_doubled(count, meant=0):
+    """What is said of 1,000 confident detections, so many of which lie in the place of one of another category, and of 1,000
+    objects of which so many do.
+    """
+    twins = np.where(np.arange(1000) < meant, 0.76, 0.0)
+    evidence = SimpleNamespace(
+        found=SimpleNamespace(image=np.arange(1000)), sure=np.arange(1000), label=np.zeros(1000, int), classes=2,
+        images=1000, between_any=(twins, twins), doubled=np.arange(1000) < count, truth=side(),
+    )  # fmt: skip
+    facts = SimpleNamespace(parts=[])
+    made = list(parts._all_doubled(facts, evidence, parts._doubled(evidence)))
+    assert len(facts.parts) == len(made)
+    return [one.count for one in made]
+
+
+def test_either_side_of_all_detections_under_two_categories():
+    assert all_doubled(250) == [250]
+    assert all_doubled(249) == []
+    assert all_doubled(250, meant=19) == [250]
+    assert all_doubled(250, meant=20) == []  # objects of two categories lie in one place, too

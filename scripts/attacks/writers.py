@@ -23,6 +23,7 @@ _NAMES = [
     *("a", "A", "a ", " a", "a b", "", "b" * 300, "CON", "~", "-", "--to", "=1+1", "#b", "%s", "{}", "é", "e\u0301"),
     *("b\nc", "b\rc", "b\tc", "b\x0bc", "b\x85c", "b\u2028c", "b\0c", "\ufeffb", "\ud800", "\\", "b\\c", "a,b", "a;b"),
     *('a"b', "a'b", '"', "<b>&amp;", "]]>", "<!--", "..", ".", "../b", "../../b", "/b", "/tmp/b", "b/c", "b/../../c", ".b"),
+    *("é" * 120, "é" * 130),
     *("nan", "None", "true", "1", "1.0", "01", "1e5", "null", "Ambiguous", "DontCare", "car", "Car", "\U0001f600"),
 ]  # fmt: skip
 
@@ -99,10 +100,11 @@ def _timed(rng: np.random.Generator, folder: Path, extreme: bool) -> tuple[Path,
     return truth, found
 
 
-def _rows(table: Any, truth: Any) -> Rows:
+def _rows(table: Any, truth: Any, format: str) -> Rows:
     """Return what a table holds: name of the class, id of the image, shape, and score."""
     names = dict(zip(truth.categories.values.tolist(), truth.category_names, strict=True))
-    names = {k: name or str(k) for k, name in names.items()}  # a class without a name is called by its id
+    if format != "yolo":  # where a class without a name is called by its id, which YOLO's files do not keep
+        names = {k: name or str(k) for k, name in names.items()}
     kind = next((one for one in table.kinds if one != "bbox"), "")
     shapes = table.shape(kind).arrays()["ends"] if kind else table.boxes.copy()
     if not kind and table.box_sizes:
@@ -160,16 +162,17 @@ def contents(rng: np.random.Generator, folder: Path) -> Attack:
             return _untouched(target, folder, before) or _raise()
         if _state(folder, target) != before:
             return "wrote beside the target"
-        table = detmap.read(truth)
-        own = table if role == "ground_truth" else detmap.read(source, role, ground_truth=table)
-        options: dict[str, Any] = {} if role == "ground_truth" else {"ground_truth": table}
-        if format == "openimages" or (format == "yolo" and role == "ground_truth"):  # which hold shares of the sides
-            options["image_sizes"] = "512x512"
+        options: dict[str, Any] = {} if boxed else {"iou_type": "temporal"}
+        shares = format == "openimages" or (format == "yolo" and role == "ground_truth")
+        sizes: dict[str, Any] = {"image_sizes": "512x512"} if shares else {}
         try:
-            back = detmap.read(target, role, format=format, **options)
+            table: Any = detmap.read(truth, "ground_truth", **options)
+            own = table if role == "ground_truth" else detmap.read(source, role, ground_truth=table, **options)
+            options["ground_truth"] = None if role == "ground_truth" else table
+            back = detmap.read(target, role, format=format, **options, **sizes)
         except detmap.DetmapError as error:
             return f"written, and refused: {error}"
-        was, became = _rows(own, table), _rows(back, table if role == "detections" else back)
+        was, became = _rows(own, table, format), _rows(back, table if role == "detections" else back, format)
         return "alike" if _alike(was, became, format) else f"{was} became {became}"
 
     return Attack(f"{role} as {format} in {folder}", run, Must(value="alike", refuse=True))

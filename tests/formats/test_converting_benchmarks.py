@@ -177,6 +177,8 @@ def one_box(**more):
         (one_segment(category_ids=[-1]), "thumos14", "cannot be the number of a class"),
         (one_segment(image_ids=["v w"]), "thumos14", "cannot be the name of a video"),
         (one_segment(image_ids=["v.mp4"]), "thumos14", "cannot be the name of a video"),
+        (one_segment(image_ids=["é" * 129]), "thumos14", "cannot be the name of a video"),
+        (one_box(image_ids=["é" * 129]), "dota", "cannot be written as a name"),
         (one_segment(scores=[0.5]), "thumos14", "names for classes, and the format numbers"),
         (one_segment(scores=[np.inf]), "activitynet", "a score must be finite"),
         (one_segment(category_ids=["\ud800"]), "activitynet", "no text that UTF-8 can hold"),

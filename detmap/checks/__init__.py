@@ -161,7 +161,8 @@ def _truth(given: Any, iou_type: str | None, schema: bool) -> Side:
 def _report(facts: Facts, findings: list[Finding]) -> Report:
     for theme in _THEMES:
         findings.extend(theme.check(facts))
-    return Report(_subject(facts), ordered(findings), tuple(data_statistics.make(facts)))
+    said = [one.worded(facts.kind) for one in ordered(findings)]
+    return Report(_subject(facts), tuple(said), tuple(data_statistics.make(facts)))
 
 
 def _subject(facts: Facts) -> str:
@@ -169,4 +170,6 @@ def _subject(facts: Facts) -> str:
     if facts.found is not None:
         parts.append(many(len(facts.found), "detection"))
     on = facts.truth.on
-    return f"{', '.join(parts)}, {many(on.images.ids.size, 'image')}, {many(on.categories.ids.size, 'category')}"
+    return (
+        f"{', '.join(parts)}, {many(on.images.ids.size, facts.kind.scene)}, {many(on.categories.ids.size, 'category')}"
+    )

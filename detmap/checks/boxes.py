@@ -19,7 +19,7 @@ from detmap.checks.data_statistics import number as said
 from detmap.checks.findings import AT_LEAST, Finding, found
 from detmap.checks.inputs import Side, as_sizes, reach_of
 from detmap.data.tables import Detections, GroundTruth
-from detmap.shapes import Boxes, find
+from detmap.shapes import Boxes
 from detmap.shapes.kinds import BOXES
 
 #: Maximum number of pixels by which a box of ground truth may exceed its image, because some tools count pixels from 1
@@ -282,7 +282,7 @@ def _forms(facts: Facts, side: Side) -> Iterator[Finding]:
 
 def _sizes(facts: Facts) -> Iterator[Finding]:
     """Yield a finding of images without height and width; videos and samples of a recording have none and are skipped."""
-    if any(find(kind).scene != "image" for kind in facts.truth.table.kinds):
+    if facts.kind.scene != "image":
         return
     known = facts.truth.on.images.sizes
     count = facts.truth.on.images.ids.size

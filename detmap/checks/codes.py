@@ -159,7 +159,7 @@ error image_sizes_swapped
 error normalised_boxes
     The boxes of {many} are shares of the image, where others are in pixels
     @nowhere
-    Multiply x and width by the image's width, y and height by its height.
+    Multiply x and width by the image's width, y and height by its height (--image-sizes: of Open Images and tables).
 error scaled_boxes
     The boxes of {many} are for images of another size
     @nowhere
@@ -247,7 +247,7 @@ error disjoint_documents
 warning shares_of_images
     The boxes of {many} are shares of the image, as it seems
     Overlaps of such boxes are right, but area ranges and inclusive pixels take them for pixels.
-    Multiply x and width by the image's width, y and height by its height.
+    Multiply x and width by the image's width, y and height by its height (--image-sizes: of Open Images and tables).
 warning foreign_fields
     The ground truth has {many} of another benchmark
     COCO's and VOC's protocols do not read such fields: their numbers are not that benchmark's.

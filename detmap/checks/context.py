@@ -13,6 +13,8 @@ from detmap.checks.agreement import Agreement
 from detmap.checks.evidence import Evidence, evidence_of
 from detmap.checks.inputs import Side
 from detmap.data.tables import Detections
+from detmap.shapes import find
+from detmap.shapes.kinds import BOXES, Kind
 
 #: Codes of causes that do not prevent comparing objects and detections.
 _BESIDE = {
@@ -53,6 +55,11 @@ class Facts:
         yield self.truth
         if self.found is not None:
             yield self.found
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of shape whose noun for images is used in sentences."""
+        return find(next(iter(self.truth.on.kinds), BOXES))
 
     @property
     def detections(self) -> Detections:

@@ -87,7 +87,7 @@ def _of_side(facts: Facts, side: Side) -> Iterator[Figure | None]:
         return
     what = side.unit + "s"
     counts = np.bincount(side.image[side.image >= 0], minlength=facts.truth.on.images.ids.size)
-    yield figure_of(f"{what} per image", counts.astype(np.float64))
+    yield figure_of(f"{what} per {facts.kind.scene}", counts.astype(np.float64))
     width, height = side.columns[2:] if side.sized.all() else side.columns[2:, side.sized]
     yield figure_of(f"size of {what}, root of the area", np.sqrt(width * height), log=True)
     yield figure_of(f"aspect of {what}, width / height", width / height, log=True)

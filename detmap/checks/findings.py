@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from detmap.checks.codes import CODES, Severity
 from detmap.errors import many, shorten
+from detmap.shapes.kinds import Kind
 
 #: Maximum number of records named by a finding.
 NAMED = 10
@@ -32,7 +33,7 @@ class Finding:
     effect, remedy : str
         Effect on metrics, and how to fix the defect.
     named : str
-        Kind of the entries of `records`: "record", "image", "category", "query", "class".
+        Kind of the entries of `records`: "record", "image" ("video" or "sample"), "category", "query", "class".
     records : tuple
         At most ten of the records concerned: record numbers counted from 0 or, for other kinds, ids or names.
     """
@@ -51,6 +52,12 @@ class Finding:
         """Return all attributes as plain values."""
         records = [one if isinstance(one, int) else shorten(one)[1:-1] for one in self.records]
         return {**vars(self), "records": records}
+
+    def worded(self, kind: Kind) -> Finding:
+        """Return the finding with a kind's noun for images."""
+        names = ("unit", "says", "effect", "remedy", "named")
+        texts: dict[str, Any] = {name: kind.worded(getattr(self, name)) for name in names}
+        return replace(self, **texts)
 
 
 #: Template of a count that is a lower bound.

@@ -61,7 +61,7 @@ def _unmatched(facts: Facts, side: Side) -> Iterator[Finding]:
             return
         code, more, those = said or ("", "", set[Any]())
         left = [one for one in held if one not in those]
-        explained = sum(held[one] for one in those) if left else unknown
+        explained = sum(held[one] for one in those) if left or said is None else unknown
         for name, about, ids in ((code, explained, sorted(those)), ("unknown_images", unknown - explained, left)):
             if about:
                 facts.causes.add(("detections", name))

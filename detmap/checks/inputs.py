@@ -231,7 +231,7 @@ def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
     strange = (locate(table.categories.ids, truth.categories.ids) < 0).any()
     if form.needs_images and (unknown or strange):
         with suppress(InputError):  # some files cannot be read without ground truth
-            raw = _read(source, [BOXES])
+            raw = _read(source, [BOXES] if form.holds is None or BOXES in form.holds else kinds)
     if unknown:
         rows = None
     if isinstance(raw, Detections) and unknown == len(raw) and raw.images.ids.dtype.kind == "i":

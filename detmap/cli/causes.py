@@ -38,7 +38,7 @@ def tell_causes(
         if is_stream(one.path):
             continue
         try:
-            said = _cause(ground_truth, one.detections(ground_truth))
+            said = find(protocol.iou_type).worded(_cause(ground_truth, one.detections(ground_truth)))
         except DetmapError:  # the error was printed when the file was scored
             continue
         if said:

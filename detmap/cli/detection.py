@@ -594,9 +594,12 @@ def read_truth(options: argparse.Namespace, protocol: Protocol, found: Sequence[
 
 def suggest_clusters(options: argparse.Namespace, table: Any, truth: Input) -> None:
     """Print a hint that images look like frames of videos, if intervals or tests treat images as independent."""
+    from detmap.shapes import find
+
     told = options.quiet or getattr(options, "discreet", False)
     if options.bootstrap and options.clusters is None and not told:
-        note(options, {"": truth.suggested_clusters(table)})
+        kind = find(truth.reading.iou_type)
+        note(options, {"": truth.suggested_clusters(table)}, worded=kind.worded)
 
 
 def _deserve_processes(options: argparse.Namespace, entries: Sequence[Entry]) -> bool:

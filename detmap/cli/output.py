@@ -43,17 +43,23 @@ def in_words(notices: Mapping[str, int]) -> list[dict[str, str]]:
     return [{"notice": text} for text in describe(notices)]
 
 
-def note(options: argparse.Namespace, notices: Mapping[str, Mapping[str, int]], *, in_table: bool = False) -> None:
+def note(
+    options: argparse.Namespace,
+    notices: Mapping[str, Mapping[str, int]],
+    *,
+    in_table: bool = False,
+    worded: Callable[[str], str] = str,
+) -> None:
     """Print notices by model or run on stderr, unless ``--quiet`` was given; a single model or run is named "".
 
-    With `in_table`, notices that the printed tables contain are not repeated.
+    With `in_table`, notices that the printed tables contain are not repeated. `worded` changes each sentence.
     """
     if options.quiet or not any(notices.values()) or (in_table and options.format in ("table", "markdown")):
         return
     from detmap.results import printable, sentences
 
     for row in sentences(notices):
-        say(f"note: {printable(row['model'])}{': ' if row['model'] else ''}{row['notice']}")
+        say(f"note: {printable(row['model'])}{': ' if row['model'] else ''}{worded(row['notice'])}")
 
 
 def print_tables(

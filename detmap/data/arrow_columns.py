@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from detmap.errors import InputError, MissingDependencyError, shorten
 
-_LONGEST = 256
+#: Maximum length of an id.
+LONGEST = 256
 
 
 def pyarrow() -> Any:
@@ -150,7 +151,7 @@ def ids_of(column: Any, field: str, source: str) -> Any:
     whole = whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
     values = whole.dictionary.to_pylist()
     for value in values:
-        if not value or len(value) > _LONGEST or "\0" in value:
+        if not value or len(value) > LONGEST or "\0" in value:
             problem = "an id must have 1 to 256 characters, none of them null"
             raise InputError(problem, source=source, field=field, value=value)
     return Coded(np.array(values, str), whole.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False))

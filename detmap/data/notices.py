@@ -10,7 +10,10 @@ from detmap.errors import shorten
 
 #: Fragments of sentences on boxes within 0 to 1: the comparison with shares of an image, and the conversion to pixels.
 _SHARES = "as shares of an image do"
-_SCALE = "multiply x and width by the image's width, y and height by its height"
+_SCALE = (
+    "multiply x and width by the image's width, y and height by its height (--image-sizes does so for Open Images' files "
+    "and tables)"
+)
 
 #: Codes of unusual but accepted input, with the sentence for `n` records. A code may be followed by a colon and a name,
 #: as in ``missing_classes:dog``; the sentence lists all such names of a code as `names`.
@@ -32,7 +35,7 @@ NOTICES = {
     "22.5): {names}",
     "unnamed_classes": "no category is called as the protocol's classes, {names}: all of its numbers are undefined",
     "missing_crowdIndex": "{n} images without crowdIndex: in none of the groups of images",
-    "missing_ego": "{n} images do not say where the car was: there boxes at any distance are scored (class_ranges)",
+    "missing_ego": "{n} samples do not say where the car was: there boxes at any distance are scored (class_ranges)",
     "missing_samples": "{n} samples of the ground truth without results, which the development kit refuses: nothing is "
     "found there",
     "images_without_file": "{n} images of the ground truth without a file of results: their objects count as missed, and "
@@ -100,8 +103,8 @@ NOTICES = {
     "(iou_type, --iou-type, scores the shapes)",
     "clusters_by_field": "the images have a field {names}: intervals and tests take images as independent of each other, "
     "which frames of a video are not (whole videos are drawn with --clusters {names})",
-    "clusters_by_name": "{n} images have names that count up behind a prefix, as frames of videos do: intervals and tests "
-    "take images as independent of each other (--clusters FILE says which are not)",
+    "clusters_by_name": "{n} images have names that count up behind a prefix, as parts of a recording do: intervals and "
+    "tests take images as independent of each other (--clusters FILE says which are not)",
     "repeated_images": "{n} predictions for an image that has another one: the last one counts, as in panopticapi",
     "repeated_segments": "{n} segments repeat an id of the image: the last one counts, as in panopticapi",
     "unread_predictions": "{n} predictions for images that the ground truth does not have: not read",

@@ -287,6 +287,7 @@ FORMAT = register(
         write_detections=write_detections,
         holds=(TEMPORAL, TEMPORAL_SPAN),
         protocol="activitynet",
+        needs_images=True,
         words=("ActivityNet's JSON", "ActivityNet's JSON of results"),
     )
 )

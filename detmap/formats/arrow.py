@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from detmap.data.arrow_columns import Coded, pyarrow
+from detmap.data.arrow_columns import LONGEST, Coded, pyarrow
 from detmap.data.benchmarks import is_group
 from detmap.data.column_names import role_of_title
 from detmap.data.frames import LISTS, columns_of, image_names, with_image_names
@@ -71,6 +71,11 @@ def _read_detections(form: str, source: Source, ground_truth: GroundTruth | None
 def _write(form: str, table: GroundTruth | Detections, path: Path, writing: Writing) -> Mapping[str, int]:
     """Write a table; see `to_arrow`."""
     pa = pyarrow()
+    for field, ids in (("image", table.images.ids), ("category", table.categories.ids)):
+        wrong = next((one for one in ids.tolist() if isinstance(one, str) and not 1 <= len(one) <= LONGEST), None)
+        if wrong is not None:
+            problem = f"cannot be written as an id, of 1 to {LONGEST} characters"
+            raise InputError(problem, source=table.source, field=field, value=wrong)
     made = table.to_arrow()
     out = pa.BufferOutputStream()
     if form == "parquet":

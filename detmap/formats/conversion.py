@@ -131,6 +131,8 @@ def convert(
     lost = files.write(table, target, format=written.name, ground_truth=ground_truth)
     if unread:
         lost["shapes"] = max(lost.get("shapes", 0), unread)
+    if role == "ground_truth" and given.format.unkept is not None:
+        lost |= {code: count for code, count in given.format.unkept(given.source).items() if count}
     return Converted(
         role,
         written.name,

@@ -200,7 +200,7 @@ class Input:
         only ground truth raises an error.
         """
         form, reading = self.format, self.reading
-        registry.check_kind(form, reading.iou_type, sources.name_of(self.source, self.role.replace("_", " ")))
+        registry.check_kind(form, reading.iou_type, self.source, self.role)
         apart = [name for name in reading.given() if not form.concerns(name)]
         for name in apart:
             if options_of()[name].concerns == ("ground_truth",):

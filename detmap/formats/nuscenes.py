@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -63,12 +63,18 @@ _SAMPLES = re.compile(rb'\s*\{\s*"samples"\s*:\s*\[')
 #: NaN in place of a JSON value.
 _NAN = re.compile(rb"(?<=[\[,:\s])-?NaN(?=[\],}\s])")
 
+#: The field of tables with the number of lidar and radar points in each box; -1 if unknown.
+_POINTS = "num_pts"
+
 _CLASS = {name: place for place, name in enumerate(CLASSES)}
 _ATTRIBUTE = {"": NO_ATTRIBUTE, **{name: place for place, name in enumerate(ATTRIBUTES)}}
 
 
 _Three = tuple[float, float, float]
 _Four = tuple[float, float, float, float]
+
+#: A number of points, which a column of double precision holds exactly.
+_Points = Annotated[int, msgspec.Meta(ge=-(1 << 52), le=1 << 52)]
 
 
 class _Box(msgspec.Struct, gc=False):
@@ -81,7 +87,7 @@ class _Box(msgspec.Struct, gc=False):
     velocity: tuple[float | None, float | None] | None = None
     detection_score: float | None = None
     attribute_name: str = ""
-    num_pts: int = -1
+    num_pts: _Points = -1
     sample_token: str | None = None
 
 
@@ -121,6 +127,7 @@ class _Read(NamedTuple):
     samples: NDArray[np.int64]
     classes: NDArray[np.int64]
     scores: NDArray[np.float64]
+    points: NDArray[np.float64]
     column: MovingBoxes
 
 
@@ -169,7 +176,8 @@ def _read(boxes: Iterable[tuple[str, Any]], name: str, scored: bool) -> _Read:
         read["classes"] += [_CLASS[box.detection_name] for box in found]
         read["scores"] += [box.detection_score for box in found]
         read["attributes"] += [_ATTRIBUTE[box.attribute_name] for box in found]
-        read["points"] += [box.num_pts == 0 for box in found]
+        read["points"] += [box.num_pts for box in found]
+    points = np.array(read["points"], np.float64)
     samples = np.repeat(np.arange(len(counts)), counts)
     try:
         column = MovingBoxes.from_arrays(
@@ -178,7 +186,7 @@ def _read(boxes: Iterable[tuple[str, Any]], name: str, scored: bool) -> _Read:
             read["rotation"],
             np.array(read["velocity"], np.float64).reshape(-1, 2),
             np.array(read["attributes"], np.int64),
-            np.array(read["points"], np.bool_),
+            points == 0,
             source=name,
         )
     except InputError as error:
@@ -186,7 +194,7 @@ def _read(boxes: Iterable[tuple[str, Any]], name: str, scored: bool) -> _Read:
         place = row - sum(counts[: samples[row]])
         raise error.elsewhere(name, f"sample {samples[row]} of the file, box {place}") from None
     scores = np.array(read["scores"] if scored else [], np.float64)
-    return _Read(samples, np.array(read["classes"], np.int64), scores, column)
+    return _Read(samples, np.array(read["classes"], np.int64), scores, points, column)
 
 
 def _check(box: _Box, record: str, token: str, name: str, scored: bool) -> None:
@@ -261,6 +269,7 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
         categories=np.arange(len(CLASSES)),
         category_names=dict(enumerate(CLASSES)),
         shapes={DISTANCE: found.column},
+        fields={_POINTS: found.points},
         source=name,
     )
     around = _surroundings(samples, made.images.ids, name)
@@ -321,8 +330,8 @@ class _Annotation(msgspec.Struct, gc=False):
     rotation: _Four
     prev: str
     next: str
-    num_lidar_pts: int
-    num_radar_pts: int
+    num_lidar_pts: _Points
+    num_radar_pts: _Points
 
 
 class _Pose(msgspec.Struct, gc=False):
@@ -481,17 +490,19 @@ def _places(tables: _Tables, chosen: set[str]) -> dict[str, list[float]]:
 
 
 def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write a JSON of samples. The number of points in a box is written only if it is 0."""
+    """Write a JSON of samples."""
     boxes, lost = _written(table, None)
-    for box, unseen in zip(boxes, _column(table).unseen.tolist(), strict=True):
-        box |= {"num_pts": 0} if unseen else {}
+    points = np.nan_to_num(table.fields.get(_POINTS, np.zeros(len(table))))
+    points = np.where(_column(table).unseen, 0, np.where(points > 0, points, -1)).astype(np.int64)
+    for box, count in zip(boxes, points.tolist(), strict=True):
+        box |= {} if count < 0 else {_POINTS: count}
     tokens, around = list(map(str, table.images.ids.tolist())), table.images.surroundings
     samples: list[dict[str, Any]] = [{"token": token, "boxes": [], "racks": []} for token in tokens]
     for code, box in zip(table.images.codes.tolist(), boxes, strict=True):
         samples[code]["boxes"].append(box)
     if around is not None:
         for sample, ego in zip(samples, around.places.tolist(), strict=True):
-            sample |= {"ego": ego} if ego == ego else {}
+            sample |= {} if np.isnan(ego).any() else {"ego": ego}
         racks = zip(
             around.rack_centres.tolist(), around.rack_sizes.tolist(), around.rack_rotations.tolist(), strict=True
         )
@@ -602,6 +613,7 @@ FORMAT = register(
         write_ground_truth=write_ground_truth,
         write_detections=write_detections,
         holds=(DISTANCE,),
+        fields=(_POINTS,),
         protocol="nuscenes",
         words=("nuScenes' JSON of samples, or folder of tables", "nuScenes' results"),
         members=".json",

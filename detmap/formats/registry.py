@@ -24,7 +24,7 @@ from detmap.errors import DetmapError, InputError, OptionError, shorten
 from detmap.plugins import Registry, load_installed
 from detmap.reading.opening import Held
 from detmap.reading.options import Path, Reading, Role, options_of
-from detmap.reading.sources import HEAD, head
+from detmap.reading.sources import HEAD, head, name_of
 from detmap.shapes.kinds import BOXES
 
 #: Suffixes of compressed files.
@@ -224,6 +224,8 @@ LOST = {
     "groups": "{n} boxes stand for groups, which the format has no field for: they are written as plain objects",
     "zero_ids": "{n} annotations have the id 0, which is not kept: the decision id_zero no longer concerns them",
     "areas": "{n} areas are not those of the box or mask, and the format has no field for them",
+    "frame_areas": "{n} tracks have an area for each frame, of which the mean alone is kept",
+    "frames": "{n} videos have names of frames, or more frames than their tracks, which are not kept",
     "sizes": "{n} boxes with sizes are written by corners, which differ under rules that count the last pixel",
     "corners": "{n} boxes by corners are written with sizes, which differ under rules that count the last pixel",
     "rounded_boxes": "{n} boxes change in their last digits, as the format writes them in another way",
@@ -275,6 +277,9 @@ class Format:
     written : tuple of str
         Suffixes of the files that it writes, its main suffix first. If empty, the format writes folders or has no own
         suffix, and is written only if it is named.
+    unkept : callable, or None
+        ``unkept(source)`` returns the number of records of ground truth with content that tables cannot hold, so that
+        no format can be given it, by code of `LOST`. If None, there is no such content.
     holds : tuple of str, or None
         The kinds of shape that it can hold, by `iou_type`. If None, the readers themselves refuse kinds that the format
         cannot hold.
@@ -301,7 +306,7 @@ class Format:
         The options of `Reading` that it supports, among those that concern only some formats. If None, it supports all
         options, and ignores those that do not apply.
     needs_images : bool
-        Whether reading its detections needs names and sizes of images from the ground truth.
+        Whether reading its detections needs the ground truth: names and sizes of images, or ids of named categories.
     by_name : callable, or None
         ``by_name(given)`` returns whether detections seem to refer to images by file name, in a format that normally
         uses ids; such detections are read as if `needs_images` were true.
@@ -333,6 +338,7 @@ class Format:
     write_ground_truth: Callable[[GroundTruth, Path, Writing], Mapping[str, int]] | None = None
     write_detections: Callable[[Detections, Path, Writing], Mapping[str, int]] | None = None
     written: tuple[str, ...] = ()
+    unkept: Callable[[Any], Mapping[str, int]] | None = None
     holds: tuple[str, ...] | None = (BOXES,)
     protocol: str = ""
     leveled: bool = False
@@ -510,24 +516,17 @@ def _refuse_unlike(given: Given, source: Path | Held) -> None:
     remedy = f"say which format it is: {_FLAG[given.role]}, one of {formats}"
     if given.is_folder:
         counts: Counter[str] = Counter()
-        inside: list[str] = []
         for name in given.names[:_MANY]:
-            path = os.path.join(given.path, name)
             ending = os.path.splitext(name)[1].lower()
-            counts["folders" if os.path.isdir(path) else ending or "files without ending"] += 1
-            if len(inside) < _FEW and counts.total() <= _LINES:
-                with suppress(InputError):
-                    found = recognise(path, given.role)
-                    inside += [] if found is None else [f"{name} ({found.name})"]
+            is_folder = os.path.isdir(os.path.join(given.path, name))
+            counts["folders" if is_folder else ending or "files without ending"] += 1
         if not counts and os.access(given.path, os.R_OK):
             raise InputError("is an empty folder", source=given.path, remedy="is it the right one?")
         if not counts or ".xml" in counts:  # VOC's reader says what is wrong
             return
         parts = [f"{count:,} {what}" for what, count in counts.most_common(3)]
         held = f"holds {', '.join(parts)}{', and others' if len(counts) > 3 else ''}, which no format is known by"
-        if inside:
-            remedy = f"give the path of what is meant in it: {', '.join(inside)}"
-        raise InputError(held, source=given.path, remedy=remedy)
+        raise InputError(held, source=given.path, remedy=_inside(given) or remedy)
     root = re.match(rb"\s*(?:<\?[^>]*>\s*)?(?:<!--.*?-->\s*)*<([\w:.-]+)", given.head, re.S)
     if root is not None and given.role == "ground_truth" and root[1] == b"annotation":
         raise InputError(
@@ -535,6 +534,17 @@ def _refuse_unlike(given: Given, source: Path | Held) -> None:
         )
     if root is not None:
         raise InputError(f"is XML whose root is {root[1].decode()}", source=given.path or None, remedy=remedy)
+
+
+def _inside(given: Given, iou_type: str | None = None) -> str:
+    """Return the remedy that names the entries of a folder in a known format that holds a kind of shape; "" if none."""
+    known: list[str] = []
+    for name in given.names[:_LINES]:
+        with suppress(InputError):
+            found = recognise(os.path.join(given.path, name), given.role) if len(known) < _FEW else None
+            if found is not None and (iou_type is None or (found.holds is not None and iou_type in found.holds)):
+                known.append(f"{name} ({found.name})")
+    return f"give the path of what is meant in it: {', '.join(known)}" if known else ""
 
 
 def to_write(path: Path, role: Role, name: str | None = None) -> Format:
@@ -572,14 +582,15 @@ def describe_lost(lost: Mapping[str, int]) -> list[str]:
     return [text.format(n=f"{lost[code]:,}") for code, text in {**LOST, **own}.items() if lost.get(code)]
 
 
-def check_kind(found: Format, iou_type: str, source: str) -> None:
+def check_kind(found: Format, iou_type: str, source: Path | Held, role: Role) -> None:
     """Refuse a format that cannot hold a kind of shape."""
     if found.holds is not None and iou_type not in found.holds:
+        rules = f"its benchmark's rules: --protocol {found.protocol}; otherwise " if found.protocol else ""
         raise InputError(
             f"a file of the format {found.name} holds {', '.join(found.holds)}, not {iou_type}",
-            source=source,
-            remedy=(f"its benchmark's rules: --protocol {found.protocol}; otherwise " if found.protocol else "")
-            + "choose a kind of shape that it holds (iou_type, --iou-type), or another format",
+            source=name_of(source, role.replace("_", " ")),
+            remedy=_inside(Given(source, role), iou_type)
+            or f"{rules}choose a kind of shape that it holds (iou_type, --iou-type), or another format",
         )
 
 

@@ -21,7 +21,7 @@ from detmap.errors import InputError
 from detmap.formats.file_names import category_names, check_scores, lost_facts, lost_ids, shapes_lost, write_folder
 from detmap.formats.registry import Format, Given, Writing
 from detmap.plugins import register
-from detmap.reading.lines import Lines, read_lines
+from detmap.reading.lines import LONGEST, Lines, read_lines
 from detmap.reading.options import Path, Reading, Role
 from detmap.reading.sources import compressed, members, name_of, read_bytes
 from detmap.shapes.kinds import TEMPORAL, TEMPORAL_SPAN
@@ -211,7 +211,8 @@ def _words(table: GroundTruth | Detections) -> list[str]:
     """Return the names of videos, which must be one word."""
     names = list(map(str, table.images.ids.tolist()))
     for name in names:
-        if len(name.split()) != 1 or name != name.strip() or not name.isprintable() or name.endswith(".mp4"):
+        good = len(name.split()) == 1 and name == name.strip() and name.isprintable() and not name.endswith(".mp4")
+        if not good or len(name.encode()) > LONGEST:
             raise InputError("cannot be the name of a video in these lines", source=table.source, value=name)
     return names
 

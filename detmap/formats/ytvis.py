@@ -88,6 +88,27 @@ class _Document(msgspec.Struct):
     annotations: list[_Annotation]
 
 
+class _Frames(msgspec.Struct):
+    """What a video says of its frames."""
+
+    id: _Integer
+    length: Any = 0
+    file_names: Any = None
+
+
+class _Areas(msgspec.Struct):
+    """The areas of an annotation, and the elements of its segmentations."""
+
+    video_id: _Integer
+    segmentations: list[msgspec.Raw]
+    areas: list[float | None]
+
+
+class _Unkept(msgspec.Struct):
+    videos: list[_Frames]
+    annotations: list[_Areas]
+
+
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
     """Read annotations; the area of a track is the mean of its nonzero areas in the file."""
     given = _bytes(source, "ground truth")
@@ -342,6 +363,22 @@ def _segmentations(column: Tracks) -> list[list[Any]]:
     return out
 
 
+def _unkept(source: Any) -> dict[str, int]:
+    """Return the number of videos with names or more frames, and of annotations with areas, that tables do not hold."""
+    given = _bytes(source, "ground truth")
+    document = decoded(given.data.data, _Unkept, given.name, remedy=_REMEDY["ground truth"])
+    longest: dict[int, int] = {}
+    for row in document.annotations:
+        longest[row.video_id] = max(longest.get(row.video_id, 0), len(row.segmentations))
+    videos = [
+        one
+        for one in document.videos
+        if one.file_names or (isinstance(one.length, int) and one.length > longest.get(one.id, 0))
+    ]
+    several = [row for row in document.annotations if sum(area is not None for area in row.areas) > 1]
+    return {"frames": len(videos), "frame_areas": len(several)}
+
+
 def _sniff(given: Given) -> bool:
     """Recognise JSON with videos or segmentations. Files whose records have an ``image_id`` are COCO's."""
     if given.is_folder or b'"image_id"' in given.head:
@@ -367,6 +404,7 @@ FORMAT = register(
         write_ground_truth=write_ground_truth,
         write_detections=write_detections,
         holds=(TRACKS,),
+        unkept=_unkept,
         protocol="ytvis",
         words=("YouTube-VIS' JSON", "YouTube-VIS' JSON of results"),
     )

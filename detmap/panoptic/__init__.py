@@ -6,8 +6,7 @@ category. A `PanopticTally` holds the matches of each image; tallies of disjoint
 
 from __future__ import annotations
 
-from detmap.data.label_maps import LabelMap
-from detmap.data.segments import SegmentedImages
+from detmap.data.segments import LabelMap, SegmentedImages
 from detmap.formats.coco.panoptic import read_panoptic
 from detmap.panoptic.result import PanopticResult
 from detmap.panoptic.rules import Rules

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.data.label_maps import LabelMap
-from detmap.data.segments import SegmentedImages
+from detmap.data.segments import LabelMap, SegmentedImages
 from detmap.errors import InputError, shorten
 from detmap.kernels import panoptic as kernels
 from detmap.kernels import readonly

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from detmap.errors import InputError, relocated
 
-_LONGEST = 256  # maximum number of characters of a field
+LONGEST = 256  # maximum number of bytes of a field
 
 
 class Lines(NamedTuple):
@@ -97,6 +97,6 @@ def read_lines(files: Iterable[tuple[bytes, str]]) -> Lines:
                 lines.files.append(len(lines.names) - 1)
                 lines.numbers.append(number)
                 lines.fields.append(words)
-                if len(line) > _LONGEST and max(map(len, words)) > _LONGEST:
+                if len(line) > LONGEST and max(map(len, words)) > LONGEST:
                     raise lines.error(-1, "has a field of absurd length")
     return lines

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.data.label_maps import LabelMap
+from detmap.data.segments import LabelMap
 from detmap.errors import InputError, MissingDependencyError, shorten
 from detmap.kernels import inflate, png, readonly
 from detmap.reading.sources import most_inflated

@@ -4,6 +4,7 @@ class, and a `Kind` passed to `detmap.register`. A kernel, if needed, is another
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as _field
@@ -334,11 +335,26 @@ class Kind:
         """`scene` with its article."""
         return f"{'an' if self.scene[:1] in 'aeiou' else 'a'} {self.scene}"
 
+    def worded(self, sentence: str) -> str:
+        """Return a sentence about images with `scene` as the noun."""
+        if self.scene == "image":
+            return sentence
+
+        def noun(match: re.Match[str]) -> str:
+            article, word = match.groups()
+            said = self.a_scene if article else self.scene
+            return said.capitalize() if (article or word)[0].isupper() else said
+
+        return _IMAGE.sub(noun, sentence)
+
     @property
     def column_name(self) -> str:
         """The name of the column in tables."""
         return self.stored or self.name
 
+
+#: The noun "image", with its article "an" and before a plural's ending; not part of a flag, a path, or another word.
+_IMAGE = re.compile(r"(?<![\w/.-])(?:(an) )?(image)(?=s?(?![\w/-]|\.\w))", re.IGNORECASE)
 
 #: Every kind by name.
 KINDS = Registry(

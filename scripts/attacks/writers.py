@@ -23,6 +23,7 @@ _NAMES = [
     *("a", "A", "a ", " a", "a b", "", "b" * 300, "CON", "~", "-", "--to", "=1+1", "#b", "%s", "{}", "é", "e\u0301"),
     *("b\nc", "b\rc", "b\tc", "b\x0bc", "b\x85c", "b\u2028c", "b\0c", "\ufeffb", "\ud800", "\\", "b\\c", "a,b", "a;b"),
     *('a"b', "a'b", '"', "<b>&amp;", "]]>", "<!--", "..", ".", "../b", "../../b", "/b", "/tmp/b", "b/c", "b/../../c", ".b"),
+    *("é" * 120, "é" * 130),
     *("nan", "None", "true", "1", "1.0", "01", "1e5", "null", "Ambiguous", "DontCare", "car", "Car", "\U0001f600"),
 ]  # fmt: skip
 
@@ -32,11 +33,14 @@ _NUMBERS = (0.0, -0.0, 0.1, 1 / 3, 1e-300, 1e15, 2.0**53 + 2, 1e100, 1e300, -1e3
 _FOLDERS = ("voc", "yolo", "text", "dota", "kitti", "thumos14")
 _SUFFIXES = {"parquet": ".parquet", "feather": ".feather", "csv": ".csv", "openimages": ".csv"}
 
-_BOXES = ("coco", "voc", "yolo", "csv", "text", "parquet", "feather", "openimages", "kitti")
+_BOXES = ("coco", "voc", "yolo", "csv", "text", "parquet", "feather", "openimages", "kitti", "dota")
 _SEGMENTS = ("activitynet", "thumos14")
 
 #: Formats of shares of the sides of images.
 _SHARES = ("yolo", "openimages")
+
+#: Ids of videos and categories.
+_IDS = (1, 2, 5, 0, -3, 2**53 + 1, 2**63 - 1)
 
 Rows = list[tuple[Any, ...]]
 
@@ -44,7 +48,7 @@ Rows = list[tuple[Any, ...]]
 def attack(rng: np.random.Generator, folder: Path) -> Attack:
     folder = folder / f"{rng.integers(1 << 60):x}"
     folder.mkdir()
-    return places(rng, folder) if rng.random() < 0.35 else contents(rng, folder)
+    return [places, contents, documents][int(rng.choice(3, p=[0.3, 0.5, 0.2]))](rng, folder)
 
 
 def _some(rng: np.random.Generator, count: int) -> list[str]:
@@ -96,10 +100,11 @@ def _timed(rng: np.random.Generator, folder: Path, extreme: bool) -> tuple[Path,
     return truth, found
 
 
-def _rows(table: Any, truth: Any) -> Rows:
+def _rows(table: Any, truth: Any, format: str) -> Rows:
     """Return what a table holds: name of the class, id of the image, shape, and score."""
     names = dict(zip(truth.categories.values.tolist(), truth.category_names, strict=True))
-    names = {k: name or str(k) for k, name in names.items()}  # a class without a name is called by its id
+    if format != "yolo":  # where a class without a name is called by its id, which YOLO's files do not keep
+        names = {k: name or str(k) for k, name in names.items()}
     kind = next((one for one in table.kinds if one != "bbox"), "")
     shapes = table.shape(kind).arrays()["ends"] if kind else table.boxes.copy()
     if not kind and table.box_sizes:
@@ -157,16 +162,154 @@ def contents(rng: np.random.Generator, folder: Path) -> Attack:
             return _untouched(target, folder, before) or _raise()
         if _state(folder, target) != before:
             return "wrote beside the target"
-        table = detmap.read(truth)
-        own = table if role == "ground_truth" else detmap.read(source, role, ground_truth=table)
-        options: dict[str, Any] = {} if role == "ground_truth" else {"ground_truth": table}
-        if format == "openimages" or (format == "yolo" and role == "ground_truth"):  # which hold shares of the sides
-            options["image_sizes"] = (512, 512)
-        back = detmap.read(target, role, format=format, **options)
-        was, became = _rows(own, table), _rows(back, table if role == "detections" else back)
+        options: dict[str, Any] = {} if boxed else {"iou_type": "temporal"}
+        shares = format == "openimages" or (format == "yolo" and role == "ground_truth")
+        sizes: dict[str, Any] = {"image_sizes": "512x512"} if shares else {}
+        try:
+            table: Any = detmap.read(truth, "ground_truth", **options)
+            own = table if role == "ground_truth" else detmap.read(source, role, ground_truth=table, **options)
+            options["ground_truth"] = None if role == "ground_truth" else table
+            back = detmap.read(target, role, format=format, **options, **sizes)
+        except detmap.DetmapError as error:
+            return f"written, and refused: {error}"
+        was, became = _rows(own, table, format), _rows(back, table if role == "detections" else back, format)
         return "alike" if _alike(was, became, format) else f"{was} became {became}"
 
     return Attack(f"{role} as {format} in {folder}", run, Must(value="alike", refuse=True))
+
+
+def documents(rng: np.random.Generator, folder: Path) -> Attack:
+    """nuScenes' and YouTube-VIS' JSON in its own format: equal by value but for what is counted as lost, or refused."""
+    import detmap
+
+    format = str(rng.choice(["nuscenes", "ytvis"]))
+    extreme = rng.random() < 0.3
+    truth, found, lost = (_moving if format == "nuscenes" else _tracked)(rng, extreme)
+    role: Any = str(rng.choice(["ground_truth", "detections"]))
+    document = truth if role == "ground_truth" else found
+    source, target = folder / "in.json", folder / "out.json"
+    source.write_text(json.dumps(document))
+    before = _state(folder, target)
+
+    def run() -> Any:
+        try:
+            made = detmap.convert(source, target, to=format, role=role, format=format)
+        except detmap.DetmapError:
+            return _untouched(target, folder, before) or _raise()
+        if _state(folder, target) != before:
+            return "wrote beside the target"
+        expected = lost if role == "ground_truth" else {}
+        if made.lost != expected:
+            return f"lost {made.lost}, not {expected}"
+        was, became = (_plain(one, format) for one in (document, json.loads(target.read_text())))
+        again = folder / "again.json"
+        try:
+            if detmap.convert(target, again, to=format, role=role, format=format).lost:
+                return "loses something when converted once more"
+        except detmap.DetmapError as error:
+            return f"written, and refused: {error}"
+        if again.read_bytes() != target.read_bytes():
+            return "is another file when converted once more"
+        return "alike" if was == became else f"{was} became {became}"
+
+    return Attack(f"{role} as {format} in {folder}", run, Must(value="alike", refuse=True))
+
+
+def _moving(rng: np.random.Generator, extreme: bool) -> tuple[dict[str, Any], dict[str, Any], dict[str, int]]:
+    """Return nuScenes' samples and results with hostile tokens and numbers, and what a conversion loses."""
+    import moving_scenes
+
+    truth, results = moving_scenes.scene(int(rng.integers(2**32)), int(rng.integers(1, 5)), decimals=4)
+    names = dict(zip((one["token"] for one in truth["samples"]), _some(rng, len(truth["samples"])), strict=True))
+    for one in truth["samples"]:
+        one["token"] = names[one["token"]]
+        if rng.random() < 0.3:
+            del one["ego"]
+        for box in one["boxes"]:
+            box["num_pts"] = int(rng.choice([-1, 0, 7, 1 << 52])) if extreme else box["num_pts"]
+    results["results"] = {names[token]: boxes for token, boxes in results["results"].items()}
+    for token, boxes in results["results"].items():
+        for box in boxes:
+            box["sample_token"] = token
+    boxes = [box for one in truth["samples"] for box in one["boxes"]]
+    for box in [*boxes, *(box for own in results["results"].values() for box in own)]:
+        if rng.random() < 0.2:
+            name = str(rng.choice(["translation", "size", "rotation", "velocity"]))
+            box[name] = [_number(rng, extreme) for _ in box[name]]
+        elif rng.random() < 0.1:
+            box["velocity"] = [None, 1.5]
+        if "detection_score" in box and extreme:
+            box["detection_score"] = _number(rng, extreme)
+    return truth, results, {}
+
+
+def _tracked(rng: np.random.Generator, extreme: bool) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, int]]:
+    """Return YouTube-VIS' annotations and results with hostile names, ids and areas, and what a conversion loses."""
+    import track_scenes
+
+    truth, results = track_scenes.scene(int(rng.integers(2**32)), videos=int(rng.integers(1, 4)))
+    places = rng.permutation(len(_IDS)).tolist()
+    videos = {number: _IDS[places[number]] if extreme else number for number in range(1, 6)}
+    classes = {number: _IDS[places[number]] if extreme else number for number in (1, 2, 5)}
+    for video in truth["videos"]:
+        video["id"] = videos[video["id"]]
+        if rng.random() < 0.4:
+            video["file_names"] = []
+        if rng.random() < 0.4:
+            del video["length"]
+        if rng.random() < 0.2:
+            video |= {"height": 0, "width": 0}
+    for category, name in zip(truth["categories"], _some(rng, 3), strict=True):
+        category |= {"id": classes[category["id"]], "name": name}
+    for one in [*truth["annotations"], *results]:
+        one |= {"video_id": videos[one["video_id"]], "category_id": classes[one["category_id"]]}
+        if "score" in one and extreme:
+            one["score"] = _number(rng, extreme)
+        if "areas" in one and rng.random() < 0.4:
+            one["areas"] = [_number(rng, extreme) for _ in one["areas"]][: int(rng.integers(3))]
+    if extreme and truth["annotations"]:
+        truth["annotations"][0]["id"] = 0
+    longest = {video["id"]: 0 for video in truth["videos"]}
+    for one in truth["annotations"]:
+        longest[one["video_id"]] = max(longest[one["video_id"]], len(one["segmentations"]))
+    lost = {
+        "frames": sum(bool(one["file_names"]) or one.get("length", 0) > longest[one["id"]] for one in truth["videos"]),
+        "frame_areas": sum(len([a for a in one["areas"] if a is not None]) > 1 for one in truth["annotations"]),
+        "zero_ids": sum(one["id"] == 0 for one in truth["annotations"]),
+    }
+    return truth, results, {code: count for code, count in lost.items() if count}
+
+
+def _plain(document: Any, format: str) -> Any:
+    """Return the values of a document that its benchmark reads."""
+    if format == "nuscenes":
+        if "samples" in document:
+            return [
+                (
+                    one["token"],
+                    one.get("ego", [])[:2],
+                    [list(rack.items()) for rack in one["racks"]],
+                    [_box_in_space(box) for box in one["boxes"]],
+                )
+                for one in document["samples"]
+            ]
+        return {token: [_box_in_space(box) for box in boxes] for token, boxes in document["results"].items() if boxes}
+    if isinstance(document, list):
+        return [[one[name] for name in ("video_id", "category_id", "score", "segmentations")] for one in document]
+    areas = [[area for area in one["areas"] if area] for one in document["annotations"]]
+    return [
+        [(one["id"], one["height"], one["width"]) for one in document["videos"]],
+        sorted((one["id"], one["name"] or str(one["id"])) for one in document["categories"]),
+        [
+            (one["video_id"], one["category_id"], one["iscrowd"], one["segmentations"], sum(own) / max(len(own), 1))
+            for one, own in zip(document["annotations"], areas, strict=True)
+        ],
+    ]
+
+
+def _box_in_space(box: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a box, the number of points -1 where it is unknown."""
+    return {**box, "num_pts": box.get("num_pts", -1)}
 
 
 def _raise() -> str:

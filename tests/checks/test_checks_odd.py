@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
 
+import detmap
 from detmap.checks import check
+from detmap.shapes import find
 
 #: Every kind of data by name: what makes it, and what may be said of it, as it is true.
 WORLDS = {}
@@ -299,3 +302,73 @@ def said(make, seed, folder):
     for path, content in zip(paths, make(np.random.default_rng(seed)), strict=True):
         path.write_text(json.dumps(content))
     return set(check(*paths).codes)
+
+
+def shapes_of(kind, count):
+    """A column of a kind, whose images are videos or samples."""
+    if kind == "temporal":
+        return {"segments": [[0.0, 1.0 + at] for at in range(count)]}
+    if kind == "tracks":
+        return {"tracks": [[{"size": [8, 9], "counts": [0, 8 + at, 64 - at]}] for at in range(count)]}
+    boxes = [[at, 0, 0, 1, 2, 3, 1, 0, 0, 0, 0, 0] for at in range(count)]
+    return {"shapes": {kind: find(kind).given(boxes, "")}}
+
+
+@pytest.mark.parametrize(("kind", "noun"), [("temporal", "video"), ("tracks", "video"), ("centre-distance", "sample")])
+def test_findings_name_videos_and_samples(kind, noun):
+    """In every sentence and figure, for objects and detections on images of their own, and none on most."""
+    ids = {"image_ids": [1, 1, 1], "category_ids": [1, 1, 1], **shapes_of(kind, 3)}
+    truth = detmap.GroundTruth.from_arrays(**ids, images=range(1, 9))
+    found = detmap.Detections.from_arrays(**{**ids, "image_ids": [77, 77, 78]}, scores=[0.5, 0.25, 0.125])
+    report = check(truth, found)
+    assert {"unknown_images", "images_without_objects"} <= set(report.codes)
+    text = report.to_text()
+    assert f"8 {noun}s" in text
+    assert f"objects per {noun}" in text
+    assert f"on {noun}s that the ground truth does not have" in text
+    assert f"  where   {noun}s 77, 78" in text
+    assert not re.search(r"(?<!-)\b[Ii]mages?\b", re.sub(r"\(\w+\)", "", text))  # but for codes of findings
+    assert "--unknown-images ignore" in text
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        ("An image counts twice; is an image read?", "A video counts twice; is a video read?"),
+        ("The image ids of 3 images, and each image's size.", "The video ids of 3 videos, and each video's size."),
+        ("Images: --image-sizes, images/val, image.jpg", "Videos: --image-sizes, images/val, image.jpg"),
+    ],
+)
+def test_the_noun_of_a_kind(sentence, said):
+    assert find("tracks").worded(sentence) == said
+    assert find("bbox").worded(sentence) == sentence
+
+
+def test_labels_of_activitynet_are_no_wrong_ids(tmp_path):
+    """Its results name categories, and videos that the ground truth does not have are named."""
+    row = {"segment": [1.0, 5.0], "label": "jump"}
+    results = {f"v{at}": [{**row, "score": at / 16}] for at in range(1, 9)}
+    truth = {f"v{at}": {"subset": "validation", "annotations": [row]} for at in range(1, 9)}
+    paths = tmp_path / "truth.json", tmp_path / "found.json"
+    paths[0].write_text(json.dumps({"version": "1", "database": truth}))
+    paths[1].write_text(json.dumps({"version": "1", "results": results}))
+    assert "category_ids_names" not in check(*paths).codes
+    paths[1].write_text(json.dumps({"version": "1", "results": {**results, "w1": [{**row, "score": 0.5}]}}))
+    (unknown,) = (one for one in check(*paths).findings if one.code == "unknown_images")
+    assert (unknown.count, unknown.named, unknown.records) == (1, "video", ("w1",))
+
+
+def test_boxes_on_an_image_without_a_size_are_on_an_unknown_one(tmp_path):
+    """YOLO's shares of an image that neither the ground truth nor the table of sizes has."""
+    for folder, score in (("labels", ""), ("found", " 0.9")):
+        (tmp_path / folder).mkdir()
+        for name in ("a", "b", "c"):
+            (tmp_path / folder / f"{name}.txt").write_text(f"0 0.5 0.5 0.2 0.2{score}\n")
+    (tmp_path / "found" / "z.txt").write_text("0 0.5 0.5 0.2 0.2 0.9\n")
+    sizes = dict.fromkeys("abc", (100, 200))
+    (unknown,) = (
+        one
+        for one in check(tmp_path / "labels", tmp_path / "found", image_sizes=sizes).findings
+        if one.code == "unknown_images"
+    )
+    assert unknown.count == 1

@@ -13,7 +13,7 @@ from legs import examples
 from naive_panoptic import chunk, coloured, filtered, png
 from panoptic_scenes import maps
 
-from detmap.data.label_maps import LabelMap
+from detmap.data.segments import LabelMap
 from detmap.errors import InputError
 from detmap.kernels import inflate, readonly
 from detmap.panoptic import evaluate

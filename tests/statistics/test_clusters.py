@@ -395,6 +395,19 @@ def test_frames_are_noticed_where_nothing_says_so(files, capsys, names, said):
     assert capsys.readouterr().err == ""
 
 
+def test_names_of_videos_that_count_up_are_said_to_be_of_videos(tmp_path, capsys):
+    row = {"segment": [1.0, 5.0], "label": "jump"}
+    names = [f"{side}_{number}" for side in ("left", "right") for number in range(6)]
+    truth = {name: {"subset": "validation", "annotations": [row]} for name in names}
+    paths = tmp_path / "truth.json", tmp_path / "found.json"
+    paths[0].write_text(json.dumps({"version": "1", "database": truth}))
+    paths[1].write_text(json.dumps({"version": "1", "results": {name: [{**row, "score": 0.5}] for name in names}}))
+    assert cli.main(["eval", *map(str, paths), "--protocol", "activitynet", "--bootstrap", "200"]) == 0
+    noted = capsys.readouterr().err
+    assert "12 videos have names that count up behind a prefix" in noted
+    assert "take videos as independent" in noted
+
+
 @pytest.mark.parametrize("command", ["eval", "compare", "batch", "diagnose"])
 def test_a_field_of_videos_is_noticed(files, capsys, command):
     _change(files, [{**image, "video_id": image["video"]} for image in _images(files)])

@@ -13,8 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.data.label_maps import LabelMap
-from detmap.data.segments import Classes, SegmentedImages, check_id
+from detmap.data.segments import Classes, LabelMap, SegmentedImages, check_id
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats.image_clusters import clusters_of
 from detmap.reading.options import Path

@@ -24,6 +24,7 @@ from detmap.formats.file_names import (
     write_folder,
 )
 from detmap.formats.registry import Writing
+from detmap.reading.lines import LONGEST
 from detmap.reading.options import Path
 
 
@@ -115,6 +116,7 @@ def check_names(names: list[str], source: str, *, file: bool = False, words: boo
     """Refuse names that would not round-trip."""
     for name in names:
         # XML 1.0 excludes control characters, and readers strip names.
-        good = name.isprintable() and name == name.strip() and 0 < len(name) <= 256
+        length = len(name.encode(errors="replace")) if words else len(name)
+        good = name.isprintable() and name == name.strip() and 0 < length <= LONGEST
         if not good or (file and ("/" in name or "\0" in name)) or (words and len(name.split()) != 1):
             raise InputError("cannot be written as a name in this format", source=source, value=name)

@@ -57,8 +57,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     if facts.caused("detections", *SUPPRESSION):
         return  # where detections are not suppressed more of them overlap
-    known = _unknown(facts, evidence)
-    own, across = (np.where(known, largest, 0.0) for largest in largest_overlaps(evidence))
+    unreported = _unreported(facts, evidence)
+    own, across = (np.where(unreported, largest, 0.0) for largest in largest_overlaps(evidence))
     for largest, words in ((across, "detections of different categories"), (own, "detections of one category")):
         made = threshold_of(largest)
         if made is not None:
@@ -71,7 +71,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield _said(evidence, images, more)
             return
     if evidence.classes > 1:
-        yield from _single(facts, evidence, known)
+        yield from _single(facts, evidence, unreported)
 
 
 def _said(evidence: Evidence, images: Array, more: str) -> Finding:
@@ -79,11 +79,11 @@ def _said(evidence: Evidence, images: Array, more: str) -> Finding:
     return found("uneven_suppression", images.size, "image", records=shown, named="image", more=more)
 
 
-def _single(facts: Facts, evidence: Evidence, known: NDArray[np.bool_]) -> Iterator[Finding]:
+def _single(facts: Facts, evidence: Evidence, unreported: NDArray[np.bool_]) -> Iterator[Finding]:
     """Yield a finding of images on which each box has one category, if boxes on other images have several."""
     image = evidence.found.image[evidence.detections]
     held = np.bincount(image, minlength=evidence.images)
-    images = np.random.default_rng(0).permutation(np.flatnonzero((held > 0) & known))
+    images = np.random.default_rng(0).permutation(np.flatnonzero((held > 0) & unreported))
     images = np.sort(images[np.cumsum(held[images]) <= SAMPLE])
     chosen = np.zeros(evidence.images, np.bool_)
     chosen[images] = True
@@ -120,7 +120,7 @@ def _single(facts: Facts, evidence: Evidence, known: NDArray[np.bool_]) -> Itera
         yield _said(evidence, images[bad], more)
 
 
-def _unknown(facts: Facts, evidence: Evidence) -> NDArray[np.bool_]:
+def _unreported(facts: Facts, evidence: Evidence) -> NDArray[np.bool_]:
     """Mask of the images in none of the parts that are reported already, shape (images,)."""
     out = np.ones(evidence.images, np.bool_)
     for images, label in facts.parts:

@@ -603,7 +603,7 @@ def suggest_clusters(options: argparse.Namespace, table: Any, truth: Input) -> N
 
 
 def _deserve_processes(options: argparse.Namespace, entries: Sequence[Entry]) -> bool:
-    """Return whether there are so many files that processes are faster than threads, and other processes can read them."""
+    """Return whether scoring with a process per thread is faster, and whether other processes can read the files."""
     from detmap.formats.inputs import is_stream
     from detmap.system.parallel import thread_count
 

@@ -52,12 +52,12 @@ SCATTERED = {
     "relabelled": (0.5, 0.25),
 }
 
-#: Minimum share of the objects with the place of an object of another category, for detections of two categories in one
-#: place to be meant.
+#: Minimum share of objects that overlap an object of another category by `SUPPRESSED`, for detections of two categories
+#: in one place to be right.
 MEANT = 0.02
 
-#: Minimum share of all confident detections for a finding that they lie in the place of one of another category: one in
-#: 60 of a detector for VOC2007.
+#: For a finding about all detections: minimum share of the confident detections that lie in the place of a detection of
+#: another category. For a detector on VOC2007 the share is 1/60.
 ALL_DOUBLED = 0.25
 
 #: The shares of `SCATTERED` for "unsuppressed" if the threshold of non-maximum suppression is found. Then hardly any
@@ -72,8 +72,8 @@ ALONE = 0.25
 #: shares for an image to be defective, to be halfway, and to be a quarter of the way.
 BOTH, BOTH_HALFWAY, BOTH_QUARTER = 0.6, 0.35, 0.1
 
-#: Assumed ratio of the number of images that reach `BOTH` without a defect to the number expected of independent records:
-#: a weak detector on one class, which misses 24 of 100 objects, reaches it on 11 images where 4 are expected by all.
+#: Assumed ratio of the number of images that reach `BOTH` without a defect to the number expected if records were
+#: independent. For a weak detector on one class, which misses 24 of 100 objects, it is 11 to 4.
 BY_CHANCE = 2.0
 
 #: For a limit of the number of objects: minimum ratio of the share of confident detections on no object on images that

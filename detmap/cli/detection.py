@@ -95,8 +95,8 @@ exit code: 0, 2 if nothing can be scored, 4 if a gate is not passed
 #: test needs, grow quadratically with the number of files.
 _MOST_TESTED = 10
 
-#: Minimum number of files for which threads have a process each, because threads wait for each other's Python. To start a
-#: process takes as long as to score a hundred small files.
+#: Minimum number of files for which threads have a process each, because threads wait for each other's Python. A process
+#: takes half a second to start.
 _MANY = 500
 
 _BATCH_EPILOG = """\
@@ -415,9 +415,8 @@ def _batch(options: argparse.Namespace) -> int:
     if options.card:
         write_card("batch", batch_card(options, protocol, of_truth, entries, done), options)
     failed = sum(outcome.error is not None for outcome in done)
-    title = f"{protocol.title}: {many(len(done), 'file')} by {board.rank_by}" + (
-        f", {failed} with errors" if failed else ""
-    )
+    errors = f", {failed} with errors" if failed else ""
+    title = f"{protocol.title}: {many(len(done), 'file')} by {board.rank_by}{errors}"
     told = {"notices"} if options.format in ("table", "markdown") else set()  # notices have a table of their own
     table = [{name: value for name, value in row.items() if name not in told} for row in board.table()]
     tables = [table, board.doubts(), board.notices(), board.errors()]

@@ -17,6 +17,7 @@ from detmap.cli.options import (
     add_ground_truth,
     add_input_options,
     add_reading,
+    add_score,
     protocol_of,
 )
 from detmap.cli.output import note, print_notes, print_tables, say, stages, write_json
@@ -47,12 +48,7 @@ def _fill_diagnose(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("diagnosis")
     add_option(group, "--parts LIST", "these parts, as tide,confusion; default: all")
     add_option(group, "--iou IOU", "the threshold; default: 0.5", default=0.5)
-    add_option(
-        group,
-        "--score SCORE",
-        "minimum score of detections that users see; default: best F1 over all classes",
-        type=float,
-    )
+    add_score(group)
     add_option(group, "--attributes FILE", "with slices: a CSV file of attributes of images or objects")
     add_option(
         group,

@@ -278,6 +278,12 @@ def add_bootstrap_options(
 CORRECTED = {"holm": "Holm", "bh": "BH"}
 
 
+def add_score(group: Any) -> None:
+    """Add the option for the score from which users see detections."""
+    says = "minimum score of detections that users see; default: best F1 over all classes"
+    add_option(group, "--score SCORE", says, type=float)
+
+
 def add_correction(group: Any) -> None:
     """Add the option of the correction for multiple tests."""
     add_option(

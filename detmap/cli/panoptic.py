@@ -338,9 +338,8 @@ def _batch(options: argparse.Namespace) -> int:
             say(f"note: {missing}")
     note(options, {one.entry.name: one.notices for one in board.results if not one.error}, in_table=True)
     failed = sum(outcome.error is not None for outcome in done)
-    title = f"{rules.describe()}: {many(len(done), 'file')} by {board.rank_by}" + (
-        f", {failed} with errors" if failed else ""
-    )
+    errors = f", {failed} with errors" if failed else ""
+    title = f"{rules.describe()}: {many(len(done), 'file')} by {board.rank_by}{errors}"
     print_tables([board.table(), board.notices(), board.errors()], options, title, board.to_dict(), board.rows())
     print_notes(board.sentences(), options)
     return 3 if failed else 0

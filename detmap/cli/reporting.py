@@ -18,6 +18,7 @@ from detmap.cli.options import (
     add_detection_options,
     add_ground_truth,
     add_input_options,
+    add_score,
     check_confidence,
     draws_of,
     protocol_of,
@@ -58,12 +59,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "predictions DETECTIONS", "one file or more, given as for detmap batch", nargs="+")
     page = _add_page(parser)
     add_option(page, "--iou IOU", "IoU threshold of the errors; default: 0.5", default=0.5)
-    add_option(
-        page,
-        "--score SCORE",
-        "minimum score of detections that users see; default: best F1 over all classes",
-        type=float,
-    )
+    add_score(page)
     add_option(
         page,
         "--images DIR",

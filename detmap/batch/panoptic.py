@@ -186,4 +186,4 @@ def _match(
 
 def _prepare(truth: SegmentedImages) -> None:
     """Read the first label map, which loads libraries and compiled kernels before the first file is scored."""
-    truth.label_map(0)
+    truth.label_maps([0])()

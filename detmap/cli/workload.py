@@ -89,7 +89,7 @@ def _segments() -> None:
     import numpy as np
 
     from detmap.panoptic import evaluate
-    from detmap.reading.png import label_map
+    from detmap.reading.png import label_maps
 
     segments = [{"id": 1, "category_id": 1}]
     annotations = [{"image_id": 1, "segments_info": segments}]
@@ -102,7 +102,7 @@ def _segments() -> None:
         (b"IEND", b""),
     ]
     data = b"".join(struct.pack(">I", len(b)) + a + b + struct.pack(">I", zlib.crc32(a + b)) for a, b in chunks)
-    label_map(b"\x89PNG\r\n\x1a\n" + data, "sample")
+    label_maps([(b"\x89PNG\r\n\x1a\n" + data, "sample")])
 
 
 def tables(kind: str) -> tuple[GroundTruth, Detections]:

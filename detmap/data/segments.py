@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -100,8 +100,9 @@ class SegmentedImages:
         Areas in pixels as given in the file; NaN if not given.
     crowd : ndarray of bool, shape (s,)
         Whether each segment is a crowd region.
-    label_map : callable
-        ``label_map(i)`` returns the `LabelMap` of image *i*, and its name for messages.
+    label_maps : callable
+        ``label_maps(images)`` reads the files of some images. It returns a function without parameters, which decodes
+        the files, mostly without the GIL, and returns for each image the `LabelMap` and its name for messages.
     classes : Classes or None
         The categories; None if the file lists none, as for predictions.
     notices : dict of str to int
@@ -117,7 +118,7 @@ class SegmentedImages:
     category_ids: tuple[Any, ...]
     areas: NDArray[np.float64]
     crowd: NDArray[np.bool_]
-    label_map: Callable[[int], tuple[LabelMap, str]]
+    label_maps: Callable[[Sequence[int]], Callable[[], list[tuple[LabelMap, str]]]]
     classes: Classes | None = None
     notices: dict[str, int] = field(default_factory=dict)
     clusters: NDArray[Any] | None = None

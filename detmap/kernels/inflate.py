@@ -1,4 +1,4 @@
-"""Decompress deflate (RFC 1951), as in PNG files, into memory of known size."""
+"""Decompress deflate (RFC 1951), as in PNG files, in pieces that stay in the processor's cache."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ BITS = 11
 #: Maximum length of a code in bits, and maximum number of symbols of a table (the table of literals and lengths).
 LONGEST, SYMBOLS = 15, 288
 
-#: Number of bytes after the end of the output that may be overwritten.
-SLACK = 8
+#: Number of bytes that are copied at once, and number of bytes after the end of the output that may be overwritten.
+_AT_ONCE = SLACK = 32
+
+#: Maximum distance of a copy, and maximum number of bytes that one step (a copy or an uncompressed block) adds.
+HISTORY, STEP = 1 << 15, (1 << 16) - 1
 
 #: Status codes of `inflate` for damaged data, and for data that exceeds the output.
 DAMAGED, TOO_LONG = -1, -2
@@ -43,8 +46,8 @@ class Codes(NamedTuple):
 
     ``fast`` maps the next `BITS` bits to ``16 * symbol + length of its code``, 0 for longer codes; shape (2, 2 **
     BITS). ``counts`` has the number of codes by length, shape (2, 16), and ``symbols`` the symbols by code, shape (2,
-    288). ``lengths`` has the code lengths of a block, shape (320,), and ``at`` the position of the next bit, shape
-    (1,).
+    288). ``lengths`` has the code lengths of a block, shape (320,). ``at`` has the position of the next bit, 1 within a
+    compressed block (else 0), and 1 from the header of the last block on; shape (3,).
     """
 
     fast: Array
@@ -58,7 +61,7 @@ def codes() -> Codes:
     """Return memory for tables of codes."""
     return Codes(
         np.empty((2, 1 << BITS), np.int32), np.empty((2, 16), np.int32), np.empty((2, SYMBOLS), np.int32),
-        np.empty(320, np.int32), np.empty(1, np.int64),
+        np.empty(320, np.int32), np.zeros(3, np.int64),
     )  # fmt: skip
 
 
@@ -202,6 +205,14 @@ def _copy(out: Array, i: int, distance: int, length: int) -> None:
         value = out[i - 1]
         for k in range(length):
             out[np.uint64(i + k)] = value
+    elif distance >= _AT_ONCE:
+        for k in range(0, length, _AT_ONCE):
+            j = i + k - distance
+            first, second, third, fourth = _word(out, j), _word(out, j + 8), _word(out, j + 16), _word(out, j + 24)
+            _put(out, i + k, first)
+            _put(out, i + k + 8, second)
+            _put(out, i + k + 16, third)
+            _put(out, i + k + 24, fourth)
     elif distance >= 8:
         for k in range(0, length, 8):
             _put(out, i + k, _word(out, i + k - distance))
@@ -228,10 +239,14 @@ def _stored(data: Array, codes: Codes, out: Array, i: int, end: int) -> Any:
 
 
 @helper
-def _block(data: Array, codes: Codes, out: Array, i: int, end: int) -> Any:
-    """Decompress a block with the present tables; return the end of the output, or an error code."""
+def _block(data: Array, codes: Codes, out: Array, i: int, pause: int, end: int) -> Any:
+    """Decompress a block with the present tables, up to its end or `pause`; return the end of the output, or an error
+    code.
+    """
     at, last = codes.at[0], len(data) << 3
-    while at <= last:
+    while i < pause:
+        if at > last:
+            return DAMAGED
         word = _load(data, at >> 3) >> np.uint64(at & 7)
         found = _symbol(codes, 0, word)
         if found < 0:
@@ -245,8 +260,8 @@ def _block(data: Array, codes: Codes, out: Array, i: int, end: int) -> Any:
             i, at = i + 1, at + used
             continue
         if symbol == 256:
-            codes.at[0] = at + used
-            return i
+            codes.at[0], codes.at[1] = at + used, 0
+            return i if at + used <= last else DAMAGED
         if symbol > 285:
             return DAMAGED
         more = _LENGTH_BITS[symbol - 257]
@@ -264,34 +279,51 @@ def _block(data: Array, codes: Codes, out: Array, i: int, end: int) -> Any:
             return TOO_LONG
         _copy(out, i, distance, length)
         i, at = i + length, at + used + more
-    return DAMAGED
+    codes.at[0] = at
+    return i
+
+
+@helper
+def advance(data: Array, codes: Codes, out: Array, i: int, pause: int, end: int) -> Any:
+    """See `inflate`."""
+    while i < pause:
+        if codes.at[1] == 0:
+            if codes.at[2] != 0:
+                return i
+            if codes.at[0] >> 3 >= len(data):
+                return DAMAGED
+            codes.at[2] = _bits(data, codes.at, 1)
+            kind = _bits(data, codes.at, 2)
+            if kind == 0:
+                i = _stored(data, codes, out, i, end)
+                if i < 0:
+                    return i
+                continue
+            if kind == 3 or (_fixed(codes) if kind == 1 else _read_lengths(data, codes)) != 0:
+                return DAMAGED
+            codes.at[1] = 1
+        i = _block(data, codes, out, i, pause, end)
+        if i < 0:
+            return i
+    return i
 
 
 @kernel
-def inflate(data: Array, codes: Codes, out: Array) -> int:
-    """Decompress `data` after its two header bytes; return the number of bytes, or `DAMAGED` or `TOO_LONG`.
+def inflate(data: Array, codes: Codes, out: Array, i: int, pause: int, end: int) -> int:
+    """Decompress more of `data`, until the output has `pause` bytes or the data ends.
+
+    Returns the end of the output, or `DAMAGED` or `TOO_LONG`. The data has ended if ``codes.at[1:]`` is (0, 1).
 
     Parameters
     ----------
     data : ndarray of uint8, shape (n,)
         At least eight bytes.
     codes : Codes
-        Scratch memory.
-    out : ndarray of uint8, shape (m + SLACK,)
-        The first m bytes are the output; the other bytes are overwritten, too.
+        Scratch memory. ``codes.at`` is 0 before the first call.
+    out : ndarray of uint8, shape (m,)
+        The output, which ends at `i`, with at least `HISTORY` of its last bytes or all. Bytes up to ``pause + STEP +
+        SLACK`` may be overwritten.
+    i, pause, end : int
+        The end of the output; the length after which to return; the maximum length.
     """
-    i, end = np.int64(0), np.int64(len(out) - SLACK)
-    codes.at[0] = 0
-    while codes.at[0] >> 3 < len(data):
-        final, kind = _bits(data, codes.at, 1), _bits(data, codes.at, 2)
-        if kind == 0:
-            i = _stored(data, codes, out, i, end)
-        elif kind == 3 or (_fixed(codes) if kind == 1 else _read_lengths(data, codes)) != 0:
-            return DAMAGED
-        else:
-            i = _block(data, codes, out, i, end)
-        if i < 0:
-            return int(i)
-        if final:
-            return i if codes.at[0] <= len(data) << 3 else DAMAGED
-    return DAMAGED
+    return int(advance(data, codes, out, i, pause, end))

@@ -20,12 +20,27 @@ MISSED, MATCHED, IGNORED = 0, 1, 2
 _SEEN = 256
 
 
-class Segments(NamedTuple):
-    """The segments of the ground truth of an image by ascending id: ``category``, ``area``, ``crowd``.
+#: Problems of an image: a predicted segment that the JSON does not list, that has no pixels, or whose category the ground
+#: truth lacks; a ground-truth segment with an area that its pixels do not fit.
+UNLISTED, EMPTY, UNKNOWN, IMPOSSIBLE = range(4)
 
-    ``last`` is 1 for the last crowd region of its category in file order. An unlisted category is -1.
+
+class LabelMaps(NamedTuple):
+    """Label maps one after the other: map *i* has the runs ``starts[i]:starts[i + 1]`` of `runs`."""
+
+    starts: Array
+    runs: Runs
+
+
+class Segments(NamedTuple):
+    """Segments: image *i* has the rows ``starts[i]:starts[i + 1]``, by ascending id.
+
+    A `category` that is not listed is -1. `area` is NaN if not given. `last` is 1 for the last `crowd` region of its
+    category and image in file order.
     """
 
+    starts: Array
+    ids: Array
     category: Array
     area: Array
     crowd: Array
@@ -33,15 +48,27 @@ class Segments(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Outcomes of the segments of the ground truth (``truth``) and of the predictions (``found``); then the matched
-    pairs of segments, with the ``iou`` of each.
+    """Outcomes of the segments of the ground truth (``truth``) and of the predictions (``found``).
+
+    ``odd`` has for each image the number of ground-truth segments whose area is wrong, and whether any pixel's id is not
+    listed; shape (images, 2). ``pairs`` and ``iou`` have the ground-truth row and the IoU of each matched pair of a
+    block. ``problem`` receives the kind of a problem, its image, the id (`UNLISTED`) or row of the segment, and the number
+    of its pixels (`IMPOSSIBLE`); shape (4,).
     """
 
     truth: Array
     found: Array
-    first: Array
-    second: Array
+    odd: Array
+    pairs: Array
     iou: Array
+    problem: Array
+
+
+class Scratch(NamedTuple):
+    """Memory for an image: pixels of each pair of segments, ``counts``, and the areas of the predicted segments."""
+
+    counts: Array
+    areas: Array
 
 
 @helper
@@ -70,83 +97,153 @@ def _row(ids: Array, value: int, seen: Array, places: Array) -> Any:
     return np.int64(places[slot])
 
 
-@kernel
-def count_pairs(truth: Runs, found: Runs, truth_ids: Array, found_ids: Array, stop: Array, counts: Array) -> int:
-    """Add to ``counts[1 + g, 1 + p]`` the pixels that the segments *g* and *p* share.
+@helper
+def _count_pairs(
+    truth: Runs, found: Runs, ids: Array, found_ids: Array, seen: Array, places: Array, counts: Array
+) -> Any:
+    """Write the number of pixels that segments *g* and *p* share to ``counts[1 + g, 1 + p]``; return -1, or an id of
+    `found` that is not listed.
 
-    Row and column 0 are VOID. The last row is for unlisted ids of `truth`. Returns -1, or the first run of `found` with
-    an unlisted id. The kernel returns early once `stop` is set.
-
-    Parameters
-    ----------
-    truth, found : Runs
-        The label maps, with equal numbers of pixels.
-    truth_ids, found_ids : ndarray of uint32, shape (G,), (P,)
-        The ids of the segments, ascending.
-    counts : ndarray of int64, shape (G + 2, P + 1)
-        Written.
+    Row and column 0 are VOID, and the last row is for unlisted ids of `truth`. `seen` and `places` are a table of recent
+    ids.
     """
-    seen = np.full((2, _SEEN), -1, np.int64)
-    places = np.zeros((2, _SEEN), np.int64)
+    seen[:] = -1
+    counts[:] = 0
     at, t, unlisted, row = np.int64(0), np.int64(-1), len(found_ids) + 1, np.int64(0)
     own_end = np.int64(0)
     for f in range(len(found.ends)):
         column = _row(found_ids, np.int64(found.values[f]), seen[1], places[1])
         if column == unlisted:
-            return int(f)
+            return np.int64(found.values[f])
         end = np.int64(found.ends[f])
         while at < end:
             if at == own_end:
                 t += 1
                 own_end = np.int64(truth.ends[t])
-                row = _row(truth_ids, np.int64(truth.values[t]), seen[0], places[0])
+                row = _row(ids, np.int64(truth.values[t]), seen[0], places[0])
             shared = min(end, own_end)
             counts[row, column] += shared - at
             at = shared
-        if stop[0]:
-            return -1
-    return -1
+    return np.int64(-1)
+
+
+@helper
+def _check(counts: Array, found: Segments, first: int, areas: Array, problem: Array) -> Any:
+    """Write the areas of an image's predicted segments, which begin at row `first`; return False if one has no pixels or
+    an unlisted category.
+    """
+    for p in range(len(areas)):
+        areas[p] = 0
+        for g in range(len(counts)):
+            areas[p] += counts[g, p + 1]
+    for p in range(len(areas)):
+        if areas[p] == 0:
+            problem[0], problem[2] = EMPTY, first + p
+            return False
+    for p in range(len(areas)):
+        if found.category[first + p] < 0:
+            problem[0], problem[2] = UNKNOWN, first + p
+            return False
+    return True
+
+
+@helper
+def _match(counts: Array, truth: Segments, found: Segments, i: int, areas: Array, out: Outcome, matches: int) -> Any:
+    """Match the segments of image `i`, writing pairs from `matches` on; return the end of the pairs, or -1."""
+    own, other = truth.starts[i], found.starts[i]
+    objects, predictions = truth.starts[i + 1] - own, found.starts[i + 1] - other
+    for p in range(predictions):
+        out.found[other + p] = MISSED
+    for g in range(objects):
+        held = np.int64(0)
+        for p in range(predictions + 1):
+            held += counts[g + 1, p]
+        area = truth.area[own + g]
+        if np.isnan(area):
+            area = np.float64(held)
+        out.odd[i, 0] += area != np.float64(held)
+        out.truth[own + g] = IGNORED if truth.crowd[own + g] else MISSED
+        if truth.crowd[own + g]:
+            continue
+        for p in range(predictions):
+            shared = counts[g + 1, p + 1]
+            if shared == 0 or found.category[other + p] != truth.category[own + g]:
+                continue
+            union = np.float64(areas[p]) + area - np.float64(shared) - np.float64(counts[0, p + 1])
+            if union == 0.0:
+                out.problem[0], out.problem[2], out.problem[3] = IMPOSSIBLE, own + g, held
+                return np.int64(-1)
+            iou = np.float64(shared) / union
+            if iou > 0.5:
+                out.truth[own + g] = MATCHED
+                out.found[other + p] = MATCHED
+                out.pairs[matches], out.iou[matches] = own + g, iou
+                matches += 1
+    for p in range(predictions):
+        if out.found[other + p] == MATCHED:
+            continue
+        left_out = counts[0, p + 1]
+        for g in range(objects):
+            if truth.last[own + g] and truth.category[own + g] == found.category[other + p]:
+                left_out += counts[g + 1, p + 1]
+        out.found[other + p] = IGNORED if np.float64(left_out) / np.float64(areas[p]) > 0.5 else MISSED
+    for p in range(predictions + 1):
+        if counts[objects + 1, p] > 0:
+            out.odd[i, 1] = 1
+    return matches
 
 
 @kernel
-def match(counts: Array, truth: Segments, categories: Array, areas: Array, out: Outcome) -> int:
-    """Match the segments of an image; return the number of matches, or -1 - g if segment g has an impossible area.
+def match(
+    maps: LabelMaps, found_maps: LabelMaps, truth: Segments, found: Segments, begin: int, end: int, scratch: Scratch,
+    stop: Array, out: Outcome,
+) -> int:  # fmt: skip
+    """Match the segments of the images ``[begin, end)``; return the number of matched pairs, or -1 for a problem.
+
+    Pairs come by image, then in ascending order of the ids of ground truth, then predictions. The kernel returns early
+    once `stop` is set.
 
     Parameters
     ----------
-    counts : ndarray of int64, shape (G + 2, P + 1)
-        Pixels of each pair, as `count_pairs` writes them.
-    truth : Segments
-        The G segments of the ground truth.
-    categories, areas : ndarray of int32 and of int64, shape (P,)
-        Categories and areas of the predictions.
+    maps, found_maps : LabelMaps
+        The label maps of these images alone; those of an image have equal numbers of pixels.
+    truth, found : Segments
+        The segments of all images.
+    scratch : Scratch
+        Room for the image with the largest number of pairs.
     out : Outcome
-        Written. The pairs come in ascending order of the ids of ground truth, then predictions.
+        Written for these images; ``odd`` is 0 before.
     """
-    matches = 0
-    for g in range(len(truth.category)):
-        out.truth[g] = IGNORED if truth.crowd[g] else MISSED
-        if truth.crowd[g]:
-            continue
-        for p in range(len(categories)):
-            shared = counts[g + 1, p + 1]
-            if shared == 0 or categories[p] != truth.category[g]:
-                continue
-            union = np.float64(areas[p]) + truth.area[g] - np.float64(shared) - np.float64(counts[0, p + 1])
-            if union == 0.0:
-                return int(-1 - g)
-            iou = np.float64(shared) / union
-            if iou > 0.5:
-                out.truth[g] = MATCHED
-                out.found[p] = MATCHED
-                out.first[matches], out.second[matches], out.iou[matches] = g, p, iou
-                matches += 1
-    for p in range(len(categories)):
-        if out.found[p] == MATCHED:
-            continue
-        left_out = counts[0, p + 1]
-        for g in range(len(truth.category)):
-            if truth.last[g] and truth.category[g] == categories[p]:
-                left_out += counts[g + 1, p + 1]
-        out.found[p] = IGNORED if np.float64(left_out) / np.float64(areas[p]) > 0.5 else MISSED
+    seen = np.empty((2, _SEEN), np.int64)
+    places = np.zeros((2, _SEEN), np.int64)
+    matches = np.int64(0)
+    for i in range(begin, end):
+        own, other = truth.starts[i], found.starts[i]
+        rows, columns = truth.starts[i + 1] - own + 2, found.starts[i + 1] - other + 1
+        counts = scratch.counts[: rows * columns].reshape((rows, columns))
+        areas = scratch.areas[: columns - 1]
+        first, last = maps.starts[i - begin], maps.starts[i - begin + 1]
+        runs = Runs(maps.runs.ends[first:last], maps.runs.values[first:last])
+        first, last = found_maps.starts[i - begin], found_maps.starts[i - begin + 1]
+        found_runs = Runs(found_maps.runs.ends[first:last], found_maps.runs.values[first:last])
+        out.problem[1] = i
+        unlisted = _count_pairs(
+            runs,
+            found_runs,
+            truth.ids[own : own + rows - 2],
+            found.ids[other : other + columns - 1],
+            seen,
+            places,
+            counts,
+        )
+        if unlisted >= 0:
+            out.problem[0], out.problem[2] = UNLISTED, unlisted
+            return -1
+        if not _check(counts, found, other, areas, out.problem):
+            return -1
+        matches = _match(counts, truth, found, i, areas, out, matches)
+        if matches < 0:
+            return -1
+        if stop[0]:
+            return 0
     return int(matches)

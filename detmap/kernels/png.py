@@ -1,4 +1,4 @@
-"""Label maps as runs of equal pixels: from the filtered rows of PNG files, and from arrays."""
+"""Label maps as runs of equal pixels: from the compressed, filtered rows of PNG files, and from arrays."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import helper, innermost, kernel
+from detmap.kernels.inflate import HISTORY, SLACK, STEP, Codes, advance
 from detmap.kernels.words import _lowest_bit, _word
 
 Array = NDArray[Any]
@@ -16,8 +17,17 @@ Array = NDArray[Any]
 #: upper and upper left is nearest to left + upper - upper left.
 NONE, LEFT, UPPER, MEAN, NEAREST = range(5)
 
+#: Error codes of files beside `DAMAGED` and `TOO_LONG`: pixels are missing; a row has an unknown filter.
+MISSING, UNKNOWN = -3, -4
+
+#: Minimum size of the window in bytes: the window and what is read of it stay in the second cache of most processors.
+_WINDOW = 1 << 18
+
 #: Number of bytes, and number of pixels, compared at once.
 _BYTES, _PIXELS = 32, 16
+
+#: Mask of a colour's three bytes.
+_COLOUR = np.uint64(0xFFFFFF)
 
 #: Masks for each byte of a colour: the lower seven bits, the highest bit, and all bits but the lowest.
 _LOW, _HIGH, _UPPER_BITS = np.uint32(0x7F7F7F), np.uint32(0x808080), np.uint32(0xFEFEFE)
@@ -28,6 +38,31 @@ class Runs(NamedTuple):
 
     ends: Array
     values: Array
+
+
+class Files(NamedTuple):
+    """F PNG files: file *f* has the compressed pixels ``data[begin[f]:end[f]]`` without the two bytes of their header,
+    and `height` rows of `width` pixels of `channels` bytes.
+    """
+
+    data: Array
+    begin: Array
+    end: Array
+    height: Array
+    width: Array
+    channels: Array
+
+
+class Scratch(NamedTuple):
+    """Memory for decompression: tables of `codes`, and the `window`, which has the latest decompressed rows."""
+
+    codes: Codes
+    window: Array
+
+
+def window(row: int) -> int:
+    """Return the size in bytes of the window for rows of `row` bytes."""
+    return max(_WINDOW, row + HISTORY + STEP + SLACK + 1)
 
 
 @innermost
@@ -77,53 +112,104 @@ def _expected(kind: int, left: Any, upper: Any, corner: Any) -> Any:
     return np.uint32(0)
 
 
-@kernel
-def unfilter(data: Array, height: int, width: int, channels: int, stop: Array, out: Runs) -> int:
-    """Write the runs of the ids ``R + 256 G + 65536 B`` of a PNG file's rows, after a first run that ends at 0.
+@helper
+def _unfilter(data: Array, begin: int, base: int, width: int, channels: int, above: int, n: int, out: Runs) -> Any:
+    """Write the runs of a row from run `n` on; return the end of its runs, or `UNKNOWN`.
 
+    The row is ``data[begin:]``, its first pixel is number `base` of the map, and the row above begins in run `above`.
     Only pixels whose bytes are not 0, or that follow a change in the row above, are computed, because every other pixel
-    equals its left neighbour. Returns the number of runs, or -1 for an unknown filter. The kernel returns early once
-    `stop` is set.
+    equals its left neighbour.
+    """
+    kind, first, u = np.int64(data[begin]), n, above
+    if kind > NEAREST:
+        return UNKNOWN
+    x, left, corner = np.int64(0), np.uint32(0), np.uint32(0)
+    clear = np.int64(0)  # the pixels from x to this one, if it is larger, have bytes 0
+    while x < width:
+        while np.int64(out.ends[u]) - base + width <= x:
+            u += 1
+        upper, reach = out.values[u], np.int64(out.ends[u]) - base + width
+        own = np.uint32(0) if x < clear else np.uint32(_word(data, begin + 1 + x * channels) & _COLOUR)
+        added = _expected(kind, left, upper, corner)
+        value = np.uint32(((own & _LOW) + (added & _LOW)) ^ ((own ^ added) & _HIGH))
+        x += 1
+        if kind <= LEFT:
+            reach = width
+        if x < reach and (kind in (LEFT, NEAREST) or value == (upper if kind else np.uint32(0))):
+            if clear < x:
+                start = begin + 1 + x * channels
+                zeros = np.uint64(_zeros(data, start, begin + 1 + width * channels) - start)
+                # Dividing by a constant takes a tenth of the time that dividing by a variable takes.
+                clear = x + np.int64(zeros // np.uint64(3) if channels == 3 else zeros >> np.uint64(2))
+            x = min(clear, reach)
+        if n == first or out.values[n - 1] != value:
+            out.values[n] = value
+            n += 1
+        out.ends[n - 1] = base + x
+        left, corner = value, upper
+    return n
+
+
+@helper
+def _decode(files: Files, f: int, scratch: Scratch, stop: Array, out: Runs, n: int) -> Any:
+    """Write the runs of file `f` from run `n` on, after a first run that ends at 0; return the end of the runs, or an
+    error code.
+    """
+    data, window, codes = files.data[files.begin[f] : files.end[f]], scratch.window, scratch.codes
+    height, width, channels = files.height[f], files.width[f], files.channels[f]
+    size, pause = 1 + width * channels, len(window) - STEP - SLACK
+    codes.at[:] = 0
+    out.ends[n], out.values[n] = 0, 0
+    above, n, row, begin = n, n + 1, np.int64(0), np.int64(0)
+    i, end = np.int64(0), height * size
+    while True:
+        i = advance(data, codes, window, i, pause, end)
+        if i < 0:
+            return i
+        while begin + size <= i:
+            first = n
+            n = _unfilter(window, begin, row * width, width, channels, above, n, out)
+            if n < 0:
+                return n
+            above, row, begin = first, row + 1, begin + size
+        if stop[0]:
+            return n
+        if codes.at[1] == 0 and codes.at[2] != 0:
+            return n if i == end else MISSING
+        moved = max(min(begin, i - HISTORY), 0)
+        for k in range(i - moved):
+            window[np.uint64(k)] = window[np.uint64(k + moved)]
+        i, begin, end = i - moved, begin - moved, end - moved
+
+
+@kernel
+def label_maps(files: Files, first: int, scratch: Scratch, stop: Array, out: Runs, ends: Array) -> int:
+    """Write the runs of the ids ``R + 256 G + 65536 B`` of PNG files, one file after the other from file `first` on.
+
+    The runs of a file come after a run that ends at 0. Returns the number of the file at which the kernel stopped:
+    because it is damaged, because `out` lacks room for a run per pixel, or because `stop` is set; else the number of
+    files.
 
     Parameters
     ----------
-    data : ndarray of uint8, shape (height * (1 + width * channels) + 8,)
-        The rows, each after the number of its filter.
+    files : Files
+        F files.
+    scratch : Scratch
+        Memory for rows, at least `window` bytes for each width.
     out : Runs
-        Of uint32; room for ``1 + height * width`` runs.
+        Of uint32.
+    ends : ndarray of int64, shape (F,)
+        Receives the end of each file's runs in `out`, or an error code: `DAMAGED`, `TOO_LONG`, `MISSING`, `UNKNOWN`.
     """
-    n, above = np.int64(1), np.int64(0)
-    out.ends[0], out.values[0] = 0, 0
-    for row in range(height):
-        begin, base = row * (1 + width * channels), row * width
-        kind, first, u = np.int64(data[begin]), n, above
-        if kind > NEAREST:
-            return -1
-        if stop[0]:
-            return int(n)
-        x, left, corner = np.int64(0), np.uint32(0), np.uint32(0)
-        while x < width:
-            while np.int64(out.ends[u]) - base + width <= x:
-                u += 1
-            upper, reach = out.values[u], np.int64(out.ends[u]) - base + width
-            at = np.uint64(begin + 1 + x * channels)
-            own = np.uint32(data[at]) | np.uint32(data[at + np.uint64(1)]) << np.uint32(8)
-            own |= np.uint32(data[at + np.uint64(2)]) << np.uint32(16)
-            added = _expected(kind, left, upper, corner)
-            value = np.uint32(((own & _LOW) + (added & _LOW)) ^ ((own ^ added) & _HIGH))
-            x += 1
-            if kind <= LEFT:
-                reach = width
-            if x < reach and (kind in (LEFT, NEAREST) or value == (upper if kind else np.uint32(0))):
-                start = begin + 1 + x * channels
-                x += (_zeros(data, start, begin + 1 + reach * channels) - start) // channels
-            if n == first or out.values[n - 1] != value:
-                out.values[n] = value
-                n += 1
-            out.ends[n - 1] = base + x
-            left, corner = value, upper
-        above = first
-    return int(n)
+    n = np.int64(0)
+    for f in range(first, len(files.begin)):
+        if n + 1 + files.height[f] * files.width[f] > len(out.ends) or stop[0]:
+            return f
+        n = np.int64(_decode(files, f, scratch, stop, out, n))
+        ends[f] = n
+        if n < 0:
+            return f
+    return len(files.begin)
 
 
 @kernel

@@ -1,10 +1,12 @@
-"""Match segments of predictions with those of the ground truth, image by image, on threads."""
+"""Match segments of predictions with those of the ground truth, some images at a time, on threads."""
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +17,13 @@ from detmap.kernels import panoptic as kernels
 from detmap.kernels import readonly
 from detmap.kernels.png import Runs
 from detmap.panoptic.rules import Rules
-from detmap.panoptic.tally import ImageTally, PanopticTally
+from detmap.panoptic.tally import PanopticTally
 from detmap.system import parallel
 from detmap.system.limits import PAIRS
+
+#: Maximum number of images, and of pairs of segments, that a thread matches at once: more images take more memory, and
+#: with fewer images the threads wait for each other more often.
+_IMAGES, _PAIRS = 16, 1 << 20
 
 
 def match(truth: SegmentedImages, found: SegmentedImages, rules: Rules, threads: int | None = None) -> PanopticTally:
@@ -30,138 +36,164 @@ def match(truth: SegmentedImages, found: SegmentedImages, rules: Rules, threads:
         or only in the JSON, or a predicted category that the ground truth lacks.
     """
     assert truth.classes is not None
-    rows = {image: at for at, image in enumerate(found.image_ids)}
+    places = {image: at for at, image in enumerate(found.image_ids)}
     for image in truth.image_ids:
-        if image not in rows:
+        if image not in places:
             raise InputError("there is no prediction for it", source=found.source, record=f"image {shorten(image)}")
     codes = {category: at for at, category in enumerate(truth.classes.ids)}
-    of_truth = np.array([codes.get(one, -1) for one in truth.category_ids], np.int32)
-    of_found = np.array([codes.get(one, -1) for one in found.category_ids], np.int32)
-    images: list[ImageTally | None] = [None] * len(truth.image_ids)
-    odd = np.zeros((len(images), 2), np.int64)
-
-    def work(begin: int, end: int) -> None:
-        for at in range(begin, end):
-            images[at] = _match_image(truth, found, at, rows[truth.image_ids[at]], of_truth, of_found, odd[at])
-
-    parallel.run(work, parallel.even(len(images), threads), threads, apart=True)
-    extra = len(found.image_ids) - len(images)
-    notices = Counter({**found.notices, "unread_predictions": extra})
+    number = len(truth.image_ids)
+    own = _Side.of(truth, np.arange(number), codes)
+    theirs = _Side.of(found, np.array([places[image] for image in truth.image_ids], np.int64), codes)
+    images = _Images(own, theirs)
+    size = max(1, min(_IMAGES, number // (4 * parallel.thread_count(threads))))
+    blocks = parallel.split(1 / size + images.pairs / _PAIRS, 1)
+    made = parallel.run(images.match, blocks, threads, apart=True)
+    rows = np.concatenate([np.empty(0, np.int64), *(row for row, _ in made)])
+    iou = np.concatenate([np.empty(0), *(iou for _, iou in made)])
+    notices = Counter({**found.notices, "unread_predictions": len(found.image_ids) - number})
     notices.update(truth.notices)
-    notices["unlisted_categories"] = int((of_truth < 0).sum())
-    notices["wrong_areas"], notices["unlisted_pixels"] = (int(one) for one in odd.sum(axis=0))
-    made = [one for one in images if one is not None]
-    counted = {code: count for code, count in notices.items() if count}
-    tally = PanopticTally.of_images(truth.classes, truth.image_ids, made, rules, counted)
+    notices["unlisted_categories"] = int((own.segments.category < 0).sum())
+    notices["wrong_areas"], notices["unlisted_pixels"] = (int(one) for one in images.odd.sum(axis=0))
+    listed = own.segments.category >= 0
+    missed, objects = (images.truth == kernels.MISSED) & listed, ~own.segments.crowd & listed
+    tally = PanopticTally.of_segments(
+        truth.classes,
+        truth.image_ids,
+        (own.cells(rows), theirs.cells(images.found == kernels.MISSED), own.cells(missed), own.cells(objects)),
+        iou,
+        rules,
+        {code: count for code, count in notices.items() if count},
+    )
     return replace(tally, clusters=truth.clusters)
 
 
-def _match_image(
-    truth: SegmentedImages,
-    found: SegmentedImages,
-    image: int,
-    other: int,
-    of_truth: NDArray[np.int32],
-    of_found: NDArray[np.int32],
-    odd: NDArray[np.int64],
-) -> ImageTally:
-    """Match the segments of one image. `odd` receives the number of segments whose area in the JSON is wrong, and 1 if
-    any pixel's id is unlisted.
+@dataclass(frozen=True)
+class _Side:
+    """The segments of one side on the images of the ground truth.
+
+    ``places`` has the number of each image in the file, ``image`` the image of each segment in the ground truth, and
+    ``rows`` the number of each segment in the file.
     """
-    own = slice(int(truth.starts[image]), int(truth.starts[image + 1]))
-    theirs = slice(int(found.starts[other]), int(found.starts[other + 1]))
-    ids, other_ids = truth.ids[own], found.ids[theirs]
-    order, other_order = np.argsort(ids), np.argsort(other_ids)
-    ids, other_ids = ids[order], other_ids[other_order]
-    place = f"image {shorten(truth.image_ids[image])}"
-    if (ids.size + 2) * (other_ids.size + 1) * 8 > PAIRS.value():
-        raise InputError(
-            f"{ids.size:,} times {other_ids.size:,} segments take more memory than the limit",
-            source=truth.source,
-            record=place,
-            remedy=PAIRS.advice(),
-        )
-    (first, name), (second, other_name) = truth.label_map(image), found.label_map(other)
-    if first.shape != second.shape:
-        raise InputError(
-            f"has {_size(second)} pixels, and the ground truth {_size(first)}",
-            source=other_name,
-            remedy=f"see {shorten(name, 100)[1:-1]}",
-        )
-    counts = np.zeros((ids.size + 2, other_ids.size + 1), np.int64)
-    unlisted = kernels.count_pairs(
-        _runs(first), _runs(second), readonly(ids, np.uint32), readonly(other_ids, np.uint32), parallel.stop_flag(),
-        counts,
-    )  # fmt: skip
-    if unlisted >= 0:
-        raise InputError(
-            f"holds segment {int(second.ids[unlisted])}, which the JSON does not list for the image",
-            source=other_name,
-            remedy=f"list it in segments_info of {shorten(found.source, 100)[1:-1]}, or make its pixels 0",
-        )
-    areas, held = counts[:, 1:].sum(axis=0), counts[1:-1].sum(axis=1)
-    categories, other_categories = of_truth[own][order], of_found[theirs][other_order]
-    _check_found(found, other_ids, areas, other_categories, theirs, other_order, place)
-    listed = truth.areas[own][order]
-    known = ~np.isnan(listed)
-    odd[0] = np.count_nonzero(listed[known] != held[known])
-    odd[1] = int(counts[-1].sum() > 0)
-    crowd = truth.crowd[own][order]
-    last = np.zeros(ids.size, np.bool_)
-    of_crowd = {int(category): at for category, at in zip(categories[np.argsort(order)], np.argsort(order), strict=True)
-                if crowd[at]}  # fmt: skip
-    last[list(of_crowd.values())] = True
-    room = max(ids.size * other_ids.size, 1)
-    out = kernels.Outcome(
-        np.empty(ids.size, np.uint8), np.zeros(other_ids.size, np.uint8), np.empty(room, np.int64),
-        np.empty(room, np.int64), np.empty(room, np.float64),
-    )  # fmt: skip
-    segments = kernels.Segments(
-        readonly(categories, np.int32), readonly(np.where(known, listed, held), np.float64), readonly(crowd, np.bool_),
-        readonly(last, np.bool_),
-    )  # fmt: skip
-    number = kernels.match(
-        readonly(counts, np.int64), segments, readonly(other_categories, np.int32), readonly(areas, np.int64), out
-    )
-    if number < 0:
-        raise InputError(
-            f"segment {int(ids[-1 - number])} has an area that its pixels do not fit",
-            source=truth.source,
-            record=place,
-            field="area",
-            value=float(listed[-1 - number]),
-            remedy=f"it has {int(held[-1 - number])} pixels",
-        )
-    counted = categories >= 0
-    return ImageTally(
-        categories[out.first[:number]],
-        out.iou[:number].copy(),
-        other_categories[out.found == kernels.MISSED],
-        categories[(out.truth == kernels.MISSED) & counted],
-        categories[~crowd & counted],
-    )
+
+    file: SegmentedImages
+    places: NDArray[np.int64]
+    segments: kernels.Segments
+    image: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, file: SegmentedImages, places: NDArray[np.int64], codes: dict[Any, int]) -> _Side:
+        begins, sizes = file.starts[:-1][places], np.diff(file.starts)[places]
+        starts = np.concatenate(([0], np.cumsum(sizes)))
+        image = np.repeat(np.arange(places.size), sizes)
+        rows = np.arange(image.size) + np.repeat(begins - starts[:-1], sizes)
+        rows = rows[np.lexsort((file.ids[rows], image))]
+        category = np.array([codes.get(one, -1) for one in file.category_ids], np.int32)[rows]
+        crowd = file.crowd[rows]
+        last = np.zeros(rows.size, np.bool_)
+        regions = np.flatnonzero(crowd)
+        regions = regions[np.argsort(-rows[regions])]
+        _, latest = np.unique(image[regions] * (len(codes) + 1) + category[regions], return_index=True)
+        last[regions[latest]] = True
+        segments = kernels.Segments(
+            readonly(starts, np.int64), readonly(file.ids[rows], np.uint32), readonly(category, np.int32),
+            readonly(file.areas[rows], np.float64), readonly(crowd, np.bool_), readonly(last, np.bool_),
+        )  # fmt: skip
+        return cls(file, places, segments, image, rows)
+
+    def cells(self, chosen: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Return the images and the categories of some segments."""
+        return self.image[chosen], self.segments.category[chosen]
 
 
-def _check_found(
-    found: SegmentedImages,
-    ids: NDArray[np.int64],
-    areas: NDArray[np.int64],
-    categories: NDArray[np.int32],
-    rows: slice,
-    order: NDArray[np.int64],
-    place: str,
-) -> None:
-    """Raise `InputError` if a predicted segment has no pixels or an unknown category."""
-    for bad, problem in ((areas == 0, "has no pixels in the label map"), (categories < 0, "")):
-        if bad.any():
-            at = int(np.flatnonzero(bad)[0])
-            category: Any = found.category_ids[rows.start + int(order[at])]
-            problem = problem or f"has category {shorten(category)}, which the ground truth does not list"
-            raise InputError(f"segment {int(ids[at])} {problem}", source=found.source, record=place)
+class _Images:
+    """The images, which are matched in blocks, with the outcome of each segment."""
+
+    def __init__(self, own: _Side, theirs: _Side) -> None:
+        self.own, self.theirs = own, theirs
+        objects, predictions = np.diff(own.segments.starts), np.diff(theirs.segments.starts)
+        #: The number of pairs of segments of each image.
+        self.pairs = objects * predictions
+        #: The number of entries of each image's table of shared pixels.
+        self.room = (objects + 2) * (predictions + 1)
+        if (self.room * 8 > PAIRS.value()).any():
+            image = int(np.flatnonzero(self.room * 8 > PAIRS.value())[0])
+            raise InputError(
+                f"{objects[image]:,} times {predictions[image]:,} segments take more memory than the limit",
+                source=own.file.source,
+                record=self._place(image),
+                remedy=PAIRS.advice(),
+            )
+        self.truth = np.zeros(own.rows.size, np.uint8)
+        self.found = np.zeros(theirs.rows.size, np.uint8)
+        self.odd = np.zeros((objects.size, 2), np.int64)
+        self._reading = threading.Lock()
+
+    def match(self, begin: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Match the images ``[begin, end)``; return the ground-truth row and the IoU of each matched pair."""
+        # Reading consists of short system calls. Threads that read at the same time would pass the GIL to each other at
+        # each call, which takes longer than reading.
+        with self._reading:
+            held = [side.file.label_maps(side.places[begin:end].tolist()) for side in (self.own, self.theirs)]
+        maps, found_maps = (decode() for decode in held)
+        for (first, name), (second, other_name) in zip(maps, found_maps, strict=True):
+            if first.shape != second.shape:
+                raise InputError(
+                    f"has {_size(second)} pixels, and the ground truth {_size(first)}",
+                    source=other_name,
+                    remedy=f"see {shorten(name, 100)[1:-1]}",
+                )
+        room = int(self.pairs[begin:end].sum())
+        out = kernels.Outcome(
+            self.truth, self.found, self.odd, np.empty(room, np.int64), np.empty(room), np.zeros(4, np.int64)
+        )
+        scratch = kernels.Scratch(
+            np.empty(int(self.room[begin:end].max()), np.int64),
+            np.empty(int(np.diff(self.theirs.segments.starts)[begin:end].max()), np.int64),
+        )
+        number = kernels.match(
+            _joined(maps), _joined(found_maps), self.own.segments, self.theirs.segments, begin, end, scratch,
+            parallel.stop_flag(), out,
+        )  # fmt: skip
+        if number < 0:
+            self._refuse(out.problem.tolist(), found_maps[int(out.problem[1]) - begin][1])
+        return out.pairs[:number].copy(), out.iou[:number].copy()
+
+    def _refuse(self, problem: list[int], name: str) -> NoReturn:
+        """Raise `InputError` for the kernel's `Outcome.problem`; `name` is that of the predicted label map."""
+        kind, image, segment, pixels = problem
+        if kind == kernels.UNLISTED:
+            raise InputError(
+                f"holds segment {segment}, which the JSON does not list for the image",
+                source=name,
+                remedy=f"list it in segments_info of {shorten(self.theirs.file.source, 100)[1:-1]}, or make its pixels 0",
+            )
+        side = self.own if kind == kernels.IMPOSSIBLE else self.theirs
+        what = f"segment {side.segments.ids[segment]}"
+        if kind == kernels.IMPOSSIBLE:
+            raise InputError(
+                f"{what} has an area that its pixels do not fit",
+                source=side.file.source,
+                record=self._place(image),
+                field="area",
+                value=float(side.segments.area[segment]),
+                remedy=f"it has {pixels} pixels",
+            )
+        category: Any = side.file.category_ids[int(side.rows[segment])]
+        why = f"has category {shorten(category)}, which the ground truth does not list"
+        why = "has no pixels in the label map" if kind == kernels.EMPTY else why
+        raise InputError(f"{what} {why}", source=side.file.source, record=self._place(image))
+
+    def _place(self, image: int) -> str:
+        return f"image {shorten(self.own.file.image_ids[image])}"
 
 
-def _runs(made: LabelMap) -> Runs:
-    return Runs(readonly(made.ends, np.uint32), readonly(made.ids, np.uint32))
+def _joined(maps: Sequence[tuple[LabelMap, str]]) -> kernels.LabelMaps:
+    """Return label maps one after the other."""
+    starts = np.cumsum([0, *(one.ids.size for one, _ in maps)], dtype=np.int64)
+    runs = Runs(*(readonly(np.concatenate(column), np.uint32) for column in
+                  ([one.ends for one, _ in maps], [one.ids for one, _ in maps])))  # fmt: skip
+    return kernels.LabelMaps(readonly(starts, np.int64), runs)
 
 
 def _size(made: LabelMap) -> str:

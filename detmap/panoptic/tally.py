@@ -194,54 +194,33 @@ class PanopticTally:
         return np.column_stack((self.cell_category, self.cell_image, self.cell_counts[:, 3]))[held].astype(np.int64)
 
     @classmethod
-    def of_images(
+    def of_segments(
         cls,
         classes: Classes,
         image_ids: Sequence[Any],
-        found: Sequence[ImageTally],
+        outcomes: Sequence[tuple[NDArray[Any], NDArray[Any]]],
+        iou: NDArray[np.float64],
         rules: Rules,
         notices: dict[str, int],
     ) -> PanopticTally:
-        """Return the tally of all images; `found` has the outcome of each image."""
+        """Return the tally of all images. `outcomes` has the images and the categories, by index, of the matched pairs,
+        and of the false, the missed and all ground-truth segments; `iou` has the IoU of each pair.
+        """
         number = max(len(classes.ids), 1)
-        matches = np.repeat(np.arange(len(found)), [one.category.size for one in found])
-        category = _joined([one.category for one in found], np.int32)
-        keys, rows = [], []
-        for at, columns in enumerate(zip(*[one[:1] + one[2:] for one in found], strict=True)):
-            sizes = [column.size for column in columns]
-            values = np.repeat(np.arange(len(found)), sizes) * number + _joined(columns, np.int64)
-            keys.append(values)
-            rows.append(np.full(values.size, at))
-        key = np.concatenate(keys) if keys else np.empty(0, np.int64)
-        cells, place = np.unique(key, return_inverse=True)
-        counts = np.zeros((cells.size, 4), np.int64)
-        np.add.at(counts, (place.reshape(-1), np.concatenate(rows) if rows else np.empty(0, np.int64)), 1)
-        image, own = np.divmod(cells, number)
+        keys = [image.astype(np.int64) * number + category for image, category in outcomes]
+        cells, place = np.unique(np.concatenate(keys), return_inverse=True)
+        column = np.repeat(np.arange(4), [key.size for key in keys])
+        counts = np.bincount(4 * place.reshape(-1) + column, minlength=4 * cells.size).reshape(-1, 4)
+        image, category = np.divmod(cells, number)
         return cls(
             classes,
             np.array(image_ids, np.int64 if not len(image_ids) else None),
-            matches.astype(np.int32),
-            category,
-            _joined([one.iou for one in found], np.float64),
+            outcomes[0][0].astype(np.int32),
+            outcomes[0][1].astype(np.int32),
+            iou,
             image.astype(np.int32),
-            own.astype(np.int32),
+            category.astype(np.int32),
             counts,
             rules,
             notices,
         )
-
-
-class ImageTally(NamedTuple):
-    """The outcome of one image: ``category`` and ``iou`` of each matched pair, and the category of each ``false`` segment,
-    each ``missed`` segment and each ground-truth segment other than crowd (``objects``). Categories are indices.
-    """
-
-    category: NDArray[np.int32]
-    iou: NDArray[np.float64]
-    false: NDArray[np.int32]
-    missed: NDArray[np.int32]
-    objects: NDArray[np.int32]
-
-
-def _joined(columns: Sequence[Any], dtype: Any) -> Any:
-    return np.concatenate([*columns, np.empty(0, dtype)]).astype(dtype)

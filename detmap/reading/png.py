@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import struct
 import threading
 import warnings
 import zlib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,33 +32,54 @@ _HEAD = 2
 #: Maximum memory in bytes that a thread keeps for the next file.
 _KEPT = 1 << 26
 
+#: Width, height, depth, kind of colours, two numbers that are always 0, and whether the file is interlaced.
+_HEADER = struct.Struct(">IIBBxxB")
+
 _DAMAGED = "write the file again"
 
+#: Descriptions of the kernel's error codes.
+_PROBLEMS = {
+    inflate.DAMAGED: "its compressed pixels are no valid code",
+    inflate.TOO_LONG: "there are more pixels than the header says",
+    png.MISSING: "pixels are missing",
+    png.UNKNOWN: "a row has no known filter",
+}
 
-class _Header(NamedTuple):
+
+#: Number of runs for which a thread has memory, more for larger label maps.
+_ROOM = 1 << 20
+
+
+class _File(NamedTuple):
+    """A checked file: its data, its name, the values of its header, and its compressed pixels."""
+
+    data: bytes
+    name: str
     height: int
     width: int
     channels: int
     interlaced: bool
+    pixels: memoryview
+
+    def damaged(self, what: str) -> InputError:
+        return InputError(f"is damaged: {what}", source=self.name, remedy=_DAMAGED)
 
 
 class _Memory(threading.local):
-    """A thread's buffers for the rows of a file and their runs, reused because allocating memory costs as much as
-    filling it.
-    """
+    """A thread's buffers, reused because allocating memory costs as much as filling it."""
 
     def __init__(self) -> None:
-        self.codes = inflate.codes()
-        self._rows = np.empty(0, np.uint8)
+        self._scratch = png.Scratch(inflate.codes(), np.empty(0, np.uint8))
         self._runs = png.Runs(np.empty(0, np.uint32), np.empty(0, np.uint32))
 
-    def rows(self, size: int) -> NDArray[np.uint8]:
-        if self._rows.size < size:
-            made = np.empty(size, np.uint8)
-            if size > _KEPT:
-                return made
-            self._rows = made
-        return self._rows[:size]
+    def scratch(self, row: int) -> png.Scratch:
+        """Return memory for rows of `row` bytes."""
+        size = png.window(row)
+        if self._scratch.window.size >= size:
+            return self._scratch
+        made = self._scratch._replace(window=np.empty(size, np.uint8))
+        self._scratch = made if size <= _KEPT else self._scratch
+        return made
 
     def runs(self, size: int) -> png.Runs:
         if self._runs.ends.size < size:
@@ -70,60 +93,60 @@ class _Memory(threading.local):
 _memory = _Memory()
 
 
-def label_map(data: bytes, name: str) -> LabelMap:
-    """Return the label map of a PNG file.
+def label_maps(files: Sequence[tuple[bytes, str]]) -> list[LabelMap]:
+    """Return the label maps of PNG files.
 
     Parameters
     ----------
-    data : bytes
-        The file: 8-bit RGB, or RGBA, whose last channel is ignored.
-    name : str
-        Name for messages.
+    files : sequence of (bytes, str)
+        The content of each file, and its name for messages. The colours are 8-bit RGB, or RGBA, whose last channel is
+        ignored.
 
     Raises
     ------
     InputError
-        If the file is not a PNG file, has other colours, is damaged, or has pixels that take more memory than the
-        limit.
+        If a file is not a PNG file, has other colours, is damaged, or has pixels that take more memory than the limit.
     MissingDependencyError
-        If the file is interlaced and Pillow is not installed.
+        If a file is interlaced and Pillow is not installed.
     """
-    header = _header(data, name)
-    rows = header.height * (1 + header.width * header.channels)
-    if rows > most_inflated(len(data)):
-        raise InputError(
-            f"has {header.width:,} x {header.height:,} pixels, which take more memory than the limit",
-            source=name,
-            remedy=INFLATED.advice(),
-        )
-    packed = _packed(data, name)
-    if header.interlaced:
-        return LabelMap.of(_decoded(data, name), name)
-    if len(packed) < 8 + _HEAD or packed[0] & 15 != 8 or int.from_bytes(packed[:2], "big") % 31 or packed[1] & 32:
-        raise InputError("is damaged: its pixels are not compressed as zlib does", source=name, remedy=_DAMAGED)
-    memory = _memory.rows(rows + inflate.SLACK)
-    found = inflate.inflate(readonly(np.frombuffer(packed, np.uint8)[_HEAD:], np.uint8), _memory.codes, memory)
-    # The checksums of the chunks are verified. The checksum of the pixels is not computed, because that takes twice as
-    # long as everything else.
-    if found != rows:
-        what = "there are more pixels than the header says" if found == inflate.TOO_LONG else "pixels are missing"
-        what = "its compressed pixels are no valid code" if found == inflate.DAMAGED else what
-        raise InputError(f"is damaged: {what}", source=name, remedy=_DAMAGED)
-    out = _memory.runs(1 + header.height * header.width)
-    number = png.unfilter(
-        readonly(memory, np.uint8), header.height, header.width, header.channels, parallel.stop_flag(), out
-    )
-    if number < 0:
-        raise InputError("is damaged: a row has no known filter", source=name, remedy=_DAMAGED)
-    return LabelMap(out.ends[1:number].copy(), out.values[1:number].copy(), (header.height, header.width))
+    checked = [_checked(data, name) for data, name in files]
+    plain = iter(_decoded([one for one in checked if not one.interlaced]))
+    return [LabelMap.of(_interlaced(one), one.name) if one.interlaced else next(plain) for one in checked]
 
 
-def _header(data: bytes, name: str) -> _Header:
-    """Return the header's values; raise if the file is no label map."""
+def _decoded(files: Sequence[_File]) -> list[LabelMap]:
+    """Return the label maps of files that are not interlaced; `InputError` if one is damaged."""
+    if not files:
+        return []
+    ends = np.cumsum([len(one.pixels) for one in files])
+    height, width, channels = (np.array(column, np.int64) for column in list(zip(*files, strict=True))[2:5])
+    data = np.frombuffer(b"".join(one.pixels for one in files), np.uint8)
+    columns = png.Files(
+        readonly(data, np.uint8), *(readonly(column, np.int64) for column in
+        (np.concatenate(([0], ends[:-1])), ends, height, width, channels)),
+    )  # fmt: skip
+    scratch = _memory.scratch(int((1 + width * channels).max()))
+    out = _memory.runs(max(_ROOM, 1 + int((height * width).max())))
+    bounds = np.zeros(len(files), np.int64)
+    made: list[LabelMap] = []
+    while len(made) < len(files):
+        done, begin = len(made), 0
+        upto = png.label_maps(columns, done, scratch, parallel.stop_flag(), out, bounds)
+        parallel.check()
+        if upto < len(files) and bounds[upto] < 0:
+            raise files[upto].damaged(_PROBLEMS[int(bounds[upto])])
+        for one, end in zip(files[done:upto], bounds[done:upto].tolist(), strict=True):
+            ids = out.ends[begin + 1 : end].copy(), out.values[begin + 1 : end].copy()
+            made.append(LabelMap(*ids, (one.height, one.width)))
+            begin = end
+    return made
+
+
+def _checked(data: bytes, name: str) -> _File:
+    """Return a file whose header and chunks are valid; raise `InputError` if they are not."""
     if data[:8] != _MAGIC or data[8:16] != b"\0\0\0\rIHDR" or len(data) < 33:
         raise InputError("is not a PNG file", source=name, remedy="label maps are PNG files")
-    width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
-    depth, kind, *_, interlaced = data[24:29]
+    width, height, depth, kind, interlaced = _HEADER.unpack_from(data, 16)
     if kind not in _BYTES or depth != 8:
         raise InputError(
             "is no label map",
@@ -133,29 +156,43 @@ def _header(data: bytes, name: str) -> _Header:
         )
     if not 0 < width < 2**31 or not 0 < height < 2**31 or width * height >= 2**31:
         raise InputError("has a size that cannot be", source=name, value=f"{width} x {height}")
-    return _Header(height, width, _BYTES[kind], bool(interlaced))
+    if height * (1 + width * _BYTES[kind]) > most_inflated(len(data)):
+        raise InputError(
+            f"has {width:,} x {height:,} pixels, which take more memory than the limit",
+            source=name,
+            remedy=INFLATED.advice(),
+        )
+    file = _File(data, name, height, width, _BYTES[kind], bool(interlaced), memoryview(b""))
+    pixels = _pixels(file)
+    if not interlaced and (
+        len(pixels) < 8 + _HEAD or pixels[0] & 15 != 8 or int.from_bytes(pixels[:2], "big") % 31 or pixels[1] & 32
+    ):
+        raise file.damaged("its pixels are not compressed as zlib does")
+    return file._replace(pixels=pixels[_HEAD:])
 
 
-def _packed(data: bytes, name: str) -> bytes:
+def _pixels(file: _File) -> memoryview:
     """Return the compressed pixels from their chunks, verifying checksums."""
-    at, parts = 8, list[bytes]()
+    data, at, parts = memoryview(file.data), 8, list[memoryview]()
     while at + 12 <= len(data):
-        size, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
+        size, kind = int.from_bytes(data[at : at + 4], "big"), bytes(data[at + 4 : at + 8])
         end = at + 12 + size
         if end > len(data):
             break
+        # The checksums of the chunks are verified. The checksum of the pixels is not computed, because that takes twice
+        # as long as everything else.
         if kind in (b"IHDR", b"IDAT") and zlib.crc32(data[at + 4 : end - 4]) != int.from_bytes(
             data[end - 4 : end], "big"
         ):
-            raise InputError("is damaged: a check sum does not hold", source=name, remedy=_DAMAGED)
+            raise file.damaged("a check sum does not hold")
         if kind == b"IEND":
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+            return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
         parts += [data[at + 8 : end - 4]] if kind == b"IDAT" else []
         at = end
-    raise InputError("is damaged: it ends too early", source=name, remedy=_DAMAGED)
+    raise file.damaged("it ends too early")
 
 
-def _decoded(data: bytes, name: str) -> NDArray[np.uint8]:
+def _interlaced(file: _File) -> NDArray[np.uint8]:
     """Return the pixels of an interlaced file, decoded by Pillow, shape (H, W, channels)."""
     try:
         from PIL import Image
@@ -164,8 +201,8 @@ def _decoded(data: bytes, name: str) -> NDArray[np.uint8]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's warning about large images, for which detmap has a limit
-            with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
+            with Image.open(io.BytesIO(file.data), formats=("PNG",)) as image:
                 pixels: NDArray[Any] = np.asarray(image)
     except Exception as error:  # Pillow raises any exception for damaged files
-        raise InputError(f"is damaged: {shorten(str(error), 100)[1:-1]}", source=name, remedy=_DAMAGED) from None
+        raise file.damaged(shorten(str(error), 100)[1:-1]) from None
     return pixels

@@ -62,7 +62,7 @@ def stop_flag() -> NDArray[np.uint8]:
     return NEVER if flag is None else flag.seen
 
 
-def _check() -> None:
+def check() -> None:
     """Raise `Stopped` if this thread's work was cancelled."""
     if stop_flag()[0]:
         raise Stopped
@@ -72,7 +72,7 @@ def steps(begin: int, end: int, cost: int, limit: int) -> Iterator[tuple[int, in
     """Cut a block with `cost` per item into parts with a cost of about `limit`, between which work can be cancelled."""
     step = max(1, limit // max(1, cost))
     for low in range(begin, end, step):
-        _check()
+        check()
         yield low, min(low + step, end)
 
 
@@ -110,14 +110,14 @@ def run(
         results = []
         for begin, end in blocks:
             results.append(task(begin, end))
-            _check()
+            check()
         return results
     above: _Flag | None = getattr(_inside, "flag", None)
     flag = above or _Flag()
 
     def work(begin: int, end: int) -> T:
         _inside.flag = flag
-        _check()
+        check()
         return task(begin, end)
 
     futures: list[Future[T]] = []
@@ -136,7 +136,7 @@ def run(
         if wait(futures, None if own else _PATIENCE).not_done:
             _pools.pop(workers, None)  # the pool's threads are still busy, so the next call needs a new pool
         raise
-    _check()
+    check()
     return results
 
 

@@ -17,15 +17,20 @@ from detmap.data.segments import LabelMap
 from detmap.errors import InputError
 from detmap.kernels import inflate, readonly
 from detmap.panoptic import evaluate
-from detmap.reading.png import label_map
+from detmap.reading.png import _Memory, label_maps
 
 STRATEGIES = [zlib.Z_DEFAULT_STRATEGY, zlib.Z_FILTERED, zlib.Z_HUFFMAN_ONLY, zlib.Z_RLE, zlib.Z_FIXED]
 
 
 def inflated(data, size):
-    out = np.empty(size + inflate.SLACK, np.uint8)
-    number = inflate.inflate(readonly(np.frombuffer(data, np.uint8), np.uint8), inflate.codes(), out)
+    out = np.empty(size + inflate.STEP + inflate.SLACK, np.uint8)
+    packed = readonly(np.frombuffer(data, np.uint8), np.uint8)
+    number = inflate.inflate(packed, inflate.codes(), out, 0, size + 1, size)
     return number if number < 0 else out[:number].tobytes()
+
+
+def label_map(data, name):
+    return label_maps([(data, name)])[0]
 
 
 def deflated(data, level, strategy, memory=8):
@@ -56,6 +61,25 @@ def test_every_distance_and_length_of_copies():
         for length in (3, 4, 7, 8, 9, 15, 16, 17, 31, 257, 258, 259, 300, 600):
             data = part + (part * (length // distance + 1))[:length] + rng.bytes(5)
             assert inflated(deflated(data, 9, zlib.Z_DEFAULT_STRATEGY, 9), len(data)) == data
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), level=st.integers(0, 9), strategy=st.sampled_from(STRATEGIES))
+def test_pieces_are_the_whole(seed, level, strategy):
+    """Pauses at any length, after which all but the last 32 KiB may be dropped."""
+    rng = np.random.default_rng(seed)
+    part = rng.integers(0, 4, int(rng.integers(1, 40_000)), np.uint8).tobytes()
+    data = (part * 4)[: int(rng.integers(1, 100_000))] + rng.bytes(300)
+    packed = readonly(np.frombuffer(deflated(data, level, strategy), np.uint8), np.uint8)
+    codes, out, found, kept = inflate.codes(), np.empty(1 << 18, np.uint8), b"", 0
+    while codes.at[1:].tolist() != [0, 1]:
+        pause = kept + int(rng.integers(1, 30_000))
+        end = inflate.inflate(packed, codes, out, kept, pause, kept + len(data) - len(found))
+        assert kept <= end < pause + inflate.STEP
+        found += out[kept:end].tobytes()
+        kept = min(end, inflate.HISTORY)
+        out[:kept] = out[end - kept : end].copy()
+    assert found == data
 
 
 def by_hand(*codes):
@@ -153,6 +177,28 @@ def test_noise_and_wide_rows(seed, kind):
     rng = np.random.default_rng(seed)
     ids = rng.integers(0, 3, (4, 300)) * int(rng.integers(1, 2**22)) if seed % 2 else rng.integers(0, 2**24, (3, 70))
     assert np.array_equal(label_map(png(filtered(coloured(ids), [kind] * len(ids)), *ids.shape), "").pixels(), ids)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("level", [0, 1, 9])
+def test_maps_larger_than_the_window(monkeypatch, level):
+    """Rows that repeat after almost 32 KiB, in more bytes than the window holds; several files in one call."""
+    monkeypatch.setattr("detmap.kernels.png._WINDOW", 1)
+    monkeypatch.setattr("detmap.reading.png._memory", _Memory())
+    wide = np.tile(np.random.default_rng(level).integers(0, 2**24, (10, 1000)), (5, 1))
+    flat = np.full((300, 400), 70001)
+    files = [png(filtered(coloured(ids), [kind] * len(ids)), *ids.shape, 3, level) for ids, kind in
+             ((wide, 0), (flat, 2), (wide, 1))]  # fmt: skip
+    found = label_maps([(data, "") for data in files])
+    assert all(np.array_equal(made.pixels(), ids) for made, ids in zip(found, (wide, flat, wide), strict=True))
+
+
+def test_files_that_need_more_room_than_is_kept(monkeypatch):
+    """The kernel stops before a map that may not fit, and goes on with it in another call."""
+    monkeypatch.setattr("detmap.reading.png._ROOM", 1)
+    ids = [np.random.default_rng(k).integers(0, 2**24, (k + 1, 2 * k + 3)) for k in range(6)]
+    found = label_maps([(png(filtered(coloured(one), [1] * len(one)), *one.shape), "") for one in ids])
+    assert all(np.array_equal(made.pixels(), one) for made, one in zip(found, ids, strict=True))
 
 
 @pytest.mark.parametrize("kind", range(5))

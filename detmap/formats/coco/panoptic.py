@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from detmap.data.segments import Classes, LabelMap, SegmentedImages, check_id
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats.image_clusters import clusters_of
 from detmap.reading.options import Path
-from detmap.reading.png import label_map
+from detmap.reading.png import label_maps
 from detmap.reading.sources import name_of, read_bytes
 from detmap.reading.typed_json import UNREADABLE, read_json, refused
 
@@ -107,7 +107,7 @@ def read_panoptic(source: Any, maps: Maps | None = None, *, predictions: bool = 
         category_ids=tuple(one.category_id for one in flat),
         areas=_areas(flat, segments, rows, name) if not predictions else np.full(len(flat), np.nan),
         crowd=crowd,
-        label_map=_Arrays(files, ids, role) if isinstance(files, Mapping) else _Files(files, role),
+        label_maps=_Arrays(files, ids, role) if isinstance(files, Mapping) else _Files(files, role),
         classes=None if predictions else _classes(document.categories, name),
         notices=notices,
     )
@@ -132,7 +132,7 @@ def with_clusters(images: SegmentedImages, clusters: Path | Mapping[Any, Any]) -
 
 def content_of(images: SegmentedImages) -> str:
     """Return the hash (SHA-256) of the segments and the label maps; label maps in files are hashed by their bytes."""
-    label_map: Any = images.label_map
+    label_maps: Any = images.label_maps
     whole = hashlib.sha256(repr((images.image_ids, images.category_ids, images.notices)).encode())
     columns = [images.starts, images.ids, images.areas, images.crowd]
     if images.classes is not None:
@@ -143,7 +143,7 @@ def content_of(images: SegmentedImages) -> str:
     for column in columns:
         whole.update(column.tobytes())
     for image in range(len(images.image_ids)):
-        whole.update(label_map.content(image))
+        whole.update(label_maps.content(image))
     return whole.hexdigest()
 
 
@@ -153,9 +153,9 @@ class _Files:
     def __init__(self, paths: Sequence[str], role: str) -> None:
         self.paths, self.role = paths, role
 
-    def __call__(self, image: int) -> tuple[LabelMap, str]:
-        data, name = self._read(image)
-        return label_map(bytes(data), name), name
+    def __call__(self, images: Sequence[int]) -> Callable[[], list[tuple[LabelMap, str]]]:
+        files = [self._read(image) for image in images]
+        return lambda: list(zip(label_maps(files), [name for _, name in files], strict=True))
 
     def content(self, image: int) -> bytes:
         """Return the hash of the file of an image."""
@@ -163,8 +163,8 @@ class _Files:
 
     def _read(self, image: int) -> tuple[Any, str]:
         path = self.paths[image]
-        if os.path.exists(path) and not os.path.isfile(path):  # reading a pipe would never end
-            raise InputError("is not a file", source=path, remedy="label maps are PNG files")
+        if os.path.isfile(path):
+            return read_bytes(path, "label map")
         if not os.path.exists(path):
             flag = "--gt-folder" if self.role == "ground truth" else "--pred-folder"
             raise InputError(
@@ -172,7 +172,9 @@ class _Files:
                 source=path,
                 remedy=f"is this their folder? Else name it ({flag})",
             )
-        return read_bytes(path, "label map")
+        raise InputError(
+            "is not a file", source=path, remedy="label maps are PNG files"
+        )  # reading a pipe may never end
 
 
 class _Arrays:
@@ -181,7 +183,10 @@ class _Arrays:
     def __init__(self, maps: Mapping[Any, Any], image_ids: Sequence[Any], role: str) -> None:
         self.maps, self.image_ids, self.role = maps, image_ids, role
 
-    def __call__(self, image: int) -> tuple[LabelMap, str]:
+    def __call__(self, images: Sequence[int]) -> Callable[[], list[tuple[LabelMap, str]]]:
+        return lambda: [self._made(image) for image in images]
+
+    def _made(self, image: int) -> tuple[LabelMap, str]:
         name = f"label map of image {shorten(self.image_ids[image])} ({self.role})"
         if self.image_ids[image] not in self.maps:
             raise InputError("is missing", source=name, remedy="give an array for each image id")
@@ -189,7 +194,7 @@ class _Arrays:
 
     def content(self, image: int) -> bytes:
         """Return the hash of an image's run-length encoded label map."""
-        made = self(image)[0]
+        made = self._made(image)[0]
         return hashlib.sha256(repr(made.shape).encode() + made.ends.tobytes() + made.ids.tobytes()).digest()
 
 

@@ -224,6 +224,18 @@ def coded(strings: Sequence[str], source: str | None = None, field: str = "id") 
     return Ids(columns.texts(list(places), source=source, field=field), np.array(codes, np.int32))
 
 
+#: What to do about detections on an image that the ground truth does not have.
+OF_ONE_DATA_SET = (
+    "are both of one data set? Such detections are dropped with unknown_images='ignore' (--unknown-images ignore)"
+)
+
+
+def unknown_image(source: str, record: int | str, image: object, field: str | None = None) -> InputError:
+    """Return the error about a detection on an image that the ground truth does not have."""
+    problem = "is not an image of the ground truth"
+    return InputError(problem, source=source, record=record, field=field, value=image, remedy=OF_ONE_DATA_SET)
+
+
 def locate(ids: NDArray[Any], within: NDArray[Any]) -> NDArray[np.int64]:
     """Return the index of each of `ids` in the ascending array `within`, -1 if absent."""
     if not within.size or not ids.size or (ids.dtype.kind == "i") != (within.dtype.kind == "i"):

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.hierarchy import Hierarchy
-from detmap.data.ids import Ids, coded, locate
+from detmap.data.ids import Ids, coded, locate, unknown_image
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError, shorten
 from detmap.formats.delimited.read import (
@@ -29,15 +29,18 @@ from detmap.formats.delimited.read import (
 )
 from detmap.formats.file_names import (
     category_names,
+    check_scores,
     corners,
     lost_areas,
     lost_ids,
     lost_order,
+    lost_sizes,
     match_categories,
     match_images,
     recoded,
     shapes_lost,
     stems_of,
+    unused,
 )
 from detmap.formats.registry import Format, Given, Writing
 from detmap.formats.tools.prediction_strings import numbers_of
@@ -159,8 +162,8 @@ def _masks_or_boxes(
     return replace(column, shares=readonly(shares, np.float64)), boxes, int(absent.sum())
 
 
-def _check_masked(found: Table) -> None:
-    for title in ("Mask", "ImageWidth", "ImageHeight"):
+def _check_masked(found: Table, titles: Sequence[str] = ("Mask", "ImageWidth", "ImageHeight")) -> None:
+    for title in titles:
         if title not in found.others:
             raise InputError("there is no such column", source=found.source, field=title, remedy=_MASKED)
 
@@ -259,9 +262,7 @@ def _submission(
     if not masks:
         boxes = {"boxes": numbers[:, 1:], "box_format": "xyxy", "invalid_boxes": reading.invalid_boxes}
         return _detections(made, boxes, found.source, ground_truth, reading)
-    missing = [title for title in ("ImageWidth", "ImageHeight") if title not in found.others]
-    if missing:
-        raise InputError("there is no such column", source=found.source, field=missing[0], remedy=_MASKED)
+    _check_masked(found, ("ImageWidth", "ImageHeight"))
     sizes = [found.others[title] for title in ("ImageWidth", "ImageHeight")]
     codes = [
         _mask(code, sizes[0][row], sizes[1][row], found.source, f"line {line}")
@@ -288,14 +289,7 @@ def _detections(
         missing = np.array([one is None for one in names], np.bool_)[images.codes] if names else np.zeros(0, np.bool_)
         if missing.any() and reading.unknown_images == "error":
             row = int(np.argmax(missing))
-            raise InputError(
-                "is not an image of the ground truth",
-                source=source,
-                record=f"line {rows.lines[row]}",
-                value=rows.images[row],
-                remedy="are both of one data set? Such detections are dropped with unknown_images='ignore' "
-                "(--unknown-images ignore)",
-            )
+            raise unknown_image(source, f"line {rows.lines[row]}", rows.images[row])
         kept = np.flatnonzero(~missing)
         notices = {"unknown_image": int(missing.sum())} if missing.any() else {}
         images = recoded(names, images.codes[kept])
@@ -410,14 +404,13 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
     _write(
         path, {title: cells + (empty if title == "ImageID" else [""] * len(empty)) for title, cells in columns.items()}
     )
-    used = np.bincount(table.categories.codes, minlength=table.categories.values.size)
     return {
         **lost,
         "crowd": int(table.crowd.sum()),
         "difficult": int(table.difficult.sum()),
         "areas": lost_areas(table) if MASKS not in table.shapes else 0,
-        "empty_categories": int(np.count_nonzero(used == 0)),
-        "image_sizes": 0 if table.images.sizes is None else int(table.images.sizes.all(axis=1).sum()),
+        "empty_categories": unused(table.categories.codes, table.categories.ids.size),
+        "image_sizes": lost_sizes(table),
     }
 
 
@@ -425,10 +418,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
     """Write a row per detection in the columns of TensorFlow's tool, with its mask if the table has masks."""
     columns, lost = _written(table, writing.ground_truth)
     columns["Score"] = list(map(repr, table.scores.tolist()))
-    infinite = ~np.isfinite(table.scores)
-    if infinite.any():
-        row = int(np.argmax(infinite))
-        raise InputError("a score must be finite", source=table.source, record=row, value=float(table.scores[row]))
+    check_scores(table)
     _write(path, columns)
     return lost
 

@@ -16,8 +16,8 @@ from detmap.formats.file_names import (
     check_scores,
     corners,
     lost_areas,
+    lost_by_names,
     lost_ids,
-    lost_order,
     moved,
     shapes_lost,
     stems_of,
@@ -58,16 +58,12 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
 
     of_image = by_image(table)
     write_folder(path, {f"{name}.xml": partial(content, i, of_image[i].tolist()) for i, name in enumerate(stems)})
-    used = np.bincount(table.categories.codes, minlength=len(names))
     return {
         "crowd": int(table.crowd.sum()),
         "rounded_boxes": rounded,
         "areas": lost_areas(table),
         "shapes": shapes_lost(table, ()),
-        "empty_categories": int(np.count_nonzero(used == 0)),
-        "category_ids": lost_ids(table.categories.values, names),
-        "category_order": lost_order(names, table.categories.codes),
-        "image_ids": lost_ids(table.images.values, stems),
+        **lost_by_names(table, names, stems),
         "sizes": len(table) if table.box_sizes else 0,
     }
 

@@ -77,8 +77,7 @@ def _parse(
         raise lines.error(row, f"has {counts[row]} numbers; a line is at least: class, x, y, width, height")
     classes = values[starts] if len(starts) else np.empty(0)
     bad = (classes < 0) | (classes != np.floor(classes)) | (classes > 1e6)
-    if bad.any():
-        raise lines.error(int(np.argmax(bad)), "the number of a class must be an integer of 0 or more")
+    lines.refuse(bad, "the number of a class must be an integer of 0 or more")
     if iou_type == KEYPOINTS:
         points = _points(lines, counts, points, scored)
     posed = 0 if points is None else 5 + points[0] * points[1]

@@ -329,9 +329,7 @@ class Leaderboard:
         return missing
 
     def _links(self, folder: Path) -> dict[str, str]:
-        """Return for each model the relative path of its report in the folder ``reports`` beside the leaderboard, if
-        there is one.
-        """
+        """Return the relative path of each model's report in the folder ``reports`` beside the leaderboard, if any."""
         names = file_names([one.entry.name for one in self.results])
         there = {path.name for path in (folder / "reports").glob("*.html")}
         return {
@@ -513,9 +511,7 @@ def default_metric(known: Sequence[str], splits: Sequence[str]) -> str:
 
 
 def _in_all(given: Sequence[Collection[T]]) -> list[T]:
-    """Return the distinct keys of all collections, those of the longest collection first. (Files may skip classes, so
-    their collections differ.)
-    """
+    """Return the distinct keys of all collections, those of the longest collection first, because files may skip classes."""
     return list(dict.fromkeys(key for one in sorted(given, key=len, reverse=True) for key in one))
 
 

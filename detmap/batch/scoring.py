@@ -490,9 +490,7 @@ def rules_of(
     decisions: EveryDecision | None = None,
     caller: Callable[..., Any] | None = None,
 ) -> Protocol:
-    """Return the protocol with `decisions`; for ground truth in memory, the protocol takes its kind of shape from the
-    ground truth.
-    """
+    """Return the protocol with `decisions`; ground truth in memory decides its kind of shape."""
     given: dict[str, Any] = {**(decisions or {})}
     if isinstance(ground_truth, GroundTruth):
         protocol = asked_protocol(protocol, ground_truth)

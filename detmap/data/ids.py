@@ -38,13 +38,7 @@ class Ids(Frozen):
         return self.ids
 
     def take(self: T, rows: NDArray[Any]) -> T:
-        """Return the same ids for some of the records, without checking them again.
-
-        Parameters
-        ----------
-        rows : ndarray of int or bool
-            Indices of records or a boolean mask, shape (n,).
-        """
+        """Return the same ids for some of the records, given by indices or a boolean mask, without checking them again."""
         return replace(self, codes=readonly(self.codes[rows], np.int32))
 
     def __repr__(self) -> str:

@@ -209,9 +209,7 @@ def _split(lines: Lines) -> _Found:
 
 
 def _shapes(quads: NDArray[np.float64], reading: Reading, name: str) -> dict[str, Any]:
-    """Return the rotated boxes as arguments of ``from_arrays``. If only boxes are read, return the axis-aligned boxes
-    around the rotated ones, with a notice.
-    """
+    """Return rotated boxes as arguments of ``from_arrays``, or the upright boxes around them if only boxes are read."""
     given = find(ROTATED).given
     assert given is not None
     column = given(quads, name)
@@ -252,9 +250,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _quads(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], dict[str, int]]:
-    """Return the corners of the rotated boxes (of the boxes if there are no rotated ones), and the number of records by
-    kind of lost content (keys of `LOST`).
-    """
+    """Return the corners of the rotated boxes, or of the boxes if there are none, and what is lost (keys of `LOST`)."""
     column = table.shapes.get(ROTATED)
     lost = {"shapes": shapes_lost(table, (ROTATED,))}
     if column is not None:

@@ -61,9 +61,7 @@ def stems_of(table: GroundTruth | Detections, ground_truth: GroundTruth | None) 
 
 
 def _short_names(ids: Sequence[Any]) -> dict[Any, str]:
-    """Return ids without suffixes of image files, by id; empty if no id has such a suffix, or two ids would become
-    equal.
-    """
+    """Return ids without suffixes of image files, by id; empty if there are none, or two would become equal."""
     if not any(isinstance(one, str) and one.lower().endswith(ENDINGS) for one in ids):
         return {}
     pairs = [(one, stem(one) if one.lower().endswith(ENDINGS) else one) for one in ids]
@@ -368,9 +366,7 @@ def by_image(table: GroundTruth | Detections) -> list[NDArray[np.int64]]:
 
 
 def grouped_by_image(table: GroundTruth | Detections) -> tuple[list[NDArray[np.int64]], int]:
-    """Return the rows of each image that has rows, ordered by the image's first row. Also return the number of rows
-    that this order moves.
-    """
+    """Return the rows of each image in the order of first rows, and the number of rows that this order moves."""
     codes = table.images.codes
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     order = np.argsort(first[inverse.reshape(-1)], kind="stable")
@@ -389,9 +385,7 @@ def images_as_given(table: GroundTruth) -> list[int]:
 def over_classes(
     labels: Sequence[str], everywhere: Collection[str]
 ) -> tuple[NDArray[np.int64], list[str], NDArray[np.bool_]]:
-    """Return rows, their classes and a mask of crowds, where a region of the classes `everywhere` becomes a crowd of each
-    other class.
-    """
+    """Return rows, classes and a mask of crowds; each region of `everywhere` becomes a crowd of each other class."""
     regions = np.array([label in everywhere for label in labels], np.bool_)
     plain, every = np.flatnonzero(~regions), np.flatnonzero(regions)
     own = [labels[row] for row in plain.tolist()]
@@ -401,9 +395,7 @@ def over_classes(
 
 
 def lost_facts(table: GroundTruth, areas: NDArray[np.float64]) -> dict[str, int]:
-    """Return the numbers of values that formats without boxes cannot store: flags, areas that differ from `areas`
-    (computed from the geometries), and names and sizes of images.
-    """
+    """Return what formats without boxes lose: flags, areas other than `areas`, and names and sizes of images."""
     return {
         "crowd": int(table.crowd.sum()),
         "difficult": int(table.difficult.sum()),

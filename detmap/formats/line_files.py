@@ -104,9 +104,7 @@ class _Row:
 
 
 class _Parsed(NamedTuple):
-    """Columns parsed from lines: classes, scores, boxes with their format, flags by name, notices, whether boxes are
-    normalised, and all numbers by name.
-    """
+    """Columns parsed from lines: classes, scores, boxes and their format, flags, notices, and numbers by name."""
 
     classes: list[str]
     scores: NDArray[np.float64]
@@ -264,9 +262,7 @@ class _Side:
     def found_lines(
         self, source: Any, ground_truth: GroundTruth | None, reading: Reading
     ) -> tuple[Lines, list[Any], int]:
-        """Return the lines on images of the ground truth, the image id of each file, and the number of lines on other
-        images.
-        """
+        """Return the lines on images of the ground truth, the image id of each file, and the number of other lines."""
         files = self.files(source, "detections")
         ids: list[Any] = list(files)
         if ground_truth is not None:
@@ -478,9 +474,7 @@ def _regions(
 
 
 def _as_written(table: GroundTruth | Detections, form: str) -> tuple[NDArray[np.float64], dict[str, int]]:
-    """Return boxes in a box format ("" means corners), and the number of records by kind of lost content (keys of
-    `LOST`).
-    """
+    """Return boxes in a box format ("" means corners), and what is lost (keys of `LOST`)."""
     if form in ("xyxy", ""):
         boxes, rounded = corners(table)
         return boxes, {"rounded_boxes": rounded, "sizes": len(table) if table.box_sizes else 0}

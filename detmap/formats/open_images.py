@@ -322,13 +322,7 @@ def _lines(source: Path, what: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def descriptions(given: Any) -> dict[str, str]:
-    """Return the name of each label from a file of lines ``/m/0k4j,Car`` without a header, as published.
-
-    Raises
-    ------
-    InputError
-        For another kind of file, or a label with two names.
-    """
+    """Return the name of each label from a file of lines ``/m/0k4j,Car`` without a header, as published."""
     if not isinstance(given, str) and not hasattr(given, "__fspath__"):
         raise OptionError("classes of Open Images must be the file of their descriptions, lines of label,name")
     made: dict[str, str] = {}
@@ -351,13 +345,7 @@ def _named(table: GroundTruth, names: Mapping[str, str]) -> GroundTruth:
 
 
 def image_labels(path: Path) -> tuple[Ids, Ids, NDArray[np.bool_]]:
-    """Return the image, label and presence flag of each line of a file of verified image labels.
-
-    Raises
-    ------
-    InputError
-        If a column is missing, the file holds boxes, or a confidence is neither 1 nor 0.
-    """
+    """Return the image, label and presence flag of each line of a file of verified image labels."""
     columns = {"image": "ImageID", "category": "LabelName", "score": "Confidence"}
     found = read_table(path, columns, "image labels")
     boxed = [title for title in found.titles if title in _BOXES.values() and title not in columns.values()]
@@ -380,13 +368,7 @@ def image_labels(path: Path) -> tuple[Ids, Ids, NDArray[np.bool_]]:
 
 
 def hierarchy(path: Path) -> Hierarchy:
-    """Return the published hierarchy of labels.
-
-    Raises
-    ------
-    InputError
-        If the JSON is not a hierarchy of labels.
-    """
+    """Return the published hierarchy of labels."""
     return Hierarchy.of(*read_json(path, object, "hierarchy"))
 
 
@@ -424,9 +406,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _written(table: GroundTruth | Detections, truth: GroundTruth | None) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Return the columns that objects and detections share, and the number of records by kind of lost content (keys of
-    `LOST`).
-    """
+    """Return the columns that objects and detections share, and what is lost (keys of `LOST`)."""
     stems = stems_of(table, truth)
     plain = table.categories.values.dtype.kind != "i"
     labels = [str(one) for one in table.categories.values.tolist()] if plain else category_names(table, truth)

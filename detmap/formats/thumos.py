@@ -221,9 +221,7 @@ def _words(table: GroundTruth | Detections) -> list[str]:
 
 
 def _ambiguous(table: GroundTruth, lines: Sequence[str]) -> tuple[list[str], NDArray[np.bool_]]:
-    """Return the lines of segments that are crowds of every class, and a mask of their rows. A segment may occur
-    several times, but equally often for each class.
-    """
+    """Return the lines of segments that are crowds of every class, equally often for each, and a mask of their rows."""
     whole = np.zeros(len(table), np.bool_)
     alike: dict[str, list[int]] = {}
     for row in np.flatnonzero(table.crowd).tolist():

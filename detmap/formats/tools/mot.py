@@ -94,9 +94,7 @@ def _place(name: str, lines: Lines, row: int) -> str:
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read the detections of all sequences. If ground truth and detections have one sequence each, their names may
-    differ.
-    """
+    """Read all sequences; the names of a single sequence on both sides may differ."""
     found = Collected(name_of(source, "detections"), "xywh")
     sequences = list(_sequences(source, "det"))
     known = [] if ground_truth is None else [str(one) for one in ground_truth.images.ids.tolist()]

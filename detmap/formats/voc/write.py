@@ -78,9 +78,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 def write_results(
     table: Detections, path: Path, writing: Writing, called: str, places: NDArray[np.float64]
 ) -> dict[str, int]:
-    """Write a file per class with lines of image, score and a row of `places`; `called` is the format string of the
-    file names. Return the number of records by kind of lost content (keys of `LOST`).
-    """
+    """Write a file per class with lines of image, score and a row of `places`; return what is lost (keys of `LOST`)."""
     truth = writing.ground_truth
     stems, names = stems_of(table, truth), category_names(table, truth)
     known = [] if truth is None else category_names(truth, None)

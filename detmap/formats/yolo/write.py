@@ -103,9 +103,7 @@ def _sizes(table: GroundTruth | Detections, truth: GroundTruth) -> NDArray[np.in
 
 
 class _Lines:
-    """The lines to write for a table's records, the numbers of records that change or have shapes that are not written,
-    and the areas according to the written numbers.
-    """
+    """The lines to write for a table's records, counts of what is lost, and the areas by the written numbers."""
 
     def __init__(self, table: GroundTruth | Detections, sizes: NDArray[np.int64]) -> None:
         scale = sizes[table.images.codes][:, ::-1].astype(np.float64)

@@ -246,7 +246,7 @@ class Metric:
     formula : str
         Formula with its source.
     aliases : tuple of str
-        Other names in lower case, from trec_eval and the literature.
+        All names in lower case: both names, and the given ones from trec_eval and the literature.
     depth : {"never", "may", "must"}
         Whether the name takes ``@depth``.
     expected : bool
@@ -291,3 +291,7 @@ class Metric:
     graded: bool = False
     reads: Literal["ranking", "relevant", "set"] = "ranking"
     bounded: bool = True
+
+    def __post_init__(self) -> None:
+        own = (self.name.lower(), self.mean_name.lower()) if self.mean_name else (self.name.lower(),)
+        object.__setattr__(self, "aliases", tuple(dict.fromkeys((*own, *self.aliases))))

@@ -20,10 +20,7 @@ import detmap
 from detmap import results
 from detmap.batch.finding import PathLike, file_names
 from detmap.batch.saving import encoded
-from detmap.batch.scoring import (
-    FileResult,
-    make_folder,
-)
+from detmap.batch.scoring import FileResult, make_folder
 from detmap.batch.splits import check_hidden, of_splits, split_of
 from detmap.data.tables import GroundTruth
 from detmap.detection.protocols import Protocol

@@ -7,9 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
-from concurrent.futures import (
-    Executor,
-)
+from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property

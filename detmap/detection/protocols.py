@@ -37,16 +37,7 @@ from detmap.hits import (
 from detmap.plugins import PluginName, Registry, register
 from detmap.reading.options import options_of
 from detmap.shapes import KINDS, IouType, find
-from detmap.shapes.kinds import (
-    BOXES,
-    DISTANCE,
-    KEYPOINTS,
-    ROTATED,
-    TEMPORAL,
-    TEMPORAL_SPAN,
-    TRACKS,
-    WHOLE_BODIES,
-)
+from detmap.shapes.kinds import BOXES, DISTANCE, KEYPOINTS, ROTATED, TEMPORAL, TEMPORAL_SPAN, TRACKS, WHOLE_BODIES
 
 AreaRanges = Mapping[str, Sequence[float | str] | str]
 Levels = Mapping[str, str | Iterable[str]]

@@ -20,13 +20,7 @@ from detmap.data.hierarchy import Hierarchy
 from detmap.data.ids import Ids, coded, locate, unknown_image
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError, shorten
-from detmap.formats.delimited.read import (
-    ENDINGS,
-    Table,
-    read_csv_detections,
-    read_csv_ground_truth,
-    read_table,
-)
+from detmap.formats.delimited.read import ENDINGS, Table, read_csv_detections, read_csv_ground_truth, read_table
 from detmap.formats.file_names import (
     category_names,
     check_scores,

@@ -12,15 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from detmap.errors import InputError, OptionError
 from detmap.hits import Hits
 from detmap.retrieval.conventions import Choices, Convention, convention_of
-from detmap.retrieval.galleries import (
-    REID_METRICS,
-    SHOTS,
-    Gallery,
-    Rows,
-    evaluate_rows,
-    matchless,
-    relate,
-)
+from detmap.retrieval.galleries import REID_METRICS, SHOTS, Gallery, Rows, evaluate_rows, matchless, relate
 from detmap.retrieval.metrics import listed, parse_all, parse_rate
 from detmap.retrieval.ranked import Ranked, Request
 from detmap.retrieval.scoring import RankingResult, int64, labels, numeric, numeric_table, score

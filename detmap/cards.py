@@ -39,9 +39,7 @@ _POSES = 1e-9
 
 
 class Difference(NamedTuple):
-    """A difference between a card and its reproduction: the section (``inputs``, ``decisions``, ``numbers``, …), the
-    name, and both values.
-    """
+    """A difference between a card and its reproduction: the section of the card, the name, and both values."""
 
     part: str
     what: str
@@ -51,9 +49,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Numbers:
-    """Content of a card that covers more than one result: rules, numbers and notices by name, and hashes of further
-    numbers.
-    """
+    """Content of a card of several results: rules, numbers and notices by name, and hashes of further numbers."""
 
     rules: Any
     numbers: Mapping[str, float]
@@ -68,9 +64,7 @@ def number(value: float) -> dict[str, str]:
 
 
 def table_digest(table: Any) -> str:
-    """Return the hash (SHA-256) of all scored columns of a table of ground truth or detections, independent of its
-    format.
-    """
+    """Return the hash (SHA-256) of all scored columns of a table, independent of the file's format."""
     whole = hashlib.sha256()
 
     def add(name: str, value: Any) -> None:

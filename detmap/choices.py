@@ -46,9 +46,7 @@ def parse_thresholds(spec: str | float | Iterable[float]) -> tuple[float, ...]:
 
 
 def decimal(text: str | bytes) -> float:
-    """Convert ASCII text without underscores to a float; surrounding blanks, ``inf`` and ``nan`` are accepted as by
-    `float`. Raises `ValueError` for any other text.
-    """
+    """Convert ASCII text without underscores to a float, as `float` does; raise `ValueError` for any other text."""
     plain = text.isascii() and (b"_" not in text if isinstance(text, bytes) else "_" not in text)
     if not plain:
         raise ValueError

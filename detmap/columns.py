@@ -56,9 +56,7 @@ class _Place:
 
 
 def array(values: Any) -> NDArray[Any]:
-    """Return anything array-like as a numpy array, which may share its memory; tensors are copied from their device.
-    Raises `TypeError` for values that cannot be converted, `MemoryError` if there is no room.
-    """
+    """Return anything array-like as a numpy array, which may share its memory; raise `TypeError` if that is impossible."""
     if isinstance(values, np.ndarray):
         return values
     try:
@@ -440,9 +438,7 @@ def check_null(values: Iterable[str], *, source: str | None = None, field: str |
 
 
 def texts(strings: Sequence[str], *, source: str | None = None, field: str | None = None) -> NDArray[np.str_]:
-    """Return strings as a fixed-width array; raise `InputError` if the array is large and mostly padding because of one
-    long string.
-    """
+    """Return strings as a fixed-width array; raise `InputError` if one long string makes a large array mostly padding."""
     longest, total = max(map(len, strings), default=0), sum(map(len, strings))
     taken = 4 * longest * len(strings)
     if taken > limits.IDS.value() and taken > _PADDING * total:

@@ -32,32 +32,21 @@ FIRST = "0.1"
 
 @dataclass(frozen=True, kw_only=True)
 class Flag:
-    """The command-line flag of a decision.
+    """The command-line flag of a decision."""
 
-    Attributes
-    ----------
-    name : str
-        The name with dashes, such as ``--iou-thresholds``.
-    help : str
-        Text for ``--help``; by default the decision's sentence.
-    metavar : str
-        Placeholder of the value; by default the allowed values.
-    read : callable, or None
-        ``read(text)`` returns the value. It raises a ValueError whose text says what the value must be.
-    value : object
-        The value of the decision if the flag is given, for a flag that takes no value.
-    is_file : bool
-        Whether the value is the path of a JSON file, whose content `read` takes.
-    repeated : bool
-        Whether the flag may be given several times; `read` takes a list then.
-    """
-
+    #: The name with dashes, such as ``--iou-thresholds``.
     name: str
+    #: Text for ``--help``; by default the decision's sentence.
     help: str = ""
+    #: Placeholder of the value; by default the allowed values.
     metavar: str = ""
+    #: ``read(text)`` returns the value. It raises a ValueError whose text says what the value must be.
     read: Callable[[Any], Any] | None = None
+    #: The value of the decision if the flag is given, for a flag that takes no value.
     value: Any = None
+    #: Whether the value is the path of a JSON file, whose content `read` takes.
     is_file: bool = False
+    #: Whether the flag may be given several times; `read` takes a list then.
     repeated: bool = False
 
 
@@ -181,9 +170,7 @@ def written(whole: Any) -> dict[str, Any]:
 
 
 def describe(whole: Any) -> str:
-    """Return the decisions in one line, for display beside a metric: first those always mentioned, then those that differ
-    from the default.
-    """
+    """Return the decisions in one line: first those always mentioned, then those that differ from the default."""
     declared = decisions_of(type(whole))
     always: list[str] = []
     otherwise: list[str] = []
@@ -213,9 +200,7 @@ def rows(whole: Any) -> list[dict[str, str]]:
 
 
 def differing(one: Any, other: Any) -> list[str]:
-    """Return the names of the decisions that differ between two protocols or conventions, without those that only
-    affect names.
-    """
+    """Return the names of the decisions that differ, without those that only affect names."""
     declared = decisions_of(type(one))
     return [
         name

@@ -47,9 +47,7 @@ class PluginWarning(UserWarning):
 
 
 def later(module: str, attribute: str) -> Callable[..., Any]:
-    """Return a function that is imported on its first call, so that, for example, modules for writing a format are only
-    loaded for writing.
-    """
+    """Return a function that is imported on its first call, as modules for writing a format are."""
 
     def called(*values: Any, **named: Any) -> Any:
         return getattr(importlib.import_module(module), attribute)(*values, **named)
@@ -65,9 +63,7 @@ class _Later(NamedTuple):
 
 
 class Registry(dict[str, T]):
-    """Objects of one type by their ``name``, in the order of registration; messages call such an object `what`. `also`
-    maps words that are not names of objects to the name that the error suggests.
-    """
+    """Objects of a type by `name`, which messages call `what`; `also` maps other words to the name to suggest."""
 
     def __init__(self, of: type[T], what: str, also: Mapping[str, str] | None = None) -> None:
         super().__init__()
@@ -77,9 +73,7 @@ class Registry(dict[str, T]):
         _REGISTRIES.append(self)
 
     def add(self, thing: T, module: str) -> T:
-        """Register an object on behalf of `module`, and return it; a reloaded module replaces its own objects. Raises
-        `OptionError` if another module has registered the name, or the name is not a string.
-        """
+        """Register and return an object of `module`; a name of another module is refused, a reloaded one replaced."""
         name: Any = getattr(thing, "name", None)
         if not isinstance(name, str) or not name:
             raise OptionError(

@@ -138,21 +138,10 @@ def written(
     cost: int,
     threads: int | None,
 ) -> Runs:
-    """Return the masks, at least one, that a kernel writes in as many calls as needed.
-
-    Parameters
-    ----------
-    write : callable
-        ``write(begin, end, ends, spans)`` writes a range of masks into two arrays, as
-        `detmap.kernels.bitmaps.runs_of_bitmaps` does.
-    spans : ndarray of int64, shape (n, 4)
-        Heights and widths of masks; the range of the ends of each mask is added.
-    room : int
-        Expected number of ends of a mask.
-    cost : int
-        Number of bytes read, see `over`.
-    threads : int or None
-        Maximum number of threads.
+    """Return the masks, at least one, that a kernel writes in as many calls as needed. ``write(begin, end, ends,
+    spans)`` writes a range of masks into two arrays, as `detmap.kernels.bitmaps.runs_of_bitmaps` does. `spans` has
+    heights and widths of masks, shape (n, 4), and gets the range of each mask's ends. `room` is the expected number of
+    ends of a mask; see `over` for `cost`.
     """
 
     def task(begin: int, end: int) -> list[tuple[int, int, NDArray[np.uint32]]]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from concurrent.futures import (
-    Executor,
-)
+from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +13,7 @@ import numpy as np
 
 from detmap.batch import saving, stamps
 from detmap.batch.finding import PathLike
-from detmap.batch.scoring import (
-    FileResult,
-    Options,
-    digest,
-    nothing,
-    options_of,
-    rules_of,
-)
+from detmap.batch.scoring import FileResult, Options, digest, nothing, options_of, rules_of
 from detmap.batch.splits import Splits, split_of
 from detmap.batch.workers import dispatch, one_line, whence
 from detmap.data.tables import GroundTruth, MissingClasses

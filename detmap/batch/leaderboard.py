@@ -20,10 +20,7 @@ import detmap
 from detmap import results
 from detmap.batch.finding import PathLike, file_names
 from detmap.batch.saving import encoded
-from detmap.batch.scoring import (
-    FileResult,
-    make_folder,
-)
+from detmap.batch.scoring import FileResult, make_folder
 from detmap.batch.splits import check_hidden, of_splits, split_of
 from detmap.data.tables import GroundTruth
 from detmap.detection.protocols import Protocol
@@ -329,9 +326,7 @@ class Leaderboard:
         return missing
 
     def _links(self, folder: Path) -> dict[str, str]:
-        """Return for each model the relative path of its report in the folder ``reports`` beside the leaderboard, if
-        there is one.
-        """
+        """Return the relative path of each model's report in the folder ``reports`` beside the leaderboard, if any."""
         names = file_names([one.entry.name for one in self.results])
         there = {path.name for path in (folder / "reports").glob("*.html")}
         return {
@@ -513,9 +508,7 @@ def default_metric(known: Sequence[str], splits: Sequence[str]) -> str:
 
 
 def _in_all(given: Sequence[Collection[T]]) -> list[T]:
-    """Return the distinct keys of all collections, those of the longest collection first. (Files may skip classes, so
-    their collections differ.)
-    """
+    """Return the distinct keys of all collections, those of the longest collection first, because files may skip classes."""
     return list(dict.fromkeys(key for one in sorted(given, key=len, reverse=True) for key in one))
 
 

@@ -62,9 +62,7 @@ def sealed(document: dict[str, Any]) -> bytes:
 
 
 def unsealed(path: Path, largest: int = _LARGEST) -> dict[str, Any] | None:
-    """Read a document that `sealed` encoded, without its hash. Return None if the file is damaged, changed, missing, or
-    larger than `largest` bytes.
-    """
+    """Read a document that `sealed` encoded; None if it is damaged, changed, missing or larger than `largest` bytes."""
     try:
         with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:  # does not block on a pipe
             found = os.fstat(file.fileno())

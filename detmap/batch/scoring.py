@@ -7,9 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
-from concurrent.futures import (
-    Executor,
-)
+from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -490,9 +488,7 @@ def rules_of(
     decisions: EveryDecision | None = None,
     caller: Callable[..., Any] | None = None,
 ) -> Protocol:
-    """Return the protocol with `decisions`; for ground truth in memory, the protocol takes its kind of shape from the
-    ground truth.
-    """
+    """Return the protocol with `decisions`; ground truth in memory decides its kind of shape."""
     given: dict[str, Any] = {**(decisions or {})}
     if isinstance(ground_truth, GroundTruth):
         protocol = asked_protocol(protocol, ground_truth)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from concurrent.futures import (
-    Executor,
-)
+from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -14,12 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from detmap.batch.finding import Entry, PathLike, find
-from detmap.batch.scoring import (
-    nothing,
-    options_of,
-    read_truth,
-    rules_of,
-)
+from detmap.batch.scoring import nothing, options_of, read_truth, rules_of
 from detmap.batch.workers import dispatch, one_line, whence
 from detmap.data.ids import locate
 from detmap.data.notices import ABSENT, NOTICES

@@ -78,9 +78,7 @@ def _on_worker(
     submission: str,
     home: Home,
 ) -> tuple[T] | None:
-    """Run a task in `threads` threads and return its result in a tuple. Return None if an object shared by all tasks is
-    neither cached in this worker nor in `parcel`.
-    """
+    """Run a task and return its result in a tuple; None if this worker lacks an object that the tasks share."""
     # The ground truth is sent pickled, because it must be loaded after the plug-ins of `home`, which may define its
     # classes. Asking for shared objects by returning None works with every executor, even if the executor cannot send an
     # object to each worker once. `submission` differs for each call, because Dask treats calls with equal arguments as
@@ -120,9 +118,7 @@ def _is_local(executor: Executor | None) -> bool:
 
 
 def whence(found: Input, executor: Executor | None) -> Input:
-    """Return an input that the workers of an executor can open: it has absolute paths, because workers may run in another
-    folder.
-    """
+    """Return an input with absolute paths, because workers may run in another folder."""
     return found if _is_local(executor) else found.from_anywhere()
 
 
@@ -151,9 +147,7 @@ def _run(
     task: Callable[..., T],
     arguments: Sequence[tuple[Any, ...]],
 ) -> Generator[tuple[int, T | BaseException], None, None]:
-    """Run the tasks, each with `threads` threads. At most twice as many tasks are submitted as the executor runs at a
-    time.
-    """
+    """Run the tasks, at most twice as many at a time as the executor runs, each with `threads` threads."""
     # The first tasks carry the shared objects. If another task returns None, because its worker lacks these objects, the
     # task is submitted again with them.
     local, cluster = _is_local(executor), Cluster.of(executor)

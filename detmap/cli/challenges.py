@@ -79,9 +79,7 @@ def check_resume(options: argparse.Namespace) -> None:
 
 
 def challenge_of(options: argparse.Namespace, ground_truth: GroundTruth) -> dict[str, Any]:
-    """Return the arguments of `detmap.batch.score` that the options ask for; raise for an invalid limit, an option that
-    requires another one, or an unusable file of splits.
-    """
+    """Return the arguments of `detmap.batch.score` that the options ask for."""
     from detmap.batch import Splits
 
     if options.hide and not options.splits:

@@ -145,9 +145,7 @@ def _survey(cpu: str | None) -> tuple[str, list[Task]]:
 
 
 class Recorder:
-    """Records the argument types of every kernel called from Python; a kernel called by another kernel is compiled
-    along with its caller.
-    """
+    """Records the argument types of every kernel called from Python, along with which other kernels are compiled."""
 
     def __init__(self, kernels: list[Any]) -> None:
         self._seen: dict[Task, int] = {}

@@ -12,16 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from detmap.cli import cards
 from detmap.cli.batch_cards import batch_card, check_card, compare_card
-from detmap.cli.cards import (
-    Scored,
-    Scorer,
-    Truth,
-    add_card,
-    files_of,
-    manifests_of,
-    paths_of,
-    write_card,
-)
+from detmap.cli.cards import Scored, Scorer, Truth, add_card, files_of, manifests_of, paths_of, write_card
 from detmap.cli.causes import is_nearly_none, tell_causes
 from detmap.cli.challenges import add_challenge_options, add_resume, challenge_of, check_resume, published
 from detmap.cli.comparing import (
@@ -45,10 +36,12 @@ from detmap.cli.options import (
     add_format,
     add_ground_truth,
     add_input_options,
+    add_intervals,
     add_list_format,
     add_output_options,
     draws_of,
     protocol_of,
+    tests_of,
 )
 from detmap.cli.output import (
     finish,
@@ -62,6 +55,7 @@ from detmap.cli.output import (
     show,
     stages,
     tell_of_workers,
+    write_result,
 )
 from detmap.cli.panoptic import fill_batch, fill_compare
 from detmap.cli.ranking_files import add_rankings, kind_of
@@ -157,25 +151,17 @@ def _eval(options: argparse.Namespace) -> int:
     with stages(options) as stage, _executor(options) as executor, second_process(protocol):
         scored = _scored(options, protocol, stage, executor)
         result: Any = scored.result
-        if options.bootstrap:
-            from detmap.statistics.result_intervals import add_intervals
-
-            stage("drawing images anew")
-            drawn = options.bootstrap, options.seed, options.interval, options.confidence
-            add_intervals(result, *drawn, options.threads)
+        add_intervals(result, options, stage)
     note(options, {"": result.notices}, in_table=True)
     if is_nearly_none(result) and not options.sharded and options.ground_truth != "-":
         inputs = [found_of(options, protocol.iou_type)]
         truth = truth_of(options, protocol.iou_type, inputs, protocol).ground_truth(inputs)
         tell_causes(options, protocol, truth, [("", inputs[0])])
-    if options.out:
-        write(options.out, (result.to_json() + "\n").encode())
+    write_result(result, options)
     if options.card:
         write_card("eval", scored, options)
     if options.arrays:
         _write_arrays(options.arrays, result)
-    if options.plot:
-        result.plot(options.plot)
     units = {"images": _scene(protocol), "categories": "category"}
     counts = (many(count, units.get(of, of.removesuffix("s"))) for of, count in scored.counts.items())
     title = f"{protocol.title}: {', '.join(counts)}"
@@ -389,10 +375,9 @@ def _batch(options: argparse.Namespace) -> int:
                     done,
                     protocol,
                     metric=metric if names else options.rank_by,
-                    permutations=options.permutations,
                     seed=options.seed,
                     level=options.confidence,
-                    correction=options.correction,
+                    **tests_of(options),
                     reading=reading,
                     splits=splits,
                     out=options.out,
@@ -546,15 +531,8 @@ def compare_entries(
             detections = entry.input(reading).detections(ground_truth)
             tallies[entry.name] = match(ground_truth, detections, protocol, threads=options.threads)
             advance()
-        return compare(
-            tallies,
-            **draws_of(options),
-            metric=options.metric,
-            permutations=options.permutations,
-            correction=options.correction,
-            method=options.interval,
-            threads=options.threads,
-        )
+        how = {"metric": options.metric, "method": options.interval, "threads": options.threads}
+        return compare(tallies, **draws_of(options), **tests_of(options), **how)
 
 
 def read_several(

@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from detmap.cli.help import add_option
 from detmap.cli.inputs import found_of, truth_of
-from detmap.cli.options import (
-    Command,
-    add_format,
-    add_ground_truth,
-    add_input_options,
-    add_reading_options,
-)
+from detmap.cli.options import Command, add_format, add_ground_truth, add_input_options, add_reading_options
 from detmap.cli.output import during, finish, note
 from detmap.cli.ranking_files import CONCERNING, DEFAULTS, add_rankings, check_concerns, evaluators, kind_of, metric_of
 from detmap.errors import OptionError

@@ -51,13 +51,7 @@ class Verdict(NamedTuple):
 
 
 class Gates:
-    """The gates that the options of a command define, and the baseline's evaluation card, if given.
-
-    Attributes
-    ----------
-    card : dict or None
-        The card that ``--against`` names.
-    """
+    """The gates that the options of a command define; `card` is the baseline's card, None without ``--against``."""
 
     def __init__(self, options: argparse.Namespace, command: str) -> None:
         self._options, self._command = options, command
@@ -113,9 +107,7 @@ class Gates:
             )
 
     def find_input(self, role: str) -> str:
-        """Return the current path of the card's input with this role: beside the card, beside the models, or in the
-        current folder. Raises `LookupError` if no file there has the input's name and hash.
-        """
+        """Return the path of the file with the name and hash of the card's input; raise `LookupError` if none is found."""
         from detmap.cards import file_digest
 
         assert self.card is not None
@@ -143,18 +135,9 @@ class Gates:
         name_of: Callable[[str], str] = str,
         level: float = 0.95,
     ) -> int:
-        """Print whether each model passes each gate, write the requested files, and return the exit code.
-
-        Parameters
-        ----------
-        models : mapping of str to mapping of str to float
-            The metrics of each model. Without a card the first model is the baseline of the other models.
-        p_value : callable
-            Called if a drop is too large and ``--unless-chance`` was given.
-        name_of : callable
-            Returns the canonical name of a metric; raises OptionError for an unknown metric.
-        level : float
-            The significance level of tests is ``1 - level``.
+        """Print whether each model passes each gate, write the requested files, and return the exit code. Without a
+        card the first model is the baseline. `p_value` is called for a drop that is too large, with
+        ``--unless-chance``; `name_of` returns the canonical name of a metric, or raises OptionError.
         """
         if not self.demands:
             return 0

@@ -20,15 +20,8 @@ _FLAGS = 26
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose help is one screen, and whose errors are one line.
-
-    Attributes
-    ----------
-    first : sequence of str
-        The flags that abridged help explains.
-    asked : str
-        The command whose help is suggested in error messages; by default the parser's own command. The outermost parser
-        needs this, because it reports the unknown options of all commands.
+    """A parser whose help is one screen, and whose errors are one line. Abridged help explains the flags `first`.
+    Errors suggest the help of the command `asked`: the outermost parser reports the unknown options of all commands.
     """
 
     first: Sequence[str] = ()
@@ -40,15 +33,11 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*given, **named)
 
     def explain_later(self, action: argparse.Action, text: Callable[[], str]) -> None:
-        """Give an argument a help text that is computed only when help is printed, because computing it imports
-        modules.
-        """
+        """Give an argument a help text that is computed only when help is printed, because that imports modules."""
         self._later.append((action, text))
 
     def _get_formatter(self, *given: Any) -> argparse.HelpFormatter:
-        """Return the formatter of help. Until help is printed its width is fixed, because measuring the terminal imports
-        modules.
-        """
+        """Return the formatter of help, whose width is fixed until help is printed, because measuring it imports modules."""
         if self._prints:
             return super()._get_formatter(*given)
         return argparse.HelpFormatter(self.prog, width=WIDTH)
@@ -174,6 +163,16 @@ def page_path(text: str) -> str:
     if suffix[0] and suffix[1].lower() in ("pdf", "json", "csv", "md", "txt", "png", "svg", "docx", "xlsx", "tex"):
         raise argparse.ArgumentTypeError(f"a report is a page of HTML, not .{suffix[1]}: name it .html")
     return text
+
+
+def add_page(parser: argparse.ArgumentParser) -> Any:
+    """Add the options shared by all reports, and return their group."""
+    page = parser.add_argument_group("report")
+    add_option(
+        page, "--out/-o FILE", "where the page goes; default: report.html", default="report.html", type=page_path
+    )
+    add_option(page, "--quiet", "no notes or progress on stderr")
+    return page
 
 
 def add_option(group: Any, spelled: str, says: str | Callable[[], str], **more: Any) -> None:

@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 
 
 def check_effective(given: Iterable[str], protocol: Protocol) -> None:
-    """Refuse flags of decisions that the protocol ignores, IoU thresholds for shapes compared by distance, and IoU
-    thresholds above 1.
-    """
+    """Refuse flags of decisions that the protocol ignores, and IoU thresholds above 1 or for shapes compared by distance."""
     from detmap.decisions import decisions_of
     from detmap.detection.protocols import PRESETS, Protocol
     from detmap.shapes import find

@@ -36,9 +36,7 @@ def read_by(options: argparse.Namespace, *, apart: str = "") -> list[str]:
 
 
 def check_files(options: argparse.Namespace) -> None:
-    """Refuse, before scoring, streams given twice, outputs that overwrite inputs, and outputs that cannot be written.
-    Output folders are checked by the command, which knows what it writes there.
-    """
+    """Refuse, before scoring, streams given twice, and outputs that overwrite inputs or cannot be written."""
     _check_written(options)
     read = read_by(options)
     if not read:
@@ -73,9 +71,7 @@ def reading_of(options: argparse.Namespace, role: Role, iou_type: str) -> Readin
 
 
 def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input], *protocols: Protocol) -> Input:
-    """Return the ground truth that the options name, with the fields that the protocols need. Raise `OptionError` for a
-    reading option that applies neither to the ground truth nor to the inputs `found`.
-    """
+    """Return the ground truth that the options name, with the fields that the protocols need; check reading options."""
     from dataclasses import replace
 
     from detmap.detection.ranges import needs

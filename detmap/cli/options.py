@@ -82,10 +82,7 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading(group: Any, of: str, role: str | None = None, apart: Sequence[str] = ()) -> None:
-    """Add the flags of the reading options in the group `of` to the parser or argument group `group`.
-
-    With a `role`, only the flags for inputs of that role are added. Options in `apart` are left out.
-    """
+    """Add the flags of the reading options in the group `of`, for one `role` if given, except the options in `apart`."""
     from detmap.reading.options import Reading, flags
 
     for dest, one in flags(of).items():
@@ -180,8 +177,7 @@ def protocol_of(options: argparse.Namespace) -> Protocol:
     """Return the protocol that the options ask for, before any file is read, so that typos raise at once."""
     from detmap.detection.protocols import AUTO, COCO, Protocol, resolve
 
-    if options.threads is not None and options.threads < 1:
-        raise OptionError(f"--threads must be at least 1, not {options.threads}")
+    check_threads(options)
     check_confidence(options)
     decisions = decided(options, Protocol)
     if options.protocol != AUTO:
@@ -199,6 +195,12 @@ def _effective(protocol: Protocol, decisions: dict[str, Any]) -> Protocol:
 
         check_effective(decisions, protocol)
     return protocol
+
+
+def check_threads(options: argparse.Namespace) -> None:
+    """Refuse fewer than one thread."""
+    if options.threads is not None and options.threads < 1:
+        raise OptionError(f"--threads must be at least 1, not {options.threads}")
 
 
 def check_confidence(options: argparse.Namespace) -> None:
@@ -231,13 +233,25 @@ def draws_of(options: argparse.Namespace) -> dict[str, Any]:
     return {"replicates": options.bootstrap, "seed": options.seed, "level": options.confidence}
 
 
+def tests_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of paired tests given by the options of `add_bootstrap_options`."""
+    return {"permutations": options.permutations, "correction": options.correction}
+
+
+def add_intervals(result: Any, options: argparse.Namespace, stage: Callable[[str], None]) -> None:
+    """Add confidence intervals to a result, if they are requested."""
+    if options.bootstrap:
+        from detmap.statistics import result_intervals
+
+        stage("drawing images anew")
+        drawn = options.bootstrap, options.seed, options.interval, options.confidence
+        result_intervals.add_intervals(result, *drawn, options.threads)
+
+
 def add_bootstrap_options(
     parser: argparse.ArgumentParser, replicates: int = 0, *, tests: bool = False, unit: str = "images"
 ) -> None:
-    """Add the options of confidence intervals, and with `tests` the options of paired tests of models.
-
-    `replicates` is the default number of resamplings, and `unit` names the resampled items.
-    """
+    """Add the options of confidence intervals of resampled units, and with `tests` those of paired tests of models."""
     group = parser.add_argument_group("confidence")
     parser.set_defaults(bootstrap_needed=bool(replicates))
     default = f"at least 200; default: {replicates}" if replicates else "at least 200, usually 1000; none by default"

@@ -71,10 +71,7 @@ def print_tables(
     as_json: Callable[[], str] | None = None,
     keep: Sequence[str] = (),
 ) -> None:
-    """Print tables as text, or `rows` as CSV, or `document` (converted by `as_json`) as JSON.
-
-    Tables in plain text fit `terminal.WIDTH` without ``--wide``; `keep` are columns that are never left out.
-    """
+    """Print tables as text, or `rows` as CSV, or `document` as JSON; the columns in `keep` are never left out."""
     from detmap import results
 
     tables = [table for table in tables if table]
@@ -120,6 +117,23 @@ def write_json(path: str | None, document: Any) -> None:
         from detmap.results import without_nan
 
         write(path, (json.dumps(without_nan(document), indent=2) + "\n").encode())
+
+
+def write_result(result: Any, options: argparse.Namespace) -> None:
+    """Write a result as JSON, and draw it, if ``--out`` or ``--plot`` names a file."""
+    if options.out:
+        write(options.out, (result.to_json() + "\n").encode())
+    if getattr(options, "plot", None):
+        result.plot(options.plot)
+
+
+def write_page(page: str, options: argparse.Namespace) -> None:
+    """Write a report, and say where it is."""
+    from detmap.reports.page import encoded
+
+    write(options.out, encoded(page))
+    if not options.quiet:
+        say(f"note: wrote {options.out}, {len(page) / 1e6:.1f} MB")
 
 
 def print_list(rows: list[dict[str, str]], options: argparse.Namespace) -> None:

@@ -9,20 +9,34 @@ from typing import TYPE_CHECKING, Any
 from detmap.cli.cards import Scored, Scorer, add_card, input_of, write_card
 from detmap.cli.challenges import add_limits, add_resume, check_resume, limits_of
 from detmap.cli.gates import Gates, add_gates
-from detmap.cli.help import page_path
+from detmap.cli.help import add_option, add_page
 from detmap.cli.options import (
     CORRECTED,
     Command,
     add_bootstrap_options,
     add_decisions,
     add_format,
+    add_intervals,
     check_confidence,
+    check_threads,
     decided,
     draws_of,
+    tests_of,
 )
-from detmap.cli.output import finish, note, print_notes, print_tables, progress, say, say_error, show, stages
-from detmap.errors import OptionError, check_choice, many
-from detmap.system.whole_files import write
+from detmap.cli.output import (
+    finish,
+    note,
+    print_notes,
+    print_tables,
+    progress,
+    say,
+    say_error,
+    show,
+    stages,
+    write_page,
+    write_result,
+)
+from detmap.errors import check_choice, many
 
 if TYPE_CHECKING:
     from detmap.batch import Limits
@@ -66,9 +80,7 @@ examples:
 
 
 def _add_truth(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "ground_truth", metavar="GT.json", help="COCO's panoptic JSON: categories, and segments by image"
-    )
+    add_option(parser, "ground_truth GT.json", "COCO's panoptic JSON: categories, and segments by image")
 
 
 def _add_rules(parser: argparse.ArgumentParser) -> None:
@@ -76,45 +88,39 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
 
     rules = parser.add_argument_group("rules")
     add_decisions(rules, Rules, (), others=True)
-    rules.add_argument("--threads", type=int, metavar="N", help="number of threads; default: one per processor")
+    add_option(rules, "--threads N", "number of threads; default: one per processor")
 
 
 def _add_folders(parser: argparse.ArgumentParser, many: bool) -> None:
     folders = parser.add_argument_group("label maps")
-    folders.add_argument(
-        "--gt-folder", metavar="DIR", help="PNG files of the ground truth; default: GT.json without .json"
-    )
-    folders.add_argument(
-        "--pred-folder",
-        metavar="DIR",
-        action="append" if many else "store",
-        help="PNG files of the predictions; default: PRED.json without .json"
-        + ("; once per file, in their order" if many else ""),
-    )
+    add_option(folders, "--gt-folder DIR", "PNG files of the ground truth; default: GT.json without .json")
+    says = "PNG files of the predictions; default: PRED.json without .json"
+    more = {"action": "append"} if many else {}
+    add_option(folders, "--pred-folder DIR", says + ("; once per file, in their order" if many else ""), **more)
 
 
 def _fill(parser: argparse.ArgumentParser) -> None:
     _add_truth(parser)
-    parser.add_argument("detections", metavar="PRED.json", help="the same for predictions: segments by image")
+    add_option(parser, "detections PRED.json", "the same for predictions: segments by image")
     _add_folders(parser, many=False)
     _add_rules(parser)
     add_bootstrap_options(parser, unit="images")
     output = add_format(parser)
-    output.add_argument("--per-class", dest="rows", action="store_true", help="show a row per category too")
-    output.add_argument("--out", "-o", metavar="FILE", help="write everything as JSON")
+    add_option(output, "--per-class", "show a row per category too", dest="rows")
+    add_option(output, "--out/-o FILE", "write everything as JSON")
     add_card(parser)
     add_gates(parser, "pq")
 
 
 def add_several(parser: argparse.ArgumentParser) -> None:
     """Add the options shared by commands on files of several models."""
-    parser.add_argument("--pq", action="store_true", required=True, help="the files are those of detmap pq")
+    add_option(parser, "--pq", "the files are those of detmap pq", required=True)
     _add_truth(parser)
-    parser.add_argument(
-        "predictions",
-        metavar="PRED.json",
+    add_option(
+        parser,
+        "predictions PRED.json",
+        "a file per model; or patterns, or a manifest .csv with the columns path and name",
         nargs="+",
-        help="a file per model; or patterns, or a manifest .csv with the columns path and name",
     )
     _add_folders(parser, many=True)
     _add_rules(parser)
@@ -124,8 +130,7 @@ def rules_of(options: argparse.Namespace) -> Rules:
     """Return the rules that the options ask for, before any file is read, so that typos raise at once."""
     from detmap.panoptic.rules import Rules
 
-    if options.threads is not None and options.threads < 1:
-        raise OptionError(f"--threads must be at least 1, not {options.threads}")
+    check_threads(options)
     check_confidence(options)
     return Rules(**decided(options, Rules))
 
@@ -186,16 +191,9 @@ def _pq(options: argparse.Namespace) -> int:
         truth = truth_of(options)
         stage("matching segments")
         result = score(truth, options.detections, options.pred_folder, rules, options.threads)
-        if options.bootstrap:
-            from detmap.statistics.result_intervals import add_intervals
-
-            stage("drawing images anew")
-            add_intervals(
-                result, options.bootstrap, options.seed, options.interval, options.confidence, options.threads
-            )
+        add_intervals(result, options, stage)
     note(options, {"": result.notices}, in_table=True)
-    if options.out:
-        write(options.out, (result.to_json() + "\n").encode())
+    write_result(result, options)
     inputs = []
     if options.card or options.against:
         inputs = inputs_of(options, [(options.detections, options.pred_folder)])
@@ -236,7 +234,7 @@ def files_of(
     """Return the files of predictions that the options name."""
     from detmap.batch.panoptic import PanopticFiles
 
-    return PanopticFiles(truth, options.predictions, options.pred_folder, rules, options.threads, limits)
+    return PanopticFiles(truth, options.predictions, options.pred_folder or None, rules, options.threads, limits)
 
 
 def results_of(options: argparse.Namespace, files: PanopticFiles) -> dict[str, PanopticResult]:
@@ -258,10 +256,9 @@ def fill_compare(parser: argparse.ArgumentParser) -> None:
         "Compare models of panoptic segmentation on the same images, by paired permutation tests: would they differ as much "
         "if it were chance which of them made the segments of an image?"
     )
-    parser.add_argument("--metric", metavar="NAME", help="compare by this metric; default: PQ")
+    add_option(parser, "--metric NAME", "compare by this metric; default: PQ")
     add_bootstrap_options(parser, 1000, tests=True)
-    output = add_format(parser)
-    output.add_argument("--out", "-o", metavar="FILE", help="write everything as JSON")
+    add_option(add_format(parser), "--out/-o FILE", "write everything as JSON")
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -270,15 +267,9 @@ def _compare(options: argparse.Namespace) -> int:
 
     rules = rules_of(options)
     truth = truth_of(options)
-    made = compare(
-        results_of(options, files_of(options, truth, rules)),
-        **draws_of(options),
-        metric=options.metric,
-        permutations=options.permutations,
-        correction=options.correction,
-        method=options.interval,
-        threads=options.threads,
-    )
+    results = results_of(options, files_of(options, truth, rules))
+    how = {"metric": options.metric, "method": options.interval, "threads": options.threads}
+    made = compare(results, **draws_of(options), **tests_of(options), **how)
     note(options, made.notices, in_table=True)
     corrected = CORRECTED[made.correction]
     tables, document, rows, notes = comparison_tables(made, corrected, options)
@@ -296,11 +287,11 @@ def fill_batch(parser: argparse.ArgumentParser) -> None:
         "gets a row that says why."
     )
     parser.epilog = _BATCH_EPILOG
-    parser.add_argument("--rank-by", metavar="METRIC", default="PQ", help="rank by this metric; default: PQ")
+    add_option(parser, "--rank-by METRIC", "rank by this metric; default: PQ", default="PQ")
     add_bootstrap_options(parser, tests=True)
     add_limits(parser.add_argument_group("limits"))
     output = add_format(parser)
-    output.add_argument("--out", "-o", metavar="DIR", help="write leaderboard.* and results/NAME.json")
+    add_option(output, "--out/-o DIR", "write leaderboard.* and results/NAME.json")
     add_resume(output)
 
 
@@ -324,14 +315,8 @@ def _batch(options: argparse.Namespace) -> int:
                 say_error(options, outcome.entry.name, outcome.error)
     tests = None
     if options.bootstrap:
-        tests = files.compare(
-            done,
-            metric=options.rank_by,
-            permutations=options.permutations,
-            seed=options.seed,
-            level=options.confidence,
-            correction=options.correction,
-        )
+        how = {"seed": options.seed, "level": options.confidence}
+        tests = files.compare(done, metric=options.rank_by, **how, **tests_of(options))
     board = Leaderboard(done, options.rank_by, tests)
     for missing in board.write(options.out) if options.out else ():
         if not options.quiet:
@@ -354,22 +339,13 @@ def fill_report(parser: argparse.ArgumentParser) -> None:
         "Write a report on panoptic segmentation as one HTML file that asks for nothing: PQ with its interval, what is "
         "missed or false, categories, and the worst images; of several models side by side."
     )
-    page = parser.add_argument_group("report")
-    page.add_argument(
-        "--out",
-        "-o",
-        metavar="FILE",
-        default="report.html",
-        type=page_path,
-        help="where the page goes; default: report.html",
-    )
-    page.add_argument("--quiet", action="store_true", help="no notes or progress on stderr")
+    add_page(parser)
     add_bootstrap_options(parser, 1000, tests=True)
     parser.set_defaults(bootstrap_needed=False)
 
 
 def _report(options: argparse.Namespace) -> None:
-    from detmap.reports.page import check_installed, encoded
+    from detmap.reports.page import check_installed
 
     rules = rules_of(options)
     check_installed("detmap report")
@@ -382,23 +358,14 @@ def _report(options: argparse.Namespace) -> None:
     files = files_of(options, truth, rules)
     results = results_of(options, files)
     models = [Model(name, result) for name, result in results.items()]
-    how: dict[str, Any] = {"seed": options.seed, "method": options.interval, "threads": options.threads}
+    how: dict[str, Any] = {"method": options.interval, "threads": options.threads}
     comparison = None
     if options.bootstrap and len(models) > 1:
-        comparison = compare(
-            results,
-            replicates=options.bootstrap,
-            level=options.confidence,
-            permutations=options.permutations,
-            correction=options.correction,
-            **how,
-        )
-    for model in models if options.bootstrap else ():
-        model.bootstrap = (
-            bootstrap(model.result, options.bootstrap, **how)
-            if comparison is None
-            else comparison.bootstraps[model.name]
-        )
+        comparison = compare(results, **draws_of(options), **tests_of(options), **how)
+        for model in models:
+            model.bootstrap = comparison.bootstraps[model.name]
+    elif options.bootstrap:
+        models[0].bootstrap = bootstrap(models[0].result, options.bootstrap, options.seed, **how)
     sides = [(one.path, folder) for one, folder in zip(files.entries, _folders(options, files), strict=True)]
     made = html(
         models,
@@ -407,9 +374,7 @@ def _report(options: argparse.Namespace) -> None:
         comparison=comparison,
         level=options.confidence,
     )
-    write(options.out, encoded(made))
-    if not options.quiet:
-        say(f"note: wrote {options.out}, {len(made) / 1e6:.1f} MB")
+    write_page(made, options)
 
 
 def _folders(options: argparse.Namespace, files: PanopticFiles) -> list[str | None]:

@@ -62,9 +62,7 @@ def kind_of(options: argparse.Namespace) -> str | None:
 def check_concerns(
     options: argparse.Namespace, fill: Callable[[argparse.ArgumentParser], None], concerning: Collection[str], what: str
 ) -> None:
-    """Refuse options that were given but are not in `concerning`, instead of ignoring them; `fill` adds all options of
-    the command.
-    """
+    """Refuse options that were given but are not in `concerning`; `fill` adds all options of the command."""
     parser = argparse.ArgumentParser(add_help=False)
     fill(parser)
     for action in parser._actions:
@@ -85,9 +83,7 @@ def _metrics(options: argparse.Namespace) -> list[str]:
 
 
 def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> dict[str, Evaluate]:
-    """Read the files, and map names of systems to functions that score by a convention; for "trec", the first path
-    names the judgements.
-    """
+    """Map names of systems to functions that score by a convention; for "trec", the first path names the judgements."""
     from detmap.formats.files import once
 
     once(list(paths))

@@ -6,11 +6,11 @@ import argparse
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from detmap.cli.cards import files_of, input_of
 from detmap.cli.detection import suggest_clusters
-from detmap.cli.help import add_option, page_path
+from detmap.cli.help import add_option, add_page
 from detmap.cli.inputs import reading_of, truth_of
 from detmap.cli.options import (
     Command,
@@ -22,12 +22,12 @@ from detmap.cli.options import (
     check_confidence,
     draws_of,
     protocol_of,
+    tests_of,
 )
-from detmap.cli.output import say, stages
+from detmap.cli.output import stages, write_page
 from detmap.cli.panoptic import fill_report
 from detmap.cli.retrieval import add_hashing, add_reid, add_runs, evaluate_hashing, evaluate_reid, trec_rules
 from detmap.errors import InputError, OptionError, shorten
-from detmap.system.whole_files import write
 
 if TYPE_CHECKING:
     from detmap.checks.report import Report
@@ -57,7 +57,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     parser.usage = _USAGE
     add_ground_truth(parser, apart=("images",))  # here --images names the folder of pictures
     add_option(parser, "predictions DETECTIONS", "one file or more, given as for detmap batch", nargs="+")
-    page = _add_page(parser)
+    page = add_page(parser)
     add_option(page, "--iou IOU", "IoU threshold of the errors; default: 0.5", default=0.5)
     add_score(page)
     add_option(
@@ -78,16 +78,6 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(bootstrap_needed=False)
 
 
-def _add_page(parser: argparse.ArgumentParser) -> Any:
-    """Add the options shared by all reports, and return their group."""
-    page = parser.add_argument_group("report")
-    add_option(
-        page, "--out/-o FILE", "where the page goes; default: report.html", default="report.html", type=page_path
-    )
-    add_option(page, "--quiet", "no notes or progress on stderr")
-    return page
-
-
 def _fill_rankings(kind: str, parser: argparse.ArgumentParser) -> None:
     """Add the options of a report on rankings; `kind` is the command that scores them."""
     parser.usage = _USAGE
@@ -102,7 +92,7 @@ def _fill_rankings(kind: str, parser: argparse.ArgumentParser) -> None:
     else:
         add_option(parser, "paths FILE.npz", f"one file or more, as for detmap {kind}", nargs="+")
         {"reid": add_reid, "hashing": add_hashing}[kind](parser)
-    _add_page(parser)
+    add_page(parser)
     add_bootstrap_options(parser, 1000, unit="queries")
     parser.set_defaults(bootstrap_needed=False)
 
@@ -122,23 +112,20 @@ def _report(options: argparse.Namespace) -> None:
         attributes=options.attributes,
         **draws_of(options),
         method=options.interval,
-        permutations=options.permutations,
-        correction=options.correction,
+        **tests_of(options),
         all_intervals=options.all_intervals,
         threads=options.threads,
     )
     with stages(options) as stage:
         ground_truth, entries, inputs = _tables(options, protocol, stage)
         made = page_of(ground_truth, entries, protocol, inputs, settings, stage)
-    _write(made, options)
+    write_page(made, options)
 
 
 def _tables(
     options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None]
 ) -> tuple[GroundTruth, Iterator[tuple[str, Detections]], list[dict[str, str]]]:
-    """Return the ground truth, an iterator over models' names and detections, and the list of inputs as card entries, to
-    which the iterator appends.
-    """
+    """Return ground truth, an iterator over models' names and detections, and the card entries to which it appends."""
     from detmap.batch import find
     from detmap.formats.files import once
 
@@ -165,14 +152,6 @@ def _tables(
     return ground_truth, read(), inputs
 
 
-def _write(made: str, options: argparse.Namespace) -> None:
-    from detmap.reports.page import encoded
-
-    write(options.out, encoded(made))
-    if not options.quiet:
-        say(f"note: wrote {options.out}, {len(made) / 1e6:.1f} MB")
-
-
 def _report_rankings(options: argparse.Namespace) -> None:
     from detmap.reports.page import check_installed
 
@@ -190,7 +169,7 @@ def _report_rankings(options: argparse.Namespace) -> None:
                 model.bootstrap = rankings.intervals(model.result, options.bootstrap, options.seed, options.interval)
         stage("writing the page")
         made = rankings.html(models, inputs, datetime.now(timezone.utc), **draws_of(options))
-    _write(made, options)
+    write_page(made, options)
 
 
 def _runs(options: argparse.Namespace, stage: Callable[[str], None]) -> tuple[list[Ranked], list[dict[str, str]]]:

@@ -22,7 +22,7 @@ from detmap.cli.options import (
     add_output_options,
     decided,
 )
-from detmap.cli.output import during, is_narrow, note, print_list, print_notes, print_tables, show
+from detmap.cli.output import during, is_narrow, note, print_list, print_notes, print_tables, show, write_result
 from detmap.errors import OptionError, many, shorten
 from detmap.system.whole_files import write
 
@@ -317,9 +317,7 @@ def _compared(results: dict[str, RankingResult], options: argparse.Namespace) ->
 
 
 def _shown(compared: list[dict[str, Any]], called: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the displayed rows of a comparison: runs are renamed by `called`, p-values are formatted, and rows whose
-    interval and p disagree are marked.
-    """
+    """Return the displayed rows of a comparison, with runs renamed by `called` and disagreements marked."""
     from detmap.results import p_value
 
     ends = tuple(f" ({name})" for name in CORRECTED.values())
@@ -421,10 +419,7 @@ def _finish_several(
 
 
 def _finish(result: Any, options: argparse.Namespace, name: str) -> None:
-    if options.out:
-        write(options.out, (result.to_json() + "\n").encode())
-    if options.plot:
-        result.plot(options.plot)
+    write_result(result, options)
     from detmap.formats.model_names import distinct
 
     show(result, options, f"{distinct([name], stem=str)[0]}: {result.describe()}")

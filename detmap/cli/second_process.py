@@ -157,9 +157,7 @@ def _evaluate(protocol: Protocol) -> None:
 
 
 def calls(task: Callable[[], object]) -> list[tuple[Any, Any]]:
-    """Return detmap's kernels that a task calls, with their argument types, in the order of first calls. During
-    the task, plain functions replace the compiled kernels in all modules of kernels.
-    """
+    """Return the kernels that a task calls, with their argument types, in the order of first calls."""
     import importlib
     import pkgutil
     import warnings

@@ -159,9 +159,7 @@ def _narrow(text: str, room: int) -> str:
 
 
 class Line:
-    """The status line of a terminal on stderr. The line shows `text()` after `after` seconds, then every second, and is
-    erased at the end.
-    """
+    """The status line of a terminal: ``text()`` after `after` seconds, then every second, erased at the end."""
 
     def __init__(self, text: Callable[[], str], after: float) -> None:
         self._text, self._after = text, after

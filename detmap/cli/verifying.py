@@ -10,17 +10,7 @@ from typing import Any
 
 from detmap.cli import detection, panoptic, retrieval
 from detmap.cli.batch_cards import batch_card, compare_card
-from detmap.cli.cards import (
-    ROLES,
-    Scored,
-    Scorer,
-    apart_of,
-    files,
-    files_of,
-    input_of,
-    made_of,
-    manifests_of,
-)
+from detmap.cli.cards import ROLES, Scored, Scorer, apart_of, files, files_of, input_of, made_of, manifests_of
 from detmap.cli.help import add_option
 from detmap.cli.options import Command, add_format, add_plugins
 from detmap.cli.output import during, print_tables, say

@@ -100,9 +100,7 @@ def array_of(column: Any, field: str, source: str) -> Any:
 
 
 def listed(column: Any, field: str, source: str) -> NDArray[Any]:
-    """Return a column of numbers or strings as an array, or a column of lists of equal length as a two-dimensional array
-    with a row per list.
-    """
+    """Return a column of numbers or strings as an array, or of lists of equal length as one with a row per list."""
     pa = pyarrow()
     with taken(field, source):
         column = plain(column)

@@ -25,9 +25,7 @@ def crowd_index_of(value: Any, source: str, record: str) -> float:
 def crowd_index_column(
     given: Mapping[Any, float] | None, images: NDArray[Any], source: str
 ) -> NDArray[np.float64] | None:
-    """Return the crowd index of each of the `images`, shape (i,), NaN if unknown; None if all are unknown. Raises
-    `InputError` for an image that is not in `images`, and for a value that is not a finite number.
-    """
+    """Return the crowd index of each image, shape (i,), NaN if unknown; None if all are unknown."""
     if given is None:
         return None
     if not isinstance(given, Mapping):

@@ -35,9 +35,7 @@ _ROWS, _CHARACTERS = 40, 300
 
 
 def fragment(title: str, tables: Mapping[str, Sequence[Mapping[str, Any]]], notes: Sequence[str] = ()) -> str:
-    """Return HTML for a notebook: a title, the first rows of tables by caption, and sentences. There are no
-    scripts, and all text is escaped.
-    """
+    """Return escaped HTML without scripts for a notebook: a title, the first rows of tables by caption, and sentences."""
     import html
 
     def safe(text: str) -> str:

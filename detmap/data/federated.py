@@ -129,9 +129,7 @@ def _checked(lists: Lists, rows: Mapping[Any, int], source: str, field: str) -> 
 def among(
     pairs: tuple[NDArray[Any], NDArray[Any]], wanted: tuple[NDArray[Any], NDArray[Any]], sizes: tuple[int, int]
 ) -> NDArray[np.bool_]:
-    """Return a mask of the `wanted` pairs of image and category that are in `pairs`; `sizes` are the numbers of images
-    and categories. A category of -1 is in no pair.
-    """
+    """Return a mask of the `wanted` pairs of image and category that are in `pairs`; a category of -1 is in no pair."""
     images, categories = sizes
     known, asked = (image.astype(np.int64) * max(categories, 1) + category for image, category in (pairs, wanted))
     if images * categories <= _TABLE:  # a lookup table takes a twentieth of the time of a search

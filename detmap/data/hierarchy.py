@@ -27,27 +27,16 @@ _MOST = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy(Frozen):
-    """The labels above and below each label of a hierarchy.
+    """The labels above and below each label of a hierarchy."""
 
-    Attributes
-    ----------
-    above, below : mapping of str to tuple of str
-        The labels above a label, nearest first, and the labels below it. A label on several paths can occur more than
-        once, as in TensorFlow's program; an object is then repeated once per occurrence. The root is not a label.
-    """
-
+    #: The labels above a label, nearest first, and the labels below it. A label on several paths can occur more than
+    #: once, as in TensorFlow's program; an object is then repeated once per occurrence. The root is not a label.
     above: Mapping[str, tuple[str, ...]]
     below: Mapping[str, tuple[str, ...]]
 
     @classmethod
     def of(cls, document: Any, source: str = "hierarchy") -> Hierarchy:
-        """Parse the published JSON: ``LabelName`` and, if there are labels below, ``Subcategory``.
-
-        Raises
-        ------
-        InputError
-            For any other document.
-        """
+        """Parse the published JSON: ``LabelName`` and, if there are labels below, ``Subcategory``."""
         above, below, _ = _flattened(document, source, 0, root=True)
         if not above:
             raise InputError("has no labels below its root", source=source, field="Subcategory")
@@ -159,9 +148,7 @@ def _lists(
 def with_image_labels(
     table: GroundTruth, images: Ids, labels: Ids, present: NDArray[np.bool_], source: str
 ) -> GroundTruth:
-    """Return ground truth with verified labels of images, present or absent, and with the images and categories of these
-    labels. Raises `InputError` if ids are numbers in the table and strings in the labels, or the reverse.
-    """
+    """Return ground truth with verified labels, present or absent, and with the images and categories of these labels."""
     for what, own, others in (("image", table.images, images), ("category", table.categories, labels)):
         if own.ids.size and others.ids.size and own.ids.dtype.kind != others.ids.dtype.kind:
             problem = f"{what} ids such as {shorten(others.ids[0].item())} are never those of {table.source}, such as "

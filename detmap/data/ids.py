@@ -38,13 +38,7 @@ class Ids(Frozen):
         return self.ids
 
     def take(self: T, rows: NDArray[Any]) -> T:
-        """Return the same ids for some of the records, without checking them again.
-
-        Parameters
-        ----------
-        rows : ndarray of int or bool
-            Indices of records or a boolean mask, shape (n,).
-        """
+        """Return the same ids for some of the records, given by indices or a boolean mask, without checking them again."""
         return replace(self, codes=readonly(self.codes[rows], np.int32))
 
     def __repr__(self) -> str:
@@ -222,6 +216,18 @@ def coded(strings: Sequence[str], source: str | None = None, field: str = "id") 
     places: dict[str, int] = {}
     codes = [places.setdefault(value, len(places)) for value in strings]
     return Ids(columns.texts(list(places), source=source, field=field), np.array(codes, np.int32))
+
+
+#: What to do about detections on an image that the ground truth does not have.
+OF_ONE_DATA_SET = (
+    "are both of one data set? Such detections are dropped with unknown_images='ignore' (--unknown-images ignore)"
+)
+
+
+def unknown_image(source: str, record: int | str, image: object, field: str | None = None) -> InputError:
+    """Return the error about a detection on an image that the ground truth does not have."""
+    problem = "is not an image of the ground truth"
+    return InputError(problem, source=source, record=record, field=field, value=image, remedy=OF_ONE_DATA_SET)
 
 
 def locate(ids: NDArray[Any], within: NDArray[Any]) -> NDArray[np.int64]:

@@ -16,10 +16,7 @@ from detmap.shapes.kinds import BOXES
 def classes_without_results(
     ground_truth: GroundTruth, detections: Detections, selected: NDArray[np.bool_] | None = None
 ) -> dict[Any, str]:
-    """Return id and name of every `selected` class that has objects but no file among the results. Empty unless the
-    detections have a file per class (`Detections.classes`). Raises `InputError` if `Detections.missing_classes` is
-    "error".
-    """
+    """Return id and name of every `selected` class with objects but without a file, if results have a file per class."""
     if detections.classes is None:
         return {}
     values, names = ground_truth.categories.ids, ground_truth.categories.names

@@ -28,20 +28,8 @@ class LabelMap(NamedTuple):
 
     @classmethod
     def of(cls, given: Any, name: str) -> LabelMap:
-        """Return the runs of an array.
-
-        Parameters
-        ----------
-        given : array_like
-            Ids, integers of shape (H, W); or colours, uint8 of shape (H, W, 3) or (H, W, 4), whose ids are R + 256 G +
-            65536 B.
-        name : str
-            Name for messages.
-
-        Raises
-        ------
-        InputError
-            For another array, or an id that no segment can have.
+        """Return the runs of an array, called `name` in errors: ids as integers of shape (H, W), or colours as uint8 of
+        shape (H, W, 3) or (H, W, 4), whose ids are R + 256 G + 65536 B.
         """
         try:
             array = np.asarray(given)

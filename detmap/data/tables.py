@@ -26,6 +26,7 @@ from detmap.data.ids import (
     locate,
     order_of_images,
     sizes_of_images,
+    unknown_image,
     used,
 )
 from detmap.data.notices import added
@@ -766,15 +767,7 @@ class Detections(_Shaped, Frozen):
             )
         if unknown == "error":
             record = _first(~kept)
-            raise InputError(
-                "is not an image of the ground truth",
-                source=self.source,
-                record=record,
-                field="image_id",
-                value=self.images.ids[self.images.codes[record]].item(),
-                remedy="are both of one data set? Such detections are dropped with unknown_images='ignore' "
-                "(--unknown-images ignore)",
-            )
+            raise unknown_image(self.source, record, self.images.ids[self.images.codes[record]].item(), "image_id")
         made = self.take(kept)
         boxes = made.shapes[BOXES]
         assert isinstance(boxes, Boxes)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -181,7 +181,7 @@ class Arrangement:
         """Arrange two tables; parameters and errors are those of `detmap.match`."""
         kind = find(protocol.iou_type)
         ground_truth = listing(ground_truth, detections, protocol)
-        given = ground_truth.shapes[BOXES]
+        annotated = ground_truth.shapes[BOXES]
         ground_truth, detections = prepared(ground_truth, detections.on_images_of(ground_truth), protocol)
         shapes = detections.shape(kind.name), ground_truth.shape(kind.name)
         compared: tuple[Any, Any] = shapes
@@ -190,8 +190,6 @@ class Arrangement:
             *both, unusual = kind.prepare(detections, ground_truth, protocol)
             compared = (both[0], both[1])
         images, image_of = _selection(ground_truth.images.ids, image_ids, "image_ids")
-        clusters = ground_truth.images.clusters
-        crowding = ground_truth.images.crowd_index if protocol.crowd_groups else None
         categories, category_of = _selection(ground_truth.categories.ids, category_ids, "category_ids")
         missing = mismatches.classes_without_results(ground_truth, detections, category_of >= 0)
         notices = {
@@ -199,118 +197,58 @@ class Arrangement:
             **unusual,
             **missing_fields(ground_truth, protocol, image_of >= 0),
         }
-        if protocol.group_of != "object":
-            notices.pop("group_boxes", None)
-        if len(protocol.area_ranges) == 1 and not protocol.inclusive_pixels:  # normalised boxes have the same overlaps
-            notices.pop("shares_of_images", None)
-        if "crowd" not in (*protocol.ignore, *protocol.left_out):
-            notices.pop("missing_iscrowd", None)
-        if protocol.inclusive_pixels:  # with inclusive pixels, a box from a pixel to itself is a pixel wide
-            notices.pop("zero_sized_boxes", None)
         if missing and detections.missing_classes == "skip":
             kept = categories[~np.isin(categories, list(missing))]
             categories, category_of = _selection(ground_truth.categories.ids, kept, "category_ids")
+        rows = _evaluated(ground_truth, detections, protocol, image_of, category_of)
+        notices["unknown_category"] = rows.unknown
 
-        det_image = _translate(detections.images, ground_truth.images.ids)
-        det_category = _translate(detections.categories, ground_truth.categories.ids)
-        notices["unknown_category"] = int((det_category < 0).sum())
-        if len(detections) and notices["unknown_category"] == len(detections):
-            _check_kinds_of_ids(ground_truth, detections)
-        out_of_truth, out_of_found = left_out(ground_truth, detections, protocol)
-        judgement = Judgement(ground_truth, protocol, out_of_truth, det_image, det_category)
-        unscored = either(judgement.unjudged, without_area(detections, protocol))
-        lenient = judgement.lenient
-        if protocol.max_per_category is None:
-            out_of_found, unscored = either(out_of_found, unscored), None
-        else:  # unscored detections stay, ignored and unmatched, because caps count them, also in merged tallies
-            lenient = either(lenient, unscored)
-        if image_ids is not None:
-            det_image = image_of[det_image]
-        if categories.size < ground_truth.categories.ids.size:
-            det_category = np.where(det_category >= 0, category_of[det_category], -1).astype(np.int32)
-        truth_category = category_of[ground_truth.categories.codes]
-        if out_of_truth is not None:
-            truth_category = np.where(out_of_truth, np.int32(-1), truth_category)
-        if out_of_found is not None:
-            det_category = np.where(out_of_found, np.int32(-1), det_category)
         merged = not protocol.use_categories
-        truth_image = image_of[ground_truth.images.codes]
-        neighbours: NDArray[np.bool_] | None = None
-        repeated = rematching.with_neighbours(ground_truth, protocol, truth_category, truth_image)
-        if repeated is not None:
-            truth_category, truth_image = repeated.category, repeated.image
-        truth = Side.of(
-            truth_category, truth_image, images.size, merged, threads, reverse=protocol.matching == "first-free"
-        )
-        if repeated is not None:
-            neighbours = repeated.neighbour[truth.order]
-            truth = replace(truth, order=readonly(repeated.rows[truth.order], np.int32))
+        truth, neighbours = _objects(ground_truth, protocol, rows, images.size, threads)
         cap, backwards = protocol.max_dets[-1], protocol.ties in ("reversed", "file-reversed")
-        found = Side.of(det_category, det_image, images.size, merged, threads, detections.scores, cap, backwards)
+        found = Side.of(
+            rows.found_category, rows.found_image, images.size, merged, threads, detections.scores, cap, backwards
+        )
         cells = _joined(found, truth)
-        ignored_flag = np.zeros(len(ground_truth), np.bool_)
-        for flag in protocol.ignore:
-            ignored_flag |= getattr(ground_truth, flag)
-        if kind.ignored is not None:
-            ignored_flag |= kind.ignored(shapes[1])
-        if protocol.valid_flag in ground_truth.part_flags:
-            ignored_flag |= ~ground_truth.part_flags[protocol.valid_flag]
+        ignored = _ignored(ground_truth, kind, protocol)
         # A crowd that is not ignored is an object like any other: it is matched at most once.
-        crowd = ground_truth.crowd & ignored_flag if protocol.crowd_overlap else np.zeros_like(ignored_flag)
+        crowd = ground_truth.crowd & ignored if protocol.crowd_overlap else np.zeros_like(ignored)
         group = groups_of(ground_truth, protocol)
         if group is not None:
             crowd = crowd & ~group
-            ignored_flag |= group & (protocol.group_of == "ignored")
+            ignored |= group & (protocol.group_of == "ignored")
         boxed = BoxedObjects.of(ground_truth, kind, protocol)
         roles = roles_of(group, boxed)
         notices = notices_of(boxed, notices, truth.order)
-        pixel = 1.0 if protocol.inclusive_pixels else 0.0
-        by_kind = None if kind.areas is None else kind.areas(ground_truth, protocol)
-        areas = ground_truth.areas if by_kind is None else by_kind
-        if by_kind is not None:  # areas of annotations are not used
-            notices.pop("missing_area", None)
-        if isinstance(shapes[1], Boxes) and (protocol.object_areas == "shape" or protocol.inclusive_pixels):
-            # If an object's area is that of its box, compute it with the protocol's convention for pixels, as for
-            # detections.
-            of_box = protocol.object_areas == "shape" or areas == given.areas()
-            areas = np.where(of_box, shapes[1].areas(pixel), areas)
-        elif protocol.object_areas == "shape":
-            areas = shapes[1].areas()
         zero = None if ground_truth.zero_ids is None else ground_truth.zero_ids[truth.order]
         # counted on the selected images only, so that notices of merged tallies add up
         if zero is not None and "zero_id" in notices:
             notices["zero_id"] = int(zero.sum())
-        names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
+
+        pixel = 1.0 if protocol.inclusive_pixels else 0.0
+        by_kind = None if kind.areas is None else kind.areas(ground_truth, protocol)
+        areas = _areas(ground_truth.areas if by_kind is None else by_kind, annotated, shapes[1], protocol, pixel)
         measuring = Measures(protocol, _sizes(ground_truth, image_of), images, ground_truth.source)
-        sides = [
+        measured, measured_objects = (
             Measured(table.shapes[BOXES], side.order, side.image, pixel)  # type: ignore[arg-type]
-            for table, side in ((ground_truth, truth), (detections, found))
-        ]
+            for table, side in ((detections, found), (ground_truth, truth))
+        )
         order, scores, others = found.order, found.scores, cells._replace(detection_starts=cells.detection_stops)
         if protocol.absorbing and protocol.matching == rematching.BY_OBJECTS and not merged:
-            everywhere = readonly(np.arange(len(detections)), np.int32)
-            own = np.where(np.isnan(detections.areas), 0.0, detections.areas) if detections.areas is not None else None
-            every = Measured(sides[1].boxes, everywhere, det_image, pixel)
-            areas_of = shapes[0].areas() if own is None else own
-            small = outside_of(measuring.of_detections(areas_of, every, 0, len(detections)), measuring.ranges)
-            first = cells.detection_starts
-            rows, others = rematching.absorbers(
-                cells, found.image[first], found.category[first], np.asarray(small.any(axis=1)), det_image, det_category
-            )
-            others = others._replace(
-                detection_starts=readonly(others.detection_starts + order.size, np.int64),
-                detection_stops=readonly(others.detection_stops + order.size, np.int64),
-            )
-            order = readonly(np.concatenate([order, rows]), np.int32)
+            order, others = _absorbing(detections, shapes[0], rows, found, cells, measuring, measured)
             scores = readonly(detections.scores[order], np.float64)
-            sides[1] = Measured(sides[1].boxes, order, det_image[order], pixel)
-        measures, lacking = measuring.of_objects(ground_truth, areas[truth.order], sides[0])
+            measured = replace(measured, order=order, image=rows.found_image[order])
+        measures, lacking = measuring.of_objects(ground_truth, areas[truth.order], measured_objects)
         notices |= lacking
         least = float(least_overlaps(protocol, protocol.iou_thresholds).min())
-        reach = None if kind.reach is None else kind.reach(*compared, least)
-        angles, true_angles = (rematching.angles_of(table, kind.name) for table in (detections, ground_truth))
-        if angles is None or true_angles is None or protocol.matching != rematching.BY_OBJECTS:
-            angles = true_angles = None
+        near = None if kind.reach is None else kind.reach(*compared, least)
+        reach = None
+        if near is not None:
+            # Inclusive pixels are used here, so that boxes less than a pixel apart, or without width, touch.
+            reach = _nowhere(near[0].placed(order, 1.0), rows.unscored), near[1].placed(truth.order, 1.0)
+        names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
+        clusters = ground_truth.images.clusters
+        crowding = ground_truth.images.crowd_index if protocol.crowd_groups else None
         return cls(
             protocol=protocol,
             image_ids=images,
@@ -321,17 +259,11 @@ class Arrangement:
             others=others,
             order=order,
             scores=scores,
-            angles=(
-                readonly(() if angles is None else angles[order], np.float64),
-                readonly(() if true_angles is None else true_angles[truth.order], np.float64),
-            ),
+            angles=_angles(detections, ground_truth, protocol, kind, order, truth.order),
             ranges=measuring.ranges,
             objects=matching.Objects(
                 measures,
-                readonly(
-                    ignored_flag[truth.order] if neighbours is None else ignored_flag[truth.order] | neighbours,
-                    np.bool_,
-                ),
+                readonly(either(ignored[truth.order], neighbours), np.bool_),
                 readonly(crowd[truth.order], np.bool_),
                 readonly(() if roles is None else roles[truth.order], np.uint8),
             ),
@@ -339,21 +271,18 @@ class Arrangement:
             clusters=None if clusters is None else readonly(clusters[image_of >= 0], clusters.dtype),
             crowd_index=None if crowding is None else readonly(crowding[image_of >= 0], np.float64),
             frequencies={} if merged else _frequencies(ground_truth, protocol, categories),
-            notices={code: count for code, count in notices.items() if count},
+            notices=_relevant(notices, protocol, by_kind is None),
             kind=kind,
             _columns=shapes,
             _compared=compared,
             _own_areas=detections.areas if protocol.result_areas == "own" else None,
             _measuring=measuring,
-            _measured=sides[1],
-            _lenient=None if lenient is None else lenient[order],
-            # Inclusive pixels are used here, so that boxes less than a pixel apart, or without width, touch.
-            _reach=None
-            if reach is None
-            else (_nowhere(reach[0].placed(order, 1.0), unscored), reach[1].placed(truth.order, 1.0)),
+            _measured=measured,
+            _lenient=None if rows.lenient is None else rows.lenient[order],
+            _reach=reach,
             _least=least,
             _bounds=(
-                _bounds(kind, shapes[0], order, pixel, unscored),
+                _bounds(kind, shapes[0], order, pixel, rows.unscored),
                 _bounds(kind, shapes[1], truth.order, pixel, boxed=boxed),
             ),
             _crowd=readonly(crowd if group is None else crowd | group, np.bool_),
@@ -435,6 +364,144 @@ class Arrangement:
         refine(*self._compared, given, found.iou[:count])
         if self._boxed is not None:
             self._boxed.refine(self._columns[0], self.kind, given, found.iou[:count])
+
+
+class _Evaluated(NamedTuple):
+    """The image and category of each row of both tables among those evaluated, -1 for rows that are left out."""
+
+    found_image: NDArray[np.int32]
+    found_category: NDArray[np.int32]
+    truth_image: NDArray[np.int32]
+    truth_category: NDArray[np.int32]
+    #: Detections that only count for caps: ignored, and never matched; None if there are none.
+    unscored: NDArray[np.bool_] | None
+    #: Detections that are ignored if unmatched; None if there are none.
+    lenient: NDArray[np.bool_] | None
+    #: The number of detections of categories that the ground truth does not list.
+    unknown: int
+
+
+def _evaluated(
+    ground_truth: GroundTruth,
+    detections: Detections,
+    protocol: Protocol,
+    image_of: NDArray[np.int32],
+    category_of: NDArray[np.int32],
+) -> _Evaluated:
+    """Find the rows that are scored; `image_of` and `category_of` have the place of each image and category, or -1."""
+    image = _translate(detections.images, ground_truth.images.ids)
+    category = _translate(detections.categories, ground_truth.categories.ids)
+    unknown = int((category < 0).sum())
+    if len(detections) and unknown == len(detections):
+        _check_kinds_of_ids(ground_truth, detections)
+    out_of_truth, out_of_found = left_out(ground_truth, detections, protocol)
+    judgement = Judgement(ground_truth, protocol, out_of_truth, image, category)
+    unscored = either(judgement.unjudged, without_area(detections, protocol))
+    lenient = judgement.lenient
+    if protocol.max_per_category is None:
+        out_of_found, unscored = either(out_of_found, unscored), None
+    else:  # unscored detections stay, ignored and unmatched, because caps count them, also in merged tallies
+        lenient = either(lenient, unscored)
+    if (image_of < 0).any():
+        image = image_of[image]
+    if (category_of < 0).any():
+        category = np.where(category >= 0, category_of[category], -1).astype(np.int32)
+    return _Evaluated(
+        image,
+        _without(category, out_of_found),
+        image_of[ground_truth.images.codes],
+        _without(category_of[ground_truth.categories.codes], out_of_truth),
+        unscored,
+        lenient,
+        unknown,
+    )
+
+
+def _without(codes: NDArray[np.int32], rows: NDArray[np.bool_] | None) -> NDArray[np.int32]:
+    """Return `codes` with -1 for the given rows."""
+    return codes if rows is None else np.where(rows, np.int32(-1), codes)
+
+
+def _objects(
+    ground_truth: GroundTruth, protocol: Protocol, rows: _Evaluated, images: int, threads: int | None
+) -> tuple[Side, NDArray[np.bool_] | None]:
+    """Arrange the objects; also return which positions are copies of objects of a neighbouring class, None without any."""
+    merged, reverse = not protocol.use_categories, protocol.matching == "first-free"
+    repeated = rematching.with_neighbours(ground_truth, protocol, rows.truth_category, rows.truth_image)
+    if repeated is None:
+        return Side.of(rows.truth_category, rows.truth_image, images, merged, threads, reverse=reverse), None
+    side = Side.of(repeated.category, repeated.image, images, merged, threads, reverse=reverse)
+    return replace(side, order=readonly(repeated.rows[side.order], np.int32)), repeated.neighbour[side.order]
+
+
+def _ignored(ground_truth: GroundTruth, kind: Kind, protocol: Protocol) -> NDArray[np.bool_]:
+    """Return which objects are ignored whatever their area."""
+    ignored = np.zeros(len(ground_truth), np.bool_)
+    for flag in protocol.ignore:
+        ignored |= getattr(ground_truth, flag)
+    if kind.ignored is not None:
+        ignored |= kind.ignored(ground_truth.shape(kind.name))
+    if protocol.valid_flag in ground_truth.part_flags:
+        ignored |= ~ground_truth.part_flags[protocol.valid_flag]
+    return ignored
+
+
+def _areas(
+    areas: NDArray[np.float64], annotated: Column, shape: Column, protocol: Protocol, pixel: float
+) -> NDArray[np.float64]:
+    """Return the areas of objects for area ranges; `areas` and the boxes `annotated` are those of the annotations."""
+    if isinstance(shape, Boxes) and (protocol.object_areas == "shape" or protocol.inclusive_pixels):
+        # If an object's area is that of its box, compute it with the protocol's convention for pixels, as for
+        # detections.
+        of_box = protocol.object_areas == "shape" or areas == annotated.areas()
+        return np.where(of_box, shape.areas(pixel), areas)
+    return shape.areas() if protocol.object_areas == "shape" else areas
+
+
+def _absorbing(
+    detections: Detections,
+    shape: Column,
+    rows: _Evaluated,
+    found: Side,
+    cells: overlap.Cells,
+    measuring: Measures,
+    measured: Measured,
+) -> tuple[NDArray[np.int32], overlap.Cells]:
+    """Return the `order` and `others` of an arrangement whose protocol is absorbing."""
+    everywhere = readonly(np.arange(len(detections)), np.int32)
+    own = detections.areas
+    areas = shape.areas() if own is None else np.where(np.isnan(own), 0.0, own)
+    every = replace(measured, order=everywhere, image=rows.found_image)
+    small = outside_of(measuring.of_detections(areas, every, 0, len(detections)), measuring.ranges)
+    added_rows, others = rematching.absorbers(
+        cells,
+        found.image[cells.detection_starts],
+        found.category[cells.detection_starts],
+        np.asarray(small.any(axis=1)),
+        rows.found_image,
+        rows.found_category,
+    )
+    count = found.order.size
+    others = others._replace(
+        detection_starts=readonly(others.detection_starts + count, np.int64),
+        detection_stops=readonly(others.detection_stops + count, np.int64),
+    )
+    return readonly(np.concatenate([found.order, added_rows]), np.int32), others
+
+
+def _angles(
+    detections: Detections,
+    ground_truth: GroundTruth,
+    protocol: Protocol,
+    kind: Kind,
+    order: NDArray[np.int32],
+    truth_order: NDArray[np.int32],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the angles of detections and of objects by position; empty if unknown or not used."""
+    found, truth = (rematching.angles_of(table, kind.name) for table in (detections, ground_truth))
+    if found is None or truth is None or protocol.matching != rematching.BY_OBJECTS:
+        return readonly((), np.float64), readonly((), np.float64)
+    return readonly(found[order], np.float64), readonly(truth[truth_order], np.float64)
 
 
 def _sizes(ground_truth: GroundTruth, image_of: NDArray[np.int32]) -> NDArray[np.int64] | None:
@@ -522,6 +589,20 @@ def _notices(ground_truth: GroundTruth, detections: Detections, missing: dict[An
     notices = added(ground_truth.notices, detections.notices)
     notices = added(notices, mismatches.notices_of_classes(missing, detections))
     return added(notices, mismatches.notices_of_units(ground_truth, detections))
+
+
+def _relevant(notices: dict[str, int], protocol: Protocol, own_areas: bool) -> dict[str, int]:
+    """Leave out what did not occur, and what makes no difference under the protocol; `own_areas` are those of files."""
+    irrelevant = {
+        "group_boxes": protocol.group_of != "object",
+        # normalised boxes have the same overlaps
+        "shares_of_images": len(protocol.area_ranges) == 1 and not protocol.inclusive_pixels,
+        "missing_iscrowd": "crowd" not in (*protocol.ignore, *protocol.left_out),
+        # with inclusive pixels, a box from a pixel to itself is a pixel wide
+        "zero_sized_boxes": protocol.inclusive_pixels,
+        "missing_area": not own_areas,
+    }
+    return {code: count for code, count in notices.items() if count and not irrelevant.get(code)}
 
 
 def _check_kinds_of_ids(ground_truth: GroundTruth, detections: Detections) -> None:

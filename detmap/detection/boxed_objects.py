@@ -54,9 +54,7 @@ class BoxedObjects:
         return bounds._replace(coordinates=readonly(coordinates, np.float64), areas=readonly(areas, np.float64))
 
     def refine(self, detections: Column, kind: Kind, pairs: Pairs, out: NDArray[np.float64]) -> None:
-        """Write the overlaps of pairs with boxed objects: IoU of boxes; for a group, intersection over the detection's
-        area.
-        """
+        """Write the overlaps of pairs with boxed objects: IoU, or for a group the intersection over the detection's area."""
         at = np.flatnonzero(self.rows[pairs.ground_truth])
         bounds = detections.bounds()
         assert isinstance(bounds, Boxes)

@@ -36,12 +36,7 @@ from detmap.errors import InputError, StateError, check_allowed
 from detmap.kernels import readonly
 from detmap.plugins import PluginName
 from detmap.shapes import Column, IouType, find
-from detmap.shapes.boxes import (
-    BOX_FORMATS,
-    INVALID_BOXES,
-    BoxFormat,
-    InvalidBoxes,
-)
+from detmap.shapes.boxes import BOX_FORMATS, INVALID_BOXES, BoxFormat, InvalidBoxes
 from detmap.shapes.boxes import areas as box_areas
 from detmap.system.saved_states import Accumulator, seal, state_of, unseal
 

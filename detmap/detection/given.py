@@ -78,9 +78,7 @@ _UNNAMED = "detections"
 
 
 class Owned:
-    """Holder of detections that gives them away once, so that their memory is freed after matching unless the caller
-    keeps a reference.
-    """
+    """Holder of detections that gives them away once, so that their memory is freed after matching."""
 
     def __init__(self, held: Found) -> None:
         self._held = [held]

@@ -260,21 +260,13 @@ def _at(column: NDArray[np.int32], positions: NDArray[np.int32]) -> NDArray[np.i
 
 
 def taken_at(arranged: Arrangement, objects: Objects, iou: float, at: int, threads: int | None) -> pairs.Taken:
-    """Match at one threshold in range `at`; return the outcome and matched position of each detection. `objects` outside
-    of the range must be flagged as ignored.
-    """
-    count = arranged.found.order.size
+    """Match at one threshold in range `at`, outside of which `objects` are flagged; return outcome and matched position."""
     protocol = arranged.protocol
     if rematched(protocol):
         return by_objects.taken(arranged, objects, iou, at, threads)
     rule = rule_at(protocol, iou)
     outside = arranged.unmatched_outside(at)
-    out = pairs.Taken(
-        np.where(outside, IGNORED, MISS).astype(np.uint8),
-        np.full(count, -1, np.int32),
-        np.full(count, np.nan),
-        np.zeros(arranged.truth.order.size, np.bool_),
-    )
+    out = unmatched(arranged, outside)
 
     def assign(begin: int, end: int) -> None:
         stop = parallel.stop_flag()
@@ -285,6 +277,17 @@ def taken_at(arranged: Arrangement, objects: Objects, iou: float, at: int, threa
     if arranged.zero is not None and protocol.id_zero == zero_ids.MISSED:
         zero_ids.unmatch(out, arranged.zero, outside)
     return out
+
+
+def unmatched(arranged: Arrangement, outside: NDArray[np.bool_]) -> pairs.Taken:
+    """Return the columns that `pairs.assign` fills; detections flagged by `outside` are ignored if unmatched."""
+    count = arranged.found.order.size
+    return pairs.Taken(
+        np.where(outside, IGNORED, MISS).astype(np.uint8),
+        np.full(count, -1, np.int32),
+        np.full(count, np.nan),
+        np.zeros(arranged.truth.order.size, np.bool_),
+    )
 
 
 def images_of(arranged: Arrangement) -> overlap.Cells:

@@ -129,9 +129,7 @@ def _of_sides(of: str, side: Callable[[int], NDArray[np.float64]]) -> NDArray[np
 
 
 def field_of(truth: GroundTruth, name: str) -> NDArray[np.float64]:
-    """Return a field of the objects, NaN where missing. Raises `InputError`, which lists the known fields, if no object
-    has the field.
-    """
+    """Return a field of the objects, NaN where missing; raise `InputError` if no object has it."""
     if name in truth.fields:
         return truth.fields[name]
     if name in FLAGS:

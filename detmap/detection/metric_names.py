@@ -86,9 +86,7 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
 
 
 def most_of_all(protocol: Protocol) -> int | None:
-    """Return the cap in AR's name if no cap applies per category and image: the cap per image over all categories, or
-    else the cap per category over all images.
-    """
+    """Return the cap in AR's name if none applies per category and image: per image, or else per category."""
     if protocol.max_dets[-1] < UNLIMITED or not protocol.groups:
         return None
     return protocol.max_per_image or protocol.max_per_category
@@ -108,9 +106,7 @@ _FREQUENT = {"r": "rare", "c": "common", "f": "frequent"}
 
 
 def scope(row: Row, protocol: Protocol) -> str:
-    """Describe the thresholds, the objects and, for AR, the cap that a metric of `metric_table` covers. For an error of
-    true positives describe its unit; return "" for all other kinds.
-    """
+    """Describe thresholds, objects and cap that a metric of `metric_table` covers, or the unit of an error."""
     kind, iou, area, cap, category = row
     if kind in find(protocol.iou_type).errors:
         return f"{_OF_ERRORS[kind]}, less is better" if kind in _OF_ERRORS else "less is better"
@@ -172,10 +168,7 @@ _SPELLING = (
 
 
 def find_metric(name: str, protocol: Protocol, table: list[tuple[str, Row]]) -> str | None:
-    """Return the name in `table` of the metric that another tool's name stands for; None if it is unknown or ambiguous.
-
-    A number is an IoU threshold of AP (``AP@0.5``, ``map_50``), or a cap of AR (``AR@100``).
-    """
+    """Return the name in `table` that another tool's name, as ``AP@0.5`` or ``AR@100``, stands for; None if unclear."""
     whole = most_of_all(protocol)
     if whole is not None and name.upper().startswith("AR"):  # such as lvis-api's ARs@300
         name = name.removesuffix(f"@{whole}")

@@ -27,9 +27,7 @@ _HIT = next(column for column in _PACKED if column.name == "hit")
 
 @dataclass(frozen=True, eq=False)
 class PackedTally:
-    """A tally whose detections take about 24 bytes each instead of 36, because integers have the narrowest type that holds
-    their values, and words of bits are cut to the bytes in use.
-    """
+    """A tally with integers of the narrowest types, so that a detection takes about 24 bytes instead of 36."""
 
     #: The tally without its detections.
     frame: Tally
@@ -107,26 +105,9 @@ def _widened(rows: NDArray[np.uint8], words: int) -> NDArray[np.uint64]:
 
 
 class ShardedTally:
-    """The packed tallies of shards with disjoint images, merged and unpacked a few categories at a time.
-
-    Parameters
-    ----------
-    shards : sequence of PackedTally
-        Tallies of the same protocol and categories.
-    before : sequence of int
-        Position of each shard's first detection in the concatenation of all shards.
-    notices : mapping of str to int
-        Notices of the merged tally, by code.
-
-    Attributes
-    ----------
-    frame : Tally
-        The merged tally without its detections.
-
-    Raises
-    ------
-    StateError
-        Under the conditions of `Tally.merge`.
+    """The packed tallies of shards with disjoint images, merged and unpacked a few categories at a time. The shards
+    have the same protocol and categories; `before` has the position of each shard's first detection in the
+    concatenation of all, `notices` are those of the merged tally, and `frame` is that tally without its detections.
     """
 
     def __init__(self, shards: Sequence[PackedTally], before: Sequence[int], notices: Mapping[str, int]) -> None:
@@ -178,10 +159,7 @@ class ShardedTally:
         return replace(self.frame, ranked=True, **columns)
 
     def _part(self, begin: int, end: int, threads: int | None) -> Tally:
-        """Return the tally of categories ``[begin, end)`` in ranking order.
-
-        To limit memory, only the sort keys are unpacked first; the other columns follow after sorting.
-        """
+        """Return the tally of categories ``[begin, end)`` in ranking order; only sort keys are unpacked before sorting."""
         frame = self.frame.of_categories(np.isin(np.arange(self._counts.size), np.arange(begin, end)))
         protocol = frame.protocol
         counts = [np.diff(shard.starts[begin : end + 1]) for shard in self._shards]

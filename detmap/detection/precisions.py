@@ -216,10 +216,7 @@ def published_mean(values: NDArray[np.float64]) -> float:
 
 
 def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, int]:
-    """Return a notice with AP under both values of `id_zero`; empty if no annotation has the id 0.
-
-    `tally` must be in ranking order.
-    """
+    """Return a notice with AP of a tally in ranking order under both values of `id_zero`; empty without an id 0."""
     changed = changed_by_zero_ids(tally, threads)
     if changed is None:
         return {}

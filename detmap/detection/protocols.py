@@ -37,16 +37,7 @@ from detmap.hits import (
 from detmap.plugins import PluginName, Registry, register
 from detmap.reading.options import options_of
 from detmap.shapes import KINDS, IouType, find
-from detmap.shapes.kinds import (
-    BOXES,
-    DISTANCE,
-    KEYPOINTS,
-    ROTATED,
-    TEMPORAL,
-    TEMPORAL_SPAN,
-    TRACKS,
-    WHOLE_BODIES,
-)
+from detmap.shapes.kinds import BOXES, DISTANCE, KEYPOINTS, ROTATED, TEMPORAL, TEMPORAL_SPAN, TRACKS, WHOLE_BODIES
 
 AreaRanges = Mapping[str, Sequence[float | str] | str]
 Levels = Mapping[str, str | Iterable[str]]
@@ -834,18 +825,14 @@ FOREIGN = {
 
 
 def preset(name: str) -> Protocol:
-    """Return the protocol called `name`. Raises `OptionError` for other names, suggesting the keyword `iou_type` if the
-    name is that of a kind of shape.
-    """
+    """Return the protocol called `name`; the error for the name of a kind of shape suggests the keyword `iou_type`."""
     if name not in PRESETS and name in KINDS:
         raise OptionError(f"{name!r} is a kind of shape, not a protocol: iou_type={name!r}")
     return PRESETS.find(name)
 
 
 def parts_of(name: str) -> dict[str, Protocol]:
-    """Return the protocols of a skeleton's parts by part name, and the protocol of the whole skeleton by its own name.
-    Raises `OptionError` if `skeleton` made no protocols of that name.
-    """
+    """Return the protocols of a skeleton's parts by part name, and that of the whole skeleton by its own name."""
     whole, before = preset(name), f"{name}-"
     parts = {
         own[len(before) :]: one for own, one in PRESETS.items() if own.startswith(before) and one.points is not None

@@ -76,9 +76,7 @@ def _number(value: float) -> str:
 
 
 def parse_area_ranges(given: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-    """Return area ranges from texts like ``"NAME:LO:HI"``. The range of all areas is put first, so that AP still covers
-    all objects.
-    """
+    """Return area ranges from texts like ``"NAME:LO:HI"``, after the range of all areas, so that AP covers all objects."""
     ranges: dict[str, tuple[Any, ...]] = {}
     for text in given:
         try:

@@ -50,9 +50,7 @@ class Counts:
 
 
 class ClassCounts(NamedTuple):
-    """By category: number of `detections`, shape (K,); numbers of `hits` and of `ignored` detections at each threshold,
-    shape (K, T); and `best_f1`, shape (K,).
-    """
+    """Detections and best F1 by category, shape (K,), and hits and ignored detections by threshold, shape (K, T)."""
 
     detections: NDArray[np.int64]
     hits: NDArray[np.int64]
@@ -261,9 +259,7 @@ class DetectionResult(Result):
         return mean_of_defined(values if category is None else values[..., chosen])
 
     def _few_positives(self) -> dict[str, int]:
-        """Return a notice for each metric with fewer than `SAMPLES` objects; a single notice if no category is a class of
-        the protocol.
-        """
+        """Return a notice for each metric of few objects, or one if no category is a class of the protocol."""
         if self.protocol.interpolation not in SAMPLED:
             return {}
         names = [name.casefold() for _, name in self.categories]

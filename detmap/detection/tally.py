@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """The specification of a column of a tally. All handling of columns follows `COLUMNS`, so a new column only requires
-    a row in `COLUMNS`.
-    """
+    """The specification of a column of a tally; everything that handles columns goes by `COLUMNS`."""
 
     #: The attribute of `Tally`.
     name: str
@@ -749,9 +747,7 @@ def _misranked(tally: Tally) -> bool:
 
 
 def _too_many_hits(tally: Tally) -> bool:
-    """Return whether an image has more hits than positives in some category and area range at some threshold. This is
-    checked per image, because the bootstrap draws images into buffers sized by positives.
-    """
+    """Return whether an image has more hits than positives, for which the bootstrap's buffers are too small."""
     rows = np.flatnonzero(tally.hit.any(axis=1))
     place = locate(_cells(tally, rows=rows), _cells(tally, "positive_"))
     order = np.argsort(place, kind="stable")

@@ -371,9 +371,7 @@ def notices_of(
     inclusive_pixels: bool,
     fields: Sequence[str] = (),
 ) -> dict[str, int]:
-    """Return the notices of one image; they are stored by image because a merge may drop an image. `fields` are the
-    benchmark-specific fields that the protocol reads.
-    """
+    """Return the notices of one image; they are stored by image because a merge may drop an image."""
     empty, missed = 0, 0
     for boxes in (image.boxes, image.true_boxes):
         sizes = boxes[:, 2:] - boxes[:, :2] if box_format == "xyxy" else boxes[:, 2:]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from detmap.detection import zero_ids
 from detmap.detection.arrangement import Arrangement, over_cells, rule_at
-from detmap.detection.matches import IGNORED, MISS, images_of
+from detmap.detection.matches import images_of, unmatched
 from detmap.kernels import overlap, pairs, readonly
 from detmap.system import parallel
 
@@ -20,9 +20,7 @@ BACKGROUND = 0.1
 
 
 class Overlaps(NamedTuple):
-    """Pairs of a detection and an object on one image: position of the detection, position of the object, and overlap,
-    each of shape (p,).
-    """
+    """Pairs of a detection and an object on one image, by position, and their overlaps, each of shape (p,)."""
 
     found: NDArray[np.int64]
     truth: NDArray[np.int64]
@@ -34,9 +32,7 @@ class Overlaps(NamedTuple):
 
 
 def overlaps(arranged: Arrangement, least: float, threads: int | None = None) -> Overlaps:
-    """Return all pairs of a detection and an object on one image that overlap by at least `least`, also across
-    categories. The pairs are sorted by the positions of detection and object.
-    """
+    """Return all pairs on one image that overlap by at least `least`, also across categories, sorted by positions."""
     cells = images_of(arranged)
     parts: list[tuple[int, Overlaps]] = []
 
@@ -105,13 +101,7 @@ class Rematch:
         """
         arranged = self.arranged
         objects = arranged.objects._replace(ignored=readonly(arranged.objects.ignored | left_out, np.bool_))
-        count = arranged.found.order.size
-        out = pairs.Taken(
-            np.where(outside, IGNORED, MISS).astype(np.uint8),
-            np.full(count, -1, np.int32),
-            np.full(count, np.nan),
-            np.zeros(arranged.truth.order.size, np.bool_),
-        )
+        out = unmatched(arranged, outside)
         for begin, end, candidates in self.blocks:
             pairs.assign(arranged.cells, candidates, objects, self.rule, begin, end, parallel.stop_flag(), out)
         if arranged.zero is not None and arranged.protocol.id_zero == zero_ids.MISSED:

@@ -35,9 +35,7 @@ def average_precision(
 def hits_first(
     starts: NDArray[np.int64], scores: NDArray[np.float64], hit: NDArray[np.bool_], protocol: Protocol
 ) -> NDArray[np.int64] | slice:
-    """Return the order of places with hits first among equal scores, if the protocol ranks hits first; else a full
-    slice.
-    """
+    """Return the order of places with hits first among equal scores, or a full slice if the protocol asks for none."""
     if protocol.ties != HITS_FIRST:
         return slice(None)
     return np.lexsort((~hit, -scores, np.repeat(np.arange(starts.size - 1), np.diff(starts))))
@@ -132,9 +130,7 @@ class Ranking:
         positives: NDArray[np.int64] | None = None,
         kept: NDArray[np.bool_] | None = None,
     ) -> NDArray[np.float64]:
-        """Return the AP of each category with the given outcomes, and optionally other positives and fewer detections.
-        `outcome` and the mask `kept` are by place in the ranking.
-        """
+        """Return each category's AP with the given outcomes by place, and optionally other positives or fewer detections."""
         counts = outcome != IGNORED
         if kept is not None:
             counts &= kept
@@ -199,9 +195,7 @@ class Cuts:
         return {name: float(getattr(self, name)[at]) for name in names}
 
     def best(self) -> int | None:
-        """Return the index of the best F1 (of the highest score, if several scores have this F1); None without
-        positives or detections.
-        """
+        """Return the index of the best F1, at the highest of several scores; None without positives or detections."""
         return int(np.argmax(self.f1)) if self.score.size and self.positives else None
 
     def with_precision(self, wanted: float) -> int | None:

@@ -60,9 +60,7 @@ def sentence(diagnosis: Diagnosis) -> str:
 
 
 def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[np.bool_]) -> Tally:
-    """Return the tally at the diagnosis's threshold for given outcomes of detections and a mask of objects that count,
-    both by position.
-    """
+    """Return the tally at the diagnosis's threshold for given outcomes and a mask of objects that count, by position."""
     arranged = diagnosis.arranged
     found, truth, protocol = arranged.found, arranged.truth, arranged.protocol
     bits = [readonly((outcome == what)[:, None], np.uint64) for what in (HIT, IGNORED)]

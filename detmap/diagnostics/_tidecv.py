@@ -30,9 +30,7 @@ _RULE = replace(COCO, recall_thresholds=tuple((np.arange(101) / 100).tolist()), 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The findings of tidecv. `error` is the code of each detection's error in the order of ``diagnosis.matches``; 0 stands
-    for no error, and for detections that tidecv leaves out.
-    """
+    """The findings of tidecv; `error` is the code of each detection's error in the order of ``diagnosis.matches``, or 0."""
 
     error: NDArray[np.uint8]
     missed: NDArray[np.int32]
@@ -42,9 +40,7 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """All points that a ranking may contain, sorted once: every detection, and a copy of each detection that a fix
-    moves to another class.
-    """
+    """All points of a ranking, sorted once: detections, and copies of those that a fix moves to another class."""
 
     #: The points sorted by category, descending score, and tidecv's order of detections; shape (n,).
     order: NDArray[np.int32]
@@ -57,9 +53,7 @@ class _Points:
 
     @classmethod
     def of(cls, category: NDArray[np.int64], rank: NDArray[np.int64], push: NDArray[np.int64], size: int) -> _Points:
-        """Sort points of `size` categories by `rank`, the rank of a point's score, and `push`, the place of its detection
-        in tidecv's order.
-        """
+        """Sort points of `size` categories by `rank` of the score, then by `push`, the place in tidecv's order."""
         pushed, _ = _grouped(push, None, int(push.max(initial=-1)) + 1)
         ranked, _ = _grouped(rank, pushed, int(rank.max(initial=-1)) + 1)
         order, starts = _grouped(category, ranked, size)

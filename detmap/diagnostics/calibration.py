@@ -121,9 +121,7 @@ def _binned(score: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
 
 
 def _weighted(bins: _Bins, size: int) -> NDArray[np.float64]:
-    """Return the calibration error of each class, weighted by detections; NaN without detections. The bins of a class are
-    contiguous.
-    """
+    """Return each class's calibration error weighted by detections, NaN without any; bins of a class are contiguous."""
     gaps = np.nan_to_num(np.abs(bins.target - bins.score) * bins.count)
     each = gaps.size // max(size, 1)
     gaps, count = (values.reshape(size, each).sum(axis=1) for values in (gaps, bins.count))

@@ -60,9 +60,7 @@ _BORDER = 1.0
 
 
 class _Slice(NamedTuple):
-    """Masks, by position, of the objects in a slice, and of the detections that count in the slice if unmatched (None
-    if all unmatched detections count).
-    """
+    """Masks, by position, of the objects in a slice, and of detections that count in it if unmatched (None: all)."""
 
     by: str
     name: str

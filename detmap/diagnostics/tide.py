@@ -221,9 +221,7 @@ def _insertions(
     score: NDArray[np.float64],
     own_ties: NDArray[np.integer],
 ) -> NDArray[np.int64]:
-    """Return the places at which to insert detections into the categories `to` of a ranking. Each category is sorted by
-    descending score, then by tie.
-    """
+    """Return the places at which to insert detections into categories sorted by descending score, then by tie."""
     at = np.empty(to.size, np.int64)
     for k in np.unique(to).tolist():
         some = to == k

@@ -31,9 +31,7 @@ class Whole:
     _last: Tally | None = None
 
     def values(self, protocol: Protocol) -> NDArray[np.float64]:
-        """Return the values of which the metric is the mean, by threshold, recall (if precision is read at recalls) and
-        category; NaN without ground truth.
-        """
+        """Return the values of which the metric is the mean, by threshold, recall and category; see `Lean.values`."""
         return self._values(self._tally(protocol))
 
     def notices(self, protocol: Protocol) -> dict[str, int]:
@@ -41,10 +39,7 @@ class Whole:
         return dict(DetectionResult(self._tally(protocol), threads=self.threads).notices)
 
     def ends(self, protocol: Protocol) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return `values` with the hits last among equal scores of a category, and `values` with the hits first.
-
-        None without ties.
-        """
+        """Return `values` with hits last, and with hits first among equal scores of a category; None without ties."""
         tally = self._tally(protocol).in_ranking_order(self.threads)
         tied = (np.diff(tally.scores) == 0) & (np.diff(tally.category) == 0)
         if not tied.any():
@@ -55,9 +50,7 @@ class Whole:
         return np.concatenate(last), np.concatenate(first)
 
     def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the outcome of each detection at one threshold (-1 if the detection is not scored), and its overlap
-        with the matched object (NaN if unmatched), by row of the table.
-        """
+        """Return each detection's outcome (-1: not scored) and overlap (NaN: unmatched) at one threshold, by row."""
         area = protocol.range_names[-1]
         made = match_pairs(
             self.ground_truth,

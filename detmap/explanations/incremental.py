@@ -124,10 +124,7 @@ class Lean:
         return {**self.arranged.notices, **{code: count for code, count in own.items() if count}}
 
     def ends(self, protocol: Protocol) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return `values` with the hits last among equal scores of a category, and `values` with the hits first.
-
-        None without ties.
-        """
+        """Return `values` with hits last, and with hits first among equal scores of a category; None without ties."""
         ranking = self._ranking(protocol)
         begins, stops = ranking.tied
         kept = self._keep(protocol, ranking)
@@ -146,9 +143,7 @@ class Lean:
         return self._curves(protocol, scene, through - together + within), self._curves(protocol, scene, ahead + within)
 
     def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the outcome of each detection at one threshold (-1 if the detection is not scored), and its overlap
-        with the matched object (NaN if unmatched), by row of the table.
-        """
+        """Return each detection's outcome (-1: not scored) and overlap (NaN: unmatched) at one threshold, by row."""
         rule = rule_at(protocol, iou)
         found = self._overlapping(protocol, rule.overlap)
         celled, order = self._cells_of(protocol, found), self._order(protocol)
@@ -326,9 +321,7 @@ class Lean:
 
     @cached_property
     def _near(self) -> dict[bool, NDArray[np.int64]]:
-        """Rows of the detections in cells with objects; no other detections overlap an object. The key is whether categories
-        are used.
-        """
+        """Rows of detections in cells with objects, by whether categories are used; no other ones overlap an object."""
         made = {}
         for use in (True, False):
             width = len(self.arranged.categories) if use else 1
@@ -404,9 +397,7 @@ class Lean:
         return self._celled.get_or((found, self._order_key(protocol), protocol.left_out), cut)
 
     def _outside(self, protocol: Protocol, found: Pairs) -> tuple[NDArray[np.bool_] | None, matching.Objects]:
-        """Return a mask, by position, of the detections outside of the area range (None if all are inside). Also return
-        the objects, with those outside of the area range marked as ignored.
-        """
+        """Return a mask by position of the detections outside of the area range, and objects with those outside ignored."""
         _, low, high = protocol.area_ranges[0]
         flags = found.by_nature
         for flag in protocol.ignore:
@@ -527,9 +518,7 @@ def _key(protocol: Protocol, names: Iterable[str]) -> Hashable:
 
 
 def _among(outside: NDArray[np.bool_] | None, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mask of the `positions` outside of the area range; `outside` is the mask of all positions, or None if all are
-    inside.
-    """
+    """Mask of the `positions` outside of the area range; `outside` is the mask of all, or None if all are inside."""
     return np.zeros(positions.size, np.bool_) if outside is None else outside[positions]
 
 

@@ -85,8 +85,6 @@ def orders(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _ends(model: Mapping[str, Any], name: str) -> tuple[float, float]:
-    """Return the minimum and maximum value of a model under the rules `name`; both are the model's own value if it could
-    not be scored under these rules.
-    """
+    """Return the minimum and maximum of a model under the rules `name`, or its own value if not scored under them."""
     found: Sequence[Any] | None = model["situations"].get(name)
     return (model["value"], model["value"]) if found is None else (found[2], found[3])

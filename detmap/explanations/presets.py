@@ -6,11 +6,10 @@ import math
 from dataclasses import dataclass
 
 from detmap.data.tables import Detections, GroundTruth
-from detmap.decisions import differing
-from detmap.detection.protocols import PRESETS, AnyProtocol, Protocol
-from detmap.detection.scored_kinds import readable
-from detmap.errors import InputError, OptionError
+from detmap.detection.protocols import AnyProtocol, Protocol
+from detmap.errors import InputError
 from detmap.explanations.replay import Replay, decided, moved_to, players, said, trimmed
+from detmap.explanations.survival import other_conventions
 from detmap.shapes.kinds import BOXES
 
 
@@ -84,16 +83,12 @@ def under_presets(
     replay = Replay(ground_truth, detections, metric, threads)
     own = replay.value(base).value
     found = []
-    for name, one in readable(PRESETS, ground_truth).items():
+    for _, name, rules, other in other_conventions(base, metric, ground_truth):
         try:
-            other = trimmed(one, metric)
-            if other.iou_type != BOXES or not differing(other, base):
-                continue
             value = replay.value(other).value
-        except (OptionError, InputError):  # the protocol does not have this metric, or there are no positives
+        except InputError:  # there are no positives
             continue
         reason, alone = _reason(replay, base, other, own) if reasons else ("", math.nan)
-        rules = len(players(base, other))
         found.append(Under(name=name, value=value, difference=value - own, rules=rules, reason=reason, alone=alone))
     return sorted(found, key=lambda one: (-one.value, one.name))
 

@@ -104,9 +104,7 @@ class _Numbers(Vocabulary):
             one.replay.known = self.looked[0].replay.known  # share evaluations among all metrics
 
     def value(self, name: str, changes: Changes, number: int) -> float:
-        """Return the metric with the index `number` under a convention with changes; NaN if the convention does not
-        apply.
-        """
+        """Return the metric with the index `number` under a convention with changes; NaN if that does not apply."""
         return self.looked[number].number(self.rules(name, changes))
 
     def plain(self, name: str, changes: Changes) -> Convention:
@@ -240,9 +238,7 @@ def rankings_survive(
 
 
 def _other_rules(base: Convention, run: bool) -> Iterator[tuple[str, str, int, Convention]]:
-    """Yield conventions with one decision changed, then named conventions, as (kind, name, number of changes,
-    convention).
-    """
+    """Yield conventions with one decision changed, then named ones: kind, name, number of changes, convention."""
     for label, changes in GRID.items():
         if run or label not in _RUNS_ONLY:
             for change in changes:
@@ -272,9 +268,7 @@ def _words(base: Convention, rule: Convention, names: Iterable[str]) -> str:
 def _draws(
     results: Mapping[str, RankingReplay], base: Convention, metric: str, replicates: int, seed: int
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the means of each system over drawn queries, with the same draws for all systems; {} if the metric has no
-    values per query.
-    """
+    """Return each system's means over the same drawn queries; {} if the metric has no values per query."""
     from detmap.data.ids import locate
 
     made = {name: one.result(base) for name, one in results.items()}

@@ -211,9 +211,7 @@ class RankingReplay:
         return value
 
     def band(self, convention: Convention) -> tuple[float, float]:
-        """Return the minimum and maximum of the metric over all orders of equal scores; if undefined, both equal the
-        metric's value.
-        """
+        """Return the metric's minimum and maximum over all orders of equal scores, or the value itself if undefined."""
         value = self.value(convention)
         if self.metric.lower() not in ("map", "ap"):
             return value, value

@@ -63,14 +63,8 @@ _FEW = 20_000
 
 
 def parse(text: str, iou_type: str | None = None) -> Protocol:
-    """Return a protocol from its name and changes, such as ``coco`` or ``coco+min_score=0.25+max_dets=300``.
-
-    With `iou_type`, return the protocol's variant for this geometry: "coco" for keypoints has a cap of 20 detections.
-
-    Raises
-    ------
-    OptionError
-        For unknown names or invalid values.
+    """Return a protocol from its name and changes, such as ``coco`` or ``coco+min_score=0.25+max_dets=300``. With
+    `iou_type`, return its variant for this geometry: "coco" for keypoints has a cap of 20 detections.
     """
     name, *changes = text.split("+")
     found = resolve(name.strip(), iou_type=iou_type)
@@ -78,9 +72,7 @@ def parse(text: str, iou_type: str | None = None) -> Protocol:
 
 
 def with_changes(rules: T, text: str, changes: Iterable[str], read: Callable[[str, Decision, str], Any]) -> T:
-    """Return rules with the name `text` and with `changes` such as ``min_score=0.25``. `read` parses a value, or raises a
-    ValueError that says what the value must be.
-    """
+    """Return rules called `text` with `changes` such as ``min_score=0.25``, whose values `read` parses."""
     declared, given = decisions_of(type(rules)), dict[str, Any]()
     for change in changes:
         key, equals, value = (part.strip() for part in change.partition("="))
@@ -267,16 +259,12 @@ class Replay:
         return min(*ends, value), max(*ends, value)
 
     def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return for each detection its outcome at one threshold (-1 if it is not scored), and its overlap with the matched
-        object.
-        """
+        """Return each detection's outcome (-1: not scored) and overlap (NaN: unmatched) at one threshold, by row."""
         plain = self.simplified(protocol)
         return self._scored(plain).outcomes(plain, iou)
 
     def simplified(self, protocol: Protocol) -> Protocol:
-        """Return a canonical protocol that gives the same numbers on these tables. Decisions without effect, such as a cap
-        that no image reaches, are set to their defaults.
-        """
+        """Return a canonical protocol with the same numbers on these tables: decisions without effect have their default."""
         if protocol not in self._simpler:
             self._simpler[protocol] = self._simplify(protocol)
         return self._simpler[protocol]
@@ -407,16 +395,12 @@ def pair(
 
 
 def players(source: Protocol, target: Protocol) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the decisions in which two protocols differ, as groups (label, decisions). Groups are in the order of an
-    evaluation: reading, matching, ranking, curve.
-    """
+    """Return the decisions in which two protocols differ as groups (label, decisions), in the order of an evaluation."""
     return grouped(source, target, {name: one.group for name, one in _DECLARED.items() if one.group})
 
 
 def grouped(source: Any, target: Any, labels: Mapping[str, str]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the decisions in which two protocols or conventions differ, grouped by label. `labels` has the labels of
-    decisions (by default their names). Groups are in the order of an evaluation.
-    """
+    """Return the decisions in which two rules differ, grouped by `labels` (by default names), in evaluation order."""
     declared, groups = decisions_of(type(source)), dict[str, list[str]]()
     for name in differing(source, target):
         groups.setdefault(labels.get(name, name), []).append(name)

@@ -272,9 +272,7 @@ class _Looked(Vocabulary):
         return {name: value for name, value in settings.items() if name in Protocol.__dataclass_fields__}
 
     def _scene(self, name: str, settings: Mapping[str, Any], metric: str) -> tuple[_Made | None, Protocol | None]:
-        """Return the tables and the protocol with which a metric is computed. If the metric is undefined, the
-        tables are None, and in some cases also the protocol.
-        """
+        """Return tables and protocol for a metric; tables, and in some cases the protocol, are None if it is undefined."""
         decided = self._decisions(settings)
         of = metric
         if metric in AT:  # AP50 and AP75 have their own threshold; AP uses the protocol's thresholds

@@ -55,9 +55,7 @@ class Order:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """`order` has the positions in ranking order: by category, descending score, and the rule for ties. `place` is the
-    inverse permutation.
-    """
+    """Positions in ranking order: by category, descending score, and the rule for ties; and the inverse, `place`."""
 
     order: NDArray[np.int64]
     place: NDArray[np.int32]

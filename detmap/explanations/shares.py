@@ -374,9 +374,7 @@ def weighed(
     seed: int,
     order: Sequence[int] | None = None,
 ) -> tuple[list[Share], float, list[tuple[str, Rules]]]:
-    """Return the share of each decision (the largest first), the maximum standard error of a share, and the rules after
-    each step.
-    """
+    """Return the shares, the largest first, the maximum standard error of a share, and the rules after each step."""
 
     def changed(which: Iterable[int]) -> Rules:
         return moved_to(*both, [name for at in which for name in differ[at][1]])

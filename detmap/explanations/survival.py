@@ -375,9 +375,7 @@ def other_conventions(
 
 
 class Trial(Generic[Rules]):
-    """Scores models under other rules than `base`, and collects the situations. ``values`` has the value of each model
-    under `base`, the best first.
-    """
+    """Scores models under other rules than `base`, and collects the situations; `values` has the best model first."""
 
     def __init__(self, base: Rules, questions: Mapping[str, Question[Rules]], values: Mapping[str, float]) -> None:
         self.base, self.questions = base, questions

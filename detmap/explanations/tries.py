@@ -90,9 +90,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Match:
-    """Rules that give exactly the same values, the most usual first (`ways`), and the expected number of rules at least as
-    usual that agree by chance (`by_chance`).
-    """
+    """Rules with exactly the same values, the most usual first, and the number expected to agree by chance."""
 
     values: tuple[float, ...]
     ways: list[Way]
@@ -246,9 +244,7 @@ class Tries:
     def _nearest(
         self, name: str, effects: Mapping[Change, NDArray[np.float64]], size: int
     ) -> list[tuple[float, str, Changes]]:
-        """Return the combinations of `size` changes of a named rule whose estimated values are nearest to the quoted
-        numbers, with the distances.
-        """
+        """Return the combinations of `size` changes whose estimated values are nearest to the quoted ones, and distances."""
         distinct: dict[Any, Change] = {}
         for change, effect in effects.items():
             if size < 3 or self._share(change[0]) >= _RAREST:

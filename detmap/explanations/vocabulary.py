@@ -212,9 +212,7 @@ class ByImage:
         return bool(self.images.size <= _MOST_CELLS)
 
     def mean(self, values: NDArray[np.float64], category: int | None) -> float:
-        """Return the mean over images of the mean over an image's classes, or of the value of one class; NaN without
-        values.
-        """
+        """Return the mean over images of the mean over an image's classes, or of one class; NaN without values."""
         there = ~np.isnan(values) & (category is None or self.classes == category)
         if not there.any():
             return float("nan")

@@ -241,9 +241,7 @@ _VERSION = "VERSION 1.3"
 def _written(
     table: GroundTruth | Detections, truth: GroundTruth | None
 ) -> tuple[list[dict[str, Any]], list[str], dict[str, int]]:
-    """Return the label and segment of each row, the labels of all categories, and the number of records by kind of lost
-    content (keys of `LOST`).
-    """
+    """Return the label and segment of each row, the labels of all categories, and what is lost (keys of `LOST`)."""
     names = category_names(table, truth)
     ends = table.shape(TEMPORAL).arrays()["ends"].tolist()
     rows = [

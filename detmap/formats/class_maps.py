@@ -135,9 +135,7 @@ def mapped_detections(table: Detections, class_map: Mapping[str, str], ground_tr
 
 
 def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> GroundTruth:
-    """Return ground truth with mapped classes; a class is merged with its target if the ground truth has a class with
-    the target's name or id.
-    """
+    """Return ground truth with mapped classes; a class is merged with the class that its target names, if any."""
     ids, names = table.categories.ids.tolist(), table.categories.names
     target = [class_map.get(name, class_map.get(str(one), name)) for one, name in zip(ids, names, strict=True)]
     there = {name: i for i, name in enumerate(names)}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from os import PathLike, fspath
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.benchmarks import ROTATED_BOXES
-from detmap.data.ids import coded
+from detmap.data.ids import OF_ONE_DATA_SET, coded
 from detmap.data.mismatches import classes_without_results
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
@@ -29,8 +28,8 @@ from detmap.formats.file_names import (
     category_names,
     corners,
     lost_areas,
-    lost_ids,
-    lost_order,
+    lost_by_names,
+    lost_sizes,
     recoded,
     resolve_categories,
     resolve_images,
@@ -39,10 +38,10 @@ from detmap.formats.file_names import (
     write_folder,
 )
 from detmap.formats.registry import Format, Given, Writing
-from detmap.formats.voc.read import image_set_of
+from detmap.formats.voc.read import among_image_set
 from detmap.formats.voc.write import check_names, digits, write_results
 from detmap.plugins import register
-from detmap.reading.lines import Lines, read_lines
+from detmap.reading.lines import Lines, is_number, read_lines
 from detmap.reading.options import Path, Reading
 from detmap.reading.sources import members, name_of, read_bytes
 from detmap.shapes import find
@@ -62,14 +61,9 @@ _RESULT = "a line is: image score x1 y1 x2 y2 x3 y3 x4 y4 (of Task2: image score
 
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
     """Read a folder or archive of labels, optionally only of the images of an image set."""
-    wanted = None if reading.image_set is None else image_set_of(reading.image_set)
     name = name_of(source, "ground truth")
     files = {file[: -len(".txt")]: (data, place) for file, data, place in members(source, ".txt", "ground truth")}
-    if wanted is not None:
-        missing = sorted(wanted - files.keys())
-        if missing:
-            raise InputError(f"{len(missing)} images of the image set have no labels", source=name, value=missing[0])
-        files = {image: held for image, held in files.items() if image in wanted}
+    files = among_image_set(files, reading, name)
     images = list(files)
     lines = read_lines(files.values())
     lines = lines.take([row for row, words in enumerate(lines.fields) if not _is_header(words)])
@@ -118,13 +112,8 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
     rows = np.arange(len(known)) if known.all() else np.flatnonzero(known)
     if len(rows) < len(known) and reading.unknown_images == "error":
         row = int(np.argmin(known))
-        raise read_lines(files.values()).error(
-            row,
-            "is not an image of the ground truth",
-            found.images[found.codes[row]],
-            "are both of one data set? Such detections are dropped with unknown_images='ignore' "
-            "(--unknown-images ignore)",
-        )
+        problem, image = "is not an image of the ground truth", found.images[found.codes[row]]
+        raise read_lines(files.values()).error(row, problem, image, OF_ONE_DATA_SET)
     own = classes if ground_truth is None else resolve_categories(classes, ground_truth)
     corners_given = found.numbers[rows, 1:]
     upright = corners_given.shape[1] == 4
@@ -220,9 +209,7 @@ def _split(lines: Lines) -> _Found:
 
 
 def _shapes(quads: NDArray[np.float64], reading: Reading, name: str) -> dict[str, Any]:
-    """Return the rotated boxes as arguments of ``from_arrays``. If only boxes are read, return the axis-aligned boxes
-    around the rotated ones, with a notice.
-    """
+    """Return rotated boxes as arguments of ``from_arrays``, or the upright boxes around them if only boxes are read."""
     given = find(ROTATED).given
     assert given is not None
     column = given(quads, name)
@@ -245,18 +232,14 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
 
     files = {f"{one}.txt": partial(content, rows.tolist()) for one, rows in zip(stems, by_image(table), strict=True)}
     write_folder(path, files)
-    used = np.bincount(table.categories.codes, minlength=len(names))
     column = table.shapes.get(ROTATED)
     areas = lost_areas(table) if column is None else int(np.count_nonzero(table.areas != column.areas()))
     return {
         "crowd": int(table.crowd.sum()),
         "areas": areas,
         **lost,
-        "empty_categories": int(np.count_nonzero(used == 0)),
-        "category_ids": lost_ids(table.categories.values, names),
-        "category_order": lost_order(names, table.categories.codes),
-        "image_ids": lost_ids(table.images.values, stems),
-        "image_sizes": 0 if table.images.sizes is None else int(table.images.sizes.all(axis=1).sum()),
+        **lost_by_names(table, names, stems),
+        "image_sizes": lost_sizes(table),
     }
 
 
@@ -267,9 +250,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _quads(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], dict[str, int]]:
-    """Return the corners of the rotated boxes (of the boxes if there are no rotated ones), and the number of records by
-    kind of lost content (keys of `LOST`).
-    """
+    """Return the corners of the rotated boxes, or of the boxes if there are none, and what is lost (keys of `LOST`)."""
     column = table.shapes.get(ROTATED)
     lost = {"shapes": shapes_lost(table, (ROTATED,))}
     if column is not None:
@@ -298,15 +279,7 @@ def _sniff(given: Given) -> bool:
 
 
 def _is_label(words: list[bytes]) -> bool:
-    if not 9 <= len(words) <= 10 or _is_number(words[8]):
-        return False
-    return all(map(_is_number, words[:8]))
-
-
-def _is_number(word: bytes) -> bool:
-    with suppress(ValueError):
-        return np.isfinite(float(word)) and b"_" not in word
-    return False
+    return 9 <= len(words) <= 10 and not is_number(words[8]) and all(map(is_number, words[:8]))
 
 
 FORMAT = register(

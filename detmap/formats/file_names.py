@@ -10,14 +10,14 @@ import itertools
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.data.ids import Ids, index_ids
+from detmap.data.ids import OF_ONE_DATA_SET, Ids, index_ids, unknown_image
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError, shorten
 from detmap.reading.options import Path
@@ -61,9 +61,7 @@ def stems_of(table: GroundTruth | Detections, ground_truth: GroundTruth | None) 
 
 
 def _short_names(ids: Sequence[Any]) -> dict[Any, str]:
-    """Return ids without suffixes of image files, by id; empty if no id has such a suffix, or two ids would become
-    equal.
-    """
+    """Return ids without suffixes of image files, by id; empty if there are none, or two would become equal."""
     if not any(isinstance(one, str) and one.lower().endswith(ENDINGS) for one in ids):
         return {}
     pairs = [(one, stem(one) if one.lower().endswith(ENDINGS) else one) for one in ids]
@@ -119,13 +117,8 @@ def resolve_images(
             for name in names
         ]
     if unknown == "error" and None in found:
-        raise InputError(
-            "is not the name of an image of the ground truth",
-            source=source,
-            value=names[found.index(None)],
-            remedy="are both of one data set? Such detections are dropped with unknown_images='ignore' "
-            "(--unknown-images ignore)",
-        )
+        problem = "is not the name of an image of the ground truth"
+        raise InputError(problem, source=source, value=names[found.index(None)], remedy=OF_ONE_DATA_SET)
     return found
 
 
@@ -179,14 +172,7 @@ def matched(
         return {**found, "image_ids": recoded(ids, codes)}
     if unknown == "error":
         row = int(np.argmax(missing))
-        raise InputError(
-            "is not an image of the ground truth",
-            source=found["source"],
-            record=place(row),
-            value=known[codes[row]],
-            remedy="are both of one data set? Such detections are dropped with unknown_images='ignore' "
-            "(--unknown-images ignore)",
-        )
+        raise unknown_image(found["source"], place(row), known[codes[row]])
     rows = np.flatnonzero(~missing)
     made: dict[str, Any] = {name: np.asarray(found[name])[rows] for name in ("boxes", "scores")}
     made["image_ids"] = recoded(ids, codes[rows])
@@ -321,10 +307,30 @@ def lost_ids(values: NDArray[Any], names: Sequence[str]) -> int:
     return sum(one != name for one, name in zip(values.tolist(), names, strict=True))
 
 
+def unused(codes: NDArray[Any], count: int) -> int:
+    """Return the number of images or categories, `count` in all, that occur in no row."""
+    return int(np.count_nonzero(np.bincount(codes, minlength=count) == 0))
+
+
 def lost_order(names: Sequence[str], codes: NDArray[Any]) -> int:
     """Return the number of categories with objects whose order changes if they are ordered by name instead of id."""
     used = [names[code] for code in np.unique(codes).tolist()]
     return sum(one != other for one, other in zip(used, sorted(used), strict=True))
+
+
+def lost_sizes(table: GroundTruth) -> int:
+    """Return the number of images with a size, for formats without sizes."""
+    return 0 if table.images.sizes is None else int(table.images.sizes.all(axis=1).sum())
+
+
+def lost_by_names(table: GroundTruth, names: Sequence[str], stems: Sequence[str]) -> dict[str, int]:
+    """Return what formats lose that hold the names of categories and the names of images' files in place of ids."""
+    return {
+        "empty_categories": unused(table.categories.codes, len(names)),
+        "category_ids": lost_ids(table.categories.ids, names),
+        "category_order": lost_order(names, table.categories.codes),
+        "image_ids": lost_ids(table.images.ids, stems),
+    }
 
 
 def moved(codes: NDArray[Any], names: Sequence[str]) -> int:
@@ -360,9 +366,7 @@ def by_image(table: GroundTruth | Detections) -> list[NDArray[np.int64]]:
 
 
 def grouped_by_image(table: GroundTruth | Detections) -> tuple[list[NDArray[np.int64]], int]:
-    """Return the rows of each image that has rows, ordered by the image's first row. Also return the number of rows
-    that this order moves.
-    """
+    """Return the rows of each image in the order of first rows, and the number of rows that this order moves."""
     codes = table.images.codes
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     order = np.argsort(first[inverse.reshape(-1)], kind="stable")
@@ -378,16 +382,26 @@ def images_as_given(table: GroundTruth) -> list[int]:
     return order
 
 
+def over_classes(
+    labels: Sequence[str], everywhere: Collection[str]
+) -> tuple[NDArray[np.int64], list[str], NDArray[np.bool_]]:
+    """Return rows, classes and a mask of crowds; each region of `everywhere` becomes a crowd of each other class."""
+    regions = np.array([label in everywhere for label in labels], np.bool_)
+    plain, every = np.flatnonzero(~regions), np.flatnonzero(regions)
+    own = [labels[row] for row in plain.tolist()]
+    known = list(dict.fromkeys(own))
+    rows = np.concatenate([plain, np.repeat(every, len(known))])
+    return rows, own + known * len(every), np.arange(len(rows)) >= len(plain)
+
+
 def lost_facts(table: GroundTruth, areas: NDArray[np.float64]) -> dict[str, int]:
-    """Return the numbers of values that formats without boxes cannot store: flags, areas that differ from `areas`
-    (computed from the geometries), and names and sizes of images.
-    """
+    """Return what formats without boxes lose: flags, areas other than `areas`, and names and sizes of images."""
     return {
         "crowd": int(table.crowd.sum()),
         "difficult": int(table.difficult.sum()),
         "areas": int(np.count_nonzero(table.areas != areas)),
         "image_names": lost_names(table),
-        "image_sizes": 0 if table.images.sizes is None else int(table.images.sizes.all(axis=1).sum()),
+        "image_sizes": lost_sizes(table),
     }
 
 

@@ -136,9 +136,7 @@ def _pair(size: Any, name: str) -> Size:
 
 
 def size_of_image(path: Path) -> Size:
-    """Return an image's height and width from its header, with the EXIF orientation applied. Raises `InputError` for an
-    unreadable header, `MissingDependencyError` without Pillow.
-    """
+    """Return an image's height and width from its header, with the EXIF orientation applied."""
     try:
         from PIL import Image
     except ImportError:

@@ -22,9 +22,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,19}")
 
 
 def image_values(source: Path | Mapping[Any, Any], column: str) -> tuple[list[tuple[str, Any, Any]], str]:
-    """Return the place (for messages), image and value of every entry, and the source's name. `column` is the title of
-    the values.
-    """
+    """Return place (for messages), image and value of every entry of the column, and the source's name."""
     remedy = f'a CSV file has the columns image and {column}; JSON is {{"image": "{column}", …}}'
     import csv
 

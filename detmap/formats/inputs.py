@@ -158,9 +158,7 @@ class Input:
 
     @property
     def known(self) -> Format | None:
-        """The format; None if it is not recognised, and for an unread stream without a given format. Raises
-        `InputError` or `OptionError` as `format` does.
-        """
+        """The format; None if it is not recognised, and for an unread stream without a given format."""
         if self.reading.format is None and "source" not in self._once and is_stream(self.path):
             return None
         return self._recognised
@@ -175,10 +173,7 @@ class Input:
 
     @property
     def needs_images(self) -> bool:
-        """Whether reading needs the names and sizes of images, which the ground truth then must provide.
-
-        True for a stream without a given format, whose format is not known yet.
-        """
+        """Whether the ground truth must provide names and sizes of images, as for a stream of unknown format."""
         if self.reading.format is None and is_stream(self.path):
             return True
         form = self.known
@@ -263,18 +258,14 @@ class Input:
         return () if form.beside is None else form.beside(self.source)
 
     def _members(self) -> tuple[Path | Held, str]:
-        """Return the folder that holds the files of detections, and the suffix of these files. If the source is no
-        folder, return the source and "".
-        """
+        """Return the folder with the files of detections and their suffix, or the source and "" if it is no folder."""
         if isinstance(self.source, Held) or not os.path.isdir(self.source):
             return self.source, ""
         inside = os.path.join(self.source, self.format.inside)
         return (inside if self.format.inside and os.path.isdir(inside) else self.source), self.format.members
 
     def fingerprint(self) -> str:
-        """Return the hash of a file, or of the names and contents of a folder's files, including the files of `beside`.
-        Raises `InputError` if a file cannot be read.
-        """
+        """Return the hash of a file, or of a folder's names and contents, including the files of `beside`."""
         own = sources.fingerprint(*self._members())
         more = [sources.fingerprint(one, "") for one in self.beside()]
         if not more:
@@ -284,9 +275,7 @@ class Input:
         return hashlib.sha256("\n".join([own, *more]).encode()).hexdigest()
 
     def _stamps(self) -> list[sources.Stamp] | None:
-        """Return the stamps of the files that `fingerprint` reads; a change of a file changes its stamp. None for a
-        stream.
-        """
+        """Return stamps, which change with the files that `fingerprint` reads; None for a stream."""
         source, ending = self._members()
         if isinstance(source, Held):
             return None
@@ -302,9 +291,7 @@ class Input:
             yield stamps
 
     def kinds(self) -> dict[str, int] | None:
-        """Return the number of records with a shape of each kind, see `Format.kinds_in`; None if the format has no such
-        function.
-        """
+        """Return the number of records with a shape of each kind, or None; see `Format.kinds_in`."""
         form = self.format
         return None if form.kinds_in is None else dict(form.kinds_in(self.source))
 

@@ -29,9 +29,11 @@ from detmap.formats.file_names import (
     check_scores,
     corners,
     lost_areas,
+    lost_by_names,
     lost_ids,
-    lost_order,
+    lost_sizes,
     moved,
+    over_classes,
     resolve_categories,
     resolve_images,
     shapes_lost,
@@ -40,7 +42,7 @@ from detmap.formats.file_names import (
 )
 from detmap.formats.image_sizes import scales
 from detmap.formats.registry import Format, Given, Refused, Salvaged, Writing
-from detmap.formats.voc.read import image_set_of
+from detmap.formats.voc.read import among_image_set
 from detmap.formats.yolo import read as yolo
 from detmap.formats.yolo.folders import NO_LABELS, check_names, labels_among, names_given
 from detmap.reading.lines import Lines, read_lines
@@ -102,9 +104,7 @@ class _Row:
 
 
 class _Parsed(NamedTuple):
-    """Columns parsed from lines: classes, scores, boxes with their format, flags by name, notices, whether boxes are
-    normalised, and all numbers by name.
-    """
+    """Columns parsed from lines: classes, scores, boxes and their format, flags, notices, and numbers by name."""
 
     classes: list[str]
     scores: NDArray[np.float64]
@@ -157,9 +157,7 @@ def _parse(lines: Lines, row: _Row, formed: Formed | None, given: str | None) ->
 
 
 def _flag(lines: Lines, values: NDArray[np.float64], name: str) -> NDArray[np.bool_]:
-    bad = (values != 0) & (values != 1)
-    if bad.any():
-        raise lines.error(int(np.argmax(bad)), f"{name} must be 0 or 1")
+    lines.refuse((values != 0) & (values != 1), f"{name} must be 0 or 1")
     return np.asarray(values != 0)
 
 
@@ -222,32 +220,17 @@ class _Side:
     def read_ground_truth(self, source: Any, reading: Reading) -> GroundTruth:
         """Read a folder or archive with a text file per image, optionally only the images of an image set."""
         files = self.files(source, "ground truth")
-        if reading.image_set is not None:
-            wanted = image_set_of(reading.image_set)
-            missing = sorted(wanted - files.keys())
-            if missing:
-                problem = f"{len(missing)} images of the image set have no labels"
-                raise InputError(problem, source=name_of(source, "ground truth"), value=missing[0])
-            files = {image: held for image, held in files.items() if image in wanted}
-        return self.objects(read_lines(files.values()), list(files), reading, name_of(source, "ground truth"))
+        name = name_of(source, "ground truth")
+        files = among_image_set(files, reading, name)
+        return self.objects(read_lines(files.values()), list(files), reading, name)
 
     def objects(self, lines: Lines, stems: Sequence[str], reading: Reading, source: str) -> GroundTruth:
         """Return the objects of some lines."""
         parsed = self.parsed(lines, reading)
         parsed = parsed.in_pixels([stems[file] for file in lines.files], reading, source, None)
-        rows, classes = np.arange(len(parsed.classes)), _called(parsed.classes, reading)
-        regions = [row for row, name in enumerate(classes) if name in self.everywhere] if self.everywhere else []
-        crowd = parsed.flags.get("crowd")
-        if regions:  # each region becomes a crowd of each class
-            kept = np.setdiff1d(rows, regions)
-            known = list(dict.fromkeys(classes[row] for row in kept.tolist()))
-            rows = np.concatenate([kept, np.repeat(np.array(regions, np.int64), len(known))])
-            classes = [classes[row] for row in kept.tolist()] + known * len(regions)
-            crowd = (
-                np.arange(rows.size) >= kept.size
-                if crowd is None
-                else crowd[rows] | (np.arange(rows.size) >= kept.size)
-            )
+        rows, classes, crowd = over_classes(_called(parsed.classes, reading), self.everywhere)
+        if "crowd" in parsed.flags:
+            crowd |= parsed.flags["crowd"][rows]
         difficult = parsed.flags.get("difficult")
         with lines.named():
             more = _of_rows(self.more.read(parsed.numbers, "ground_truth"), rows)
@@ -279,9 +262,7 @@ class _Side:
     def found_lines(
         self, source: Any, ground_truth: GroundTruth | None, reading: Reading
     ) -> tuple[Lines, list[Any], int]:
-        """Return the lines on images of the ground truth, the image id of each file, and the number of lines on other
-        images.
-        """
+        """Return the lines on images of the ground truth, the image id of each file, and the number of other lines."""
         files = self.files(source, "detections")
         ids: list[Any] = list(files)
         if ground_truth is not None:
@@ -362,7 +343,6 @@ class _Side:
         check_names(stems, written, table.source)
         marks = getattr(table, self.row.mark).tolist() if self.row.mark else []
         self._write(path, stems, [rows[~skipped[rows]] for rows in written], columns, marks)
-        used = np.bincount(table.categories.codes, minlength=len(names))
         held = {self.row.mark, *self.row.places}
         plain = {name: 0 if name in held else int(getattr(table, name).sum()) for name in _FLAGS}
         return {
@@ -370,11 +350,8 @@ class _Side:
             "crowd": plain["crowd"] - (0 if "crowd" in held else whole),
             "areas": lost_areas(table),
             **lost,
-            "empty_categories": int(np.count_nonzero(used == 0)),
-            "category_ids": lost_ids(table.categories.values, names),
-            "category_order": lost_order(names, table.categories.codes),
-            "image_ids": lost_ids(table.images.values, stems),
-            "image_sizes": 0 if table.images.sizes is None else int(table.images.sizes.all(axis=1).sum()),
+            **lost_by_names(table, names, stems),
+            "image_sizes": lost_sizes(table),
         }
 
     def write_detections(self, table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
@@ -497,9 +474,7 @@ def _regions(
 
 
 def _as_written(table: GroundTruth | Detections, form: str) -> tuple[NDArray[np.float64], dict[str, int]]:
-    """Return boxes in a box format ("" means corners), and the number of records by kind of lost content (keys of
-    `LOST`).
-    """
+    """Return boxes in a box format ("" means corners), and what is lost (keys of `LOST`)."""
     if form in ("xyxy", ""):
         boxes, rounded = corners(table)
         return boxes, {"rounded_boxes": rounded, "sizes": len(table) if table.box_sizes else 0}

@@ -453,9 +453,7 @@ def _of_tables(folder: Any, wanted: set[str] | None) -> list[_Scene]:
 def _velocity(
     tables: _Tables, row: int, one: _Annotation, known: dict[str, _Annotation], times: dict[str, float]
 ) -> tuple[float, float] | None:
-    """Return an object's velocity from its positions in the samples before and after; None if these are too far apart
-    in time.
-    """
+    """Return an object's velocity from its positions in the samples around; None if these are too far apart in time."""
     if not one.prev and not one.next:
         return None
     table = "sample_annotation"
@@ -543,9 +541,7 @@ def _column(table: GroundTruth | Detections) -> MovingBoxes:
 
 
 def _written(table: GroundTruth | Detections, truth: GroundTruth | None) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Return the fields that objects and detections share, and the number of records by kind of lost content (keys of
-    `LOST`).
-    """
+    """Return the fields that objects and detections share, and what is lost (keys of `LOST`)."""
     column = _column(table)
     names = _class_names(table, truth)
     attributes = column.attributes

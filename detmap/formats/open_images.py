@@ -17,27 +17,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.hierarchy import Hierarchy
-from detmap.data.ids import Ids, coded, locate
+from detmap.data.ids import Ids, coded, locate, unknown_image
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError, shorten
-from detmap.formats.delimited.read import (
-    ENDINGS,
-    Table,
-    read_csv_detections,
-    read_csv_ground_truth,
-    read_table,
-)
+from detmap.formats.delimited.read import ENDINGS, Table, read_csv_detections, read_csv_ground_truth, read_table
 from detmap.formats.file_names import (
     category_names,
+    check_scores,
     corners,
     lost_areas,
     lost_ids,
     lost_order,
+    lost_sizes,
     match_categories,
     match_images,
     recoded,
     shapes_lost,
     stems_of,
+    unused,
 )
 from detmap.formats.registry import Format, Given, Writing
 from detmap.formats.tools.prediction_strings import numbers_of
@@ -159,8 +156,8 @@ def _masks_or_boxes(
     return replace(column, shares=readonly(shares, np.float64)), boxes, int(absent.sum())
 
 
-def _check_masked(found: Table) -> None:
-    for title in ("Mask", "ImageWidth", "ImageHeight"):
+def _check_masked(found: Table, titles: Sequence[str] = ("Mask", "ImageWidth", "ImageHeight")) -> None:
+    for title in titles:
         if title not in found.others:
             raise InputError("there is no such column", source=found.source, field=title, remedy=_MASKED)
 
@@ -259,9 +256,7 @@ def _submission(
     if not masks:
         boxes = {"boxes": numbers[:, 1:], "box_format": "xyxy", "invalid_boxes": reading.invalid_boxes}
         return _detections(made, boxes, found.source, ground_truth, reading)
-    missing = [title for title in ("ImageWidth", "ImageHeight") if title not in found.others]
-    if missing:
-        raise InputError("there is no such column", source=found.source, field=missing[0], remedy=_MASKED)
+    _check_masked(found, ("ImageWidth", "ImageHeight"))
     sizes = [found.others[title] for title in ("ImageWidth", "ImageHeight")]
     codes = [
         _mask(code, sizes[0][row], sizes[1][row], found.source, f"line {line}")
@@ -288,14 +283,7 @@ def _detections(
         missing = np.array([one is None for one in names], np.bool_)[images.codes] if names else np.zeros(0, np.bool_)
         if missing.any() and reading.unknown_images == "error":
             row = int(np.argmax(missing))
-            raise InputError(
-                "is not an image of the ground truth",
-                source=source,
-                record=f"line {rows.lines[row]}",
-                value=rows.images[row],
-                remedy="are both of one data set? Such detections are dropped with unknown_images='ignore' "
-                "(--unknown-images ignore)",
-            )
+            raise unknown_image(source, f"line {rows.lines[row]}", rows.images[row])
         kept = np.flatnonzero(~missing)
         notices = {"unknown_image": int(missing.sum())} if missing.any() else {}
         images = recoded(names, images.codes[kept])
@@ -328,13 +316,7 @@ def _lines(source: Path, what: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def descriptions(given: Any) -> dict[str, str]:
-    """Return the name of each label from a file of lines ``/m/0k4j,Car`` without a header, as published.
-
-    Raises
-    ------
-    InputError
-        For another kind of file, or a label with two names.
-    """
+    """Return the name of each label from a file of lines ``/m/0k4j,Car`` without a header, as published."""
     if not isinstance(given, str) and not hasattr(given, "__fspath__"):
         raise OptionError("classes of Open Images must be the file of their descriptions, lines of label,name")
     made: dict[str, str] = {}
@@ -357,13 +339,7 @@ def _named(table: GroundTruth, names: Mapping[str, str]) -> GroundTruth:
 
 
 def image_labels(path: Path) -> tuple[Ids, Ids, NDArray[np.bool_]]:
-    """Return the image, label and presence flag of each line of a file of verified image labels.
-
-    Raises
-    ------
-    InputError
-        If a column is missing, the file holds boxes, or a confidence is neither 1 nor 0.
-    """
+    """Return the image, label and presence flag of each line of a file of verified image labels."""
     columns = {"image": "ImageID", "category": "LabelName", "score": "Confidence"}
     found = read_table(path, columns, "image labels")
     boxed = [title for title in found.titles if title in _BOXES.values() and title not in columns.values()]
@@ -386,13 +362,7 @@ def image_labels(path: Path) -> tuple[Ids, Ids, NDArray[np.bool_]]:
 
 
 def hierarchy(path: Path) -> Hierarchy:
-    """Return the published hierarchy of labels.
-
-    Raises
-    ------
-    InputError
-        If the JSON is not a hierarchy of labels.
-    """
+    """Return the published hierarchy of labels."""
     return Hierarchy.of(*read_json(path, object, "hierarchy"))
 
 
@@ -410,14 +380,13 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
     _write(
         path, {title: cells + (empty if title == "ImageID" else [""] * len(empty)) for title, cells in columns.items()}
     )
-    used = np.bincount(table.categories.codes, minlength=table.categories.values.size)
     return {
         **lost,
         "crowd": int(table.crowd.sum()),
         "difficult": int(table.difficult.sum()),
         "areas": lost_areas(table) if MASKS not in table.shapes else 0,
-        "empty_categories": int(np.count_nonzero(used == 0)),
-        "image_sizes": 0 if table.images.sizes is None else int(table.images.sizes.all(axis=1).sum()),
+        "empty_categories": unused(table.categories.codes, table.categories.ids.size),
+        "image_sizes": lost_sizes(table),
     }
 
 
@@ -425,18 +394,13 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
     """Write a row per detection in the columns of TensorFlow's tool, with its mask if the table has masks."""
     columns, lost = _written(table, writing.ground_truth)
     columns["Score"] = list(map(repr, table.scores.tolist()))
-    infinite = ~np.isfinite(table.scores)
-    if infinite.any():
-        row = int(np.argmax(infinite))
-        raise InputError("a score must be finite", source=table.source, record=row, value=float(table.scores[row]))
+    check_scores(table)
     _write(path, columns)
     return lost
 
 
 def _written(table: GroundTruth | Detections, truth: GroundTruth | None) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Return the columns that objects and detections share, and the number of records by kind of lost content (keys of
-    `LOST`).
-    """
+    """Return the columns that objects and detections share, and what is lost (keys of `LOST`)."""
     stems = stems_of(table, truth)
     plain = table.categories.values.dtype.kind != "i"
     labels = [str(one) for one in table.categories.values.tolist()] if plain else category_names(table, truth)

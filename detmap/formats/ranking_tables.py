@@ -76,9 +76,7 @@ def _split(line: str) -> list[str]:
 
 
 def _of_beir(folder: str, kind: str) -> str:
-    """Return the path of a data set's judgements: those of the test split, which BEIR scores, if there are several
-    splits.
-    """
+    """Return the path of a data set's judgements; of several splits that of the test split, which BEIR scores."""
     inside = os.path.join(folder, "qrels")
     place = inside if os.path.isdir(inside) else folder
     found = sorted(name for name in os.listdir(place) if name.endswith(".tsv"))

@@ -381,9 +381,7 @@ def able(role: Role) -> list[Format]:
 
 @contextmanager
 def asked(found: Format, source: object) -> Iterator[None]:
-    """Within this context, turn exceptions of a plug-in's format into an `InputError` of one line, except errors of
-    detmap and of the system.
-    """
+    """Within this context, turn other exceptions of a plug-in's format into an `InputError` of one line."""
     try:
         yield
     except (DetmapError, OSError, MemoryError):
@@ -404,9 +402,7 @@ def _fits(found: Format, given: Given, source: Path | Held) -> bool:
 
 
 def recognise(source: Path | Held, role: Role) -> Format | None:
-    """Return the format of a source, None if unrecognised; the first plug-in that recognises it wins. Raises
-    `InputError` if two built-in formats fit.
-    """
+    """Return the format of a source, None if unrecognised; the first plug-in that recognises it wins."""
     given = Given(source, role)
 
     def of_plug_ins() -> Format | None:
@@ -548,9 +544,7 @@ def _inside(given: Given, iou_type: str | None = None) -> str:
 
 
 def to_write(path: Path, role: Role, name: str | None = None) -> Format:
-    """Return the format to write a path in: the format called `name`, or the format of the path's suffix. Raises
-    `OptionError` if there is none, or the format cannot write this role.
-    """
+    """Return the format called `name`, or that of the path's suffix, which must be able to write this role."""
     writers = [one for one in FORMATS.values() if getattr(one, f"write_{role}") is not None]
     if name is not None:
         return _named(name, f"write_{role}", writers)

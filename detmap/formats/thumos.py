@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,18 @@ from numpy.typing import NDArray
 from detmap.data.ids import coded
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
-from detmap.formats.file_names import category_names, check_scores, lost_facts, lost_ids, shapes_lost, write_folder
+from detmap.formats.file_names import (
+    category_names,
+    check_scores,
+    lost_facts,
+    lost_ids,
+    shapes_lost,
+    unused,
+    write_folder,
+)
 from detmap.formats.registry import Format, Given, Writing
 from detmap.plugins import register
-from detmap.reading.lines import LONGEST, Lines, read_lines
+from detmap.reading.lines import LONGEST, Lines, is_number, read_lines
 from detmap.reading.options import Path, Reading, Role
 from detmap.reading.sources import compressed, members, name_of, read_bytes
 from detmap.shapes.kinds import TEMPORAL, TEMPORAL_SPAN
@@ -79,10 +86,7 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
     videos = [one.removesuffix(".mp4") for one in _videos(lines, 5, _FOUND)]
     numbers = lines.floats(skip=1)[0].reshape(-1, 4)
     codes = numbers[:, 2]
-    whole = codes == np.floor(codes)
-    if not (whole & (np.abs(codes) < 2**31)).all():
-        row = int(np.argmin(whole & (np.abs(codes) < 2**31)))
-        raise lines.error(row, "must be the number of a class", lines.fields[row][3])
+    lines.refuse((codes != np.floor(codes)) | (np.abs(codes) >= 2**31), "must be the number of a class", 3)
     rows = np.arange(len(videos))
     if ground_truth is not None and reading.unknown_images == "ignore":
         known = set(ground_truth.images.ids.tolist())
@@ -154,14 +158,13 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
     files |= {f"{_AMBIGUOUS}_test.txt": "".join(ambiguous)} if ambiguous else {}
     files[_CLASSES] = "".join(f"{number} {name}\n" for number, name in zip(numbers, names, strict=True))
     write_folder(path, {name: text.encode for name, text in files.items()})
-    used = np.bincount(table.images.codes, minlength=table.images.ids.size)
     lost = lost_facts(table, table.shapes[TEMPORAL].areas())
     return {
         **lost,
         "crowd": lost["crowd"] - int(whole.sum()),
         "shapes": shapes_lost(table, (TEMPORAL,)),
         "image_ids": lost_ids(table.images.ids, videos),
-        "empty_images": int(np.count_nonzero(used == 0)),
+        "empty_images": unused(table.images.codes, table.images.ids.size),
         "category_ids": sum(one != other for one, other in zip(table.categories.ids.tolist(), numbers, strict=True)),
     }
 
@@ -218,9 +221,7 @@ def _words(table: GroundTruth | Detections) -> list[str]:
 
 
 def _ambiguous(table: GroundTruth, lines: Sequence[str]) -> tuple[list[str], NDArray[np.bool_]]:
-    """Return the lines of segments that are crowds of every class, and a mask of their rows. A segment may occur
-    several times, but equally often for each class.
-    """
+    """Return the lines of segments that are crowds of every class, equally often for each, and a mask of their rows."""
     whole = np.zeros(len(table), np.bool_)
     alike: dict[str, list[int]] = {}
     for row in np.flatnonzero(table.crowd).tolist():
@@ -238,19 +239,12 @@ def _sniff(given: Given) -> bool:
     """Recognise ground truth by file names, detections by lines with two times and a class number."""
     if given.role == "ground_truth":
         named = [one for one in given.names if _FILE.fullmatch(one)]
-        return bool(named) and all(
-            len(words) == 3 and _are_numbers(words[1:]) for words in given.lines("", (_CLASSES,))
-        )
+        lines = given.lines("", (_CLASSES,))
+        return bool(named) and all(len(words) == 3 and all(map(is_number, words[1:])) for words in lines)
     # File names with "_det_" are those of VOC's results.
     lines = [] if given.is_folder or given.is_archive or "_det_" in given.name else given.lines("")
-    fits = [len(words) == 5 and words[3].isdigit() and _are_numbers([*words[1:3], words[4]]) for words in lines]
-    return 2 * sum(fits) > len(fits) and not any(_are_numbers(words[:1]) for words in lines)
-
-
-def _are_numbers(words: list[bytes]) -> bool:
-    with suppress(ValueError):
-        return bool(np.isfinite([float(word) for word in words]).all())
-    return False
+    fits = [len(words) == 5 and words[3].isdigit() and all(map(is_number, words[1:])) for words in lines]
+    return 2 * sum(fits) > len(fits) and not any(is_number(words[0]) for words in lines)
 
 
 def _tell(given: Given) -> Role:

@@ -167,9 +167,7 @@ def _documents(found: RunColumns | QrelsColumns) -> Texts:
 
 
 def _fields(opened: Opened, kind: str, count: int, wanted: int) -> tuple[Lines, list[bytes], list[str]]:
-    """Return the `Lines` of a file whose lines have `count` fields, still without values. Also return the text of field
-    `wanted` of each line, and each line's name for messages.
-    """
+    """Return lines of `count` fields, still without values, their text of field `wanted`, and their names for errors."""
     data, name = bytes(opened.whole()).removeprefix(_MARK), opened.name
     if b"\0" in data or data[:1] == b"<":
         refuse_foreign(data, name, "write lines of text")

@@ -168,9 +168,7 @@ def _detections(given: _Bytes, found: TrackColumns, ground_truth: GroundTruth | 
 
 
 class _Bytes(NamedTuple):
-    """The bytes of a document, the name of its source, and a larger buffer that begins with them, into which masks may
-    be written (None if there is no such buffer).
-    """
+    """The bytes and name of a document, and a larger buffer that begins with them, into which masks may be written."""
 
     data: NDArray[np.uint8]
     name: str
@@ -233,9 +231,7 @@ def _places(data: NDArray[np.uint8], rows: Sequence[_Track]) -> NDArray[np.int64
 
 
 class _Read(NamedTuple):
-    """Content of lists of masks: the reader and the parts that it has read, flags of the frames with a segmentation, and
-    the number of frames of each list.
-    """
+    """Lists of masks: the reader and its parts, flags of frames with a segmentation, and each list's frames."""
 
     reader: Reader
     parts: list[Any]
@@ -269,9 +265,7 @@ def _read(given: _Bytes, lists: NDArray[np.int64], blocks: list[tuple[int, int]]
 def _elements(
     data: NDArray[np.uint8], lists: NDArray[np.int64], exact: bool, out_lengths: NDArray[np.int64]
 ) -> NDArray[np.int64] | None:
-    """Return begin and end of each element of the lists, and write the number of elements of each list; None for invalid
-    JSON.
-    """
+    """Return begin and end of each list's elements, and write their numbers; None for invalid JSON."""
     lists = readonly(lists, np.int64)
     count, room = 0, int((lists[:, 1] - lists[:, 0]).sum()) // _SHORTEST + 1
     while True:

@@ -92,9 +92,7 @@ class LVISResults(LVIS):
 
 
 def _limited(anns: Any, field: str, most: int, *, every: bool) -> list[Any]:
-    """Return the `most` best records for each value of a field. The records of a value are sorted by score if some are
-    dropped, or if `every` is true.
-    """
+    """Return the `most` best records for each value of a field, sorted by score if some are dropped or if `every`."""
     groups = defaultdict(list)
     for ann in anns:
         groups[ann[field]].append(ann)

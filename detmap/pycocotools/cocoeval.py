@@ -307,9 +307,7 @@ class COCOeval:
     def _summarize(
         self, ap: int = 1, iouThr: Any = None, areaRng: str = "all", maxDets: int = 100, places: Any = None
     ) -> Any:
-        """Print and return one number: the mean of the defined values, or -1 if there are none. `places` restricts the
-        mean to categories by index.
-        """
+        """Print and return the mean of the defined values, of the categories in `places` if given, or -1."""
         p = self.params
         areas = [i for i, label in enumerate(p.areaRngLbl) if label == areaRng]
         caps = [i for i, cap in enumerate(p.maxDets) if cap == maxDets]

@@ -150,9 +150,7 @@ def values_per_query(
 
 
 def _tables(qrels: Any, run: Any, place: bool) -> tuple[Table, Table, Convention]:
-    """Return judgements and run as tables, and the convention that orders equal scores as ranx does. If `place` is true,
-    because a metric reads the order of tied documents, plain dicts of a run are reversed.
-    """
+    """Return both tables and the convention that orders ties as ranx; `place` reverses dicts, whose order then counts."""
     given: list[Any] = [side.table if isinstance(side, Qrels | Run) else side for side in (qrels, run)]
     convention = _CONVENTION
     named = [isinstance(side, Mapping | Table) for side in given]

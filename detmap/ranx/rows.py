@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from operator import itemgetter
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from detmap.retrieval.conventions import Convention
 from detmap.retrieval.document_ids import decoded, texts
 from detmap.retrieval.runs import RankedRun, Table, read_table, table_of_dicts
 from detmap.system.whole_files import write
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Kind = Literal["qrels", "run"]
 
@@ -48,7 +51,7 @@ class Rows:
     kind: ClassVar[Kind]
     number: ClassVar[type]
 
-    def __init__(self, given: Mapping[Any, Mapping[str, Any]] | None, name: str | None) -> None:
+    def __init__(self, given: Mapping[Any, Mapping[str, Any]] | None = None, name: str | None = None) -> None:
         self.name = name
         self.sorted = False
         self._columns: Table | None = None
@@ -62,6 +65,36 @@ class Rows:
             if not any(self._by_query.values()):
                 raise InputError("is empty", source=self.kind)
             self._keep()
+
+    @classmethod
+    def from_dict(cls, d: Mapping[Any, Mapping[str, Any]], name: str | None = None) -> Self:
+        """Return judgements, or a run, from a dict of dicts."""
+        return cls(d, name)
+
+    @classmethod
+    def from_df(
+        cls,
+        df: Any,
+        q_id_col: str = "q_id",
+        doc_id_col: str = "doc_id",
+        score_col: str = "score",
+        name: str | None = None,
+    ) -> Self:
+        """Return judgements, or a run, from the columns of a data frame."""
+        return cls()._read(_of_frame(df, (q_id_col, doc_id_col, score_col)), name)
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | os.PathLike[str],
+        q_id_col: str = "q_id",
+        doc_id_col: str = "doc_id",
+        score_col: str = "score",
+        pd_kwargs: Mapping[str, Any] | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """Read the columns of a Parquet file; `pd_kwargs` go to `pandas.read_parquet`."""
+        return cls.from_df(_pandas().read_parquet(path, **(pd_kwargs or {})), q_id_col, doc_id_col, score_col, name)
 
     def _keep(self) -> None:
         """Read the dicts as columns, if the keys are strings and the values are valid numbers."""
@@ -193,7 +226,7 @@ class Rows:
         """Return the lines of a TREC file."""
         raise NotImplementedError
 
-    def _read(self, source: Any, name: str | None = None) -> Any:
+    def _read(self, source: Any, name: str | None = None) -> Self:
         """Read a file or columns, which must not be empty, into this object, and return it."""
         self._columns = read_table(source, self.kind)
         self.name = name
@@ -280,11 +313,6 @@ class Qrels(Rows):
         ]
 
     @staticmethod
-    def from_dict(d: Mapping[Any, Mapping[str, int]]) -> Qrels:
-        """Return judgements from a dict of dicts."""
-        return Qrels(d)
-
-    @staticmethod
     def from_file(path: str | os.PathLike[str], kind: str | None = None) -> Qrels:
         """Read a file.
 
@@ -296,23 +324,7 @@ class Qrels(Rows):
             By default the suffix decides.
         """
         file_kind(path, kind)
-        return Qrels()._read(path)  # type: ignore[no-any-return]
-
-    @staticmethod
-    def from_df(df: Any, q_id_col: str = "q_id", doc_id_col: str = "doc_id", score_col: str = "score") -> Qrels:
-        """Return judgements from the columns of a data frame."""
-        return Qrels()._read(_of_frame(df, (q_id_col, doc_id_col, score_col)))  # type: ignore[no-any-return]
-
-    @staticmethod
-    def from_parquet(
-        path: str | os.PathLike[str],
-        q_id_col: str = "q_id",
-        doc_id_col: str = "doc_id",
-        score_col: str = "score",
-        pd_kwargs: Mapping[str, Any] | None = None,
-    ) -> Qrels:
-        """Read the columns of a Parquet file; `pd_kwargs` go to `pandas.read_parquet`."""
-        return Qrels.from_df(_pandas().read_parquet(path, **(pd_kwargs or {})), q_id_col, doc_id_col, score_col)
+        return Qrels()._read(path)
 
 
 class Run(Rows):
@@ -386,35 +398,11 @@ class Run(Rows):
         ]
 
     @staticmethod
-    def from_dict(d: Mapping[Any, Mapping[str, float]], name: str | None = None) -> Run:
-        """Return a run from a dict of dicts."""
-        return Run(d, name)
-
-    @staticmethod
     def from_file(path: str | os.PathLike[str], kind: str | None = None, name: str | None = None) -> Run:
         """Read a file; see `Qrels.from_file`. By default the name of the run is taken from the TREC file."""
         if file_kind(path, kind) in ("trec", "gz") and name is None:
             name = run_name(path)
-        return Run()._read(path, name)  # type: ignore[no-any-return]
-
-    @staticmethod
-    def from_df(
-        df: Any, q_id_col: str = "q_id", doc_id_col: str = "doc_id", score_col: str = "score", name: str | None = None
-    ) -> Run:
-        """Return a run from the columns of a data frame."""
-        return Run()._read(_of_frame(df, (q_id_col, doc_id_col, score_col)), name)  # type: ignore[no-any-return]
-
-    @staticmethod
-    def from_parquet(
-        path: str | os.PathLike[str],
-        q_id_col: str = "q_id",
-        doc_id_col: str = "doc_id",
-        score_col: str = "score",
-        pd_kwargs: Mapping[str, Any] | None = None,
-        name: str | None = None,
-    ) -> Run:
-        """Read the columns of a Parquet file; `pd_kwargs` go to `pandas.read_parquet`."""
-        return Run.from_df(_pandas().read_parquet(path, **(pd_kwargs or {})), q_id_col, doc_id_col, score_col, name)
+        return Run()._read(path, name)
 
 
 def lists_as_rows(lists: Iterable[Any], source: str) -> dict[int, dict[str, float]]:

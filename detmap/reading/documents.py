@@ -78,9 +78,7 @@ class Document:
         return begin, readonly(own[: end - begin], np.uint8)
 
     def buffer(self) -> NDArray[np.uint8] | None:
-        """Return the buffer that holds this thread's last window of a file, and has twice the window's size plus 64
-        bytes. Return None for a document in memory.
-        """
+        """Return the buffer of this thread's last window, with room behind it; None for a document in memory."""
         own: NDArray[np.uint8] | None = getattr(self._own, "window", None)
         return own
 
@@ -91,9 +89,7 @@ class Document:
         return max(count, ~count), count >= 0
 
     def check(self, data: NDArray[np.uint8], begin: int, end: int) -> None:
-        """Raise `NotUnderstood` unless a range of a window that holds whole JSON values is UTF-8; lines need not be
-        UTF-8.
-        """
+        """Raise `NotUnderstood` unless a range of a window of JSON is UTF-8; lines need not be."""
         if self.mark == ord("{"):
             try:
                 str(data[begin:end].data, "utf-8")

@@ -44,9 +44,7 @@ def foreign_fields(data: Buffer) -> dict[str, int]:
 
 
 def _any_has(records: Sequence[Any], field: str, absent: Any) -> bool:
-    """Return whether any record has a field; in records without it, the value is the object `absent`, the decoder's
-    default.
-    """
+    """Return whether any record has a field; without it, the value is `absent`, the decoder's default."""
     return any(_is_foreign(value, field) for value in map(attrgetter(field), records) if value is not absent)
 
 

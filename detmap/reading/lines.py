@@ -39,6 +39,12 @@ class Lines(NamedTuple):
             remedy=remedy,
         )
 
+    def refuse(self, bad: NDArray[np.bool_], problem: str, word: int | None = None) -> None:
+        """Raise the error about the first line flagged in `bad`, if any; it shows the line, or only the `word`."""
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise self.error(row, problem, None if word is None else self.fields[row][word])
+
     def take(self, rows: Sequence[int]) -> Lines:
         """Return some of the lines."""
         files, numbers = [self.files[row] for row in rows], [self.numbers[row] for row in rows]
@@ -69,12 +75,13 @@ class Lines(NamedTuple):
             return values, edges
         for row, line in enumerate(fields):
             for word in line:
-                if not _is_number(word):
+                if not is_number(word):
                     raise self.error(row, "must be a finite number", word)
         raise AssertionError  # unreachable, because one of the words is invalid
 
 
-def _is_number(word: bytes) -> bool:
+def is_number(word: bytes) -> bool:
+    """Return whether a word is a finite number."""
     try:
         return bool(np.isfinite(float(word))) and b"_" not in word
     except ValueError:

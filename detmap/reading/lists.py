@@ -187,9 +187,7 @@ class List:
         return self.rows[block] < self.rows[block + 1] <= self.capacity
 
     def guess(self, block: int, _: int) -> Part | None:
-        """Scan a block from its guessed first record; None if there is no room for rows, or the list ends before the
-        block.
-        """
+        """Scan a block from its guessed first record; None without room for rows, or if the list ends before the block."""
         window, plain = None, False
         if block == self.rest:
             return None
@@ -220,9 +218,7 @@ class List:
         return _Window(base, data, stop if last else min(stop, base + data.size - margin), last)
 
     def scan(self, block: int, start: int, window: _Window | None = None, plain: bool = False) -> Part:
-        """Scan the records from `start` on. If a `window` in memory is given, `plain` says whether it is known to be
-        ASCII.
-        """
+        """Scan the records from `start` on; `plain` says whether a `window` in memory is known to be ASCII."""
         stop, margin = self.cuts[block + 1], documents.MARGIN
         state = np.zeros(scanning.STATE_SIZE, np.int64)
         state[scanning.FIRST] = state[scanning.ROW] = self.rows[block]
@@ -371,9 +367,7 @@ def scan_array(document: Document, place: int, kind: Layout) -> tuple[Table, int
 
 
 def scan_object(document: Document, place: int, lists: Mapping[str, Layout]) -> tuple[dict[str, Table], set[str], int]:
-    """Scan the object at a position; return the tables of its lists, the names of its other members, and the position
-    after it.
-    """
+    """Scan the object at a position; return the tables of its lists, its other members' names, and its end."""
     tables: dict[str, Table] = {}
     others: set[str] = set()
     separator = b"{"

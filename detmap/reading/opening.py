@@ -100,9 +100,7 @@ class Held(bytes):
 
 
 class File:
-    """A regular file of `size` bytes, read by position from any number of threads. Leaving the context closes the file,
-    and raises an error if its content has changed.
-    """
+    """A regular file of `size` bytes, read by position from any number of threads; leaving it finds changes."""
 
     def __init__(self, raw: io.FileIO, name: str) -> None:
         self._raw, self.name = raw, name
@@ -176,9 +174,7 @@ class File:
         return os.fdopen(os.dup(self._raw.fileno()), "rb")
 
     def duplicate(self) -> File:
-        """Return a second handle of the file, which is closed separately; changes since this handle was opened are
-        noticed.
-        """
+        """Return a second handle of the file, closed separately; changes since this handle was opened are noticed."""
         made = copy.copy(self)
         made._raw = io.FileIO(os.dup(self._raw.fileno()))
         return made

@@ -299,9 +299,7 @@ class Reading:
         return {one.name: value for one, value in pairs if value is not default_of(one) and value != default_of(one)}
 
     def recorded(self) -> list[str]:
-        """Return the options' values, with the hashes of files that are option values, to detect changes. Raises
-        `InputError` for an unreadable file.
-        """
+        """Return the options' values, with the hashes of files that are option values, to detect changes."""
         out = []
         for name, value in sorted(self.given().items()):
             is_file = isinstance(value, str | os.PathLike) and os.path.isfile(value)
@@ -434,9 +432,7 @@ def takes_options(*names: str, **defaults: Any) -> Callable[[F], F]:
 
 
 def _entries(names: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of the parameters in a docstring; names that set the same option for the two roles share an
-    entry.
-    """
+    """Yield a docstring's lines on parameters; names that set one option for the two roles share an entry."""
     plain, found = {one.name: one for one in fields(Reading)}, flags()
     together: dict[str, list[str]] = {}
     for name in names:

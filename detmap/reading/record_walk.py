@@ -27,9 +27,7 @@ _LONG_VALUE = re.compile(rb'"(?:%b)"\s*:\s*' % "|".join(_PLAIN).encode() + _LONG
 
 
 def crowded(data: Buffer) -> bool:
-    """Return whether a large document has more JSON lists and objects per byte than records of ground truth or detections
-    would have.
-    """
+    """Return whether a large document has more JSON lists and objects per byte than records would have."""
     if len(data) < _LARGE:
         return False
     text = bytes(data)
@@ -47,9 +45,7 @@ def holds_long_value(data: Buffer) -> bool:
 
 
 def walked(data: Buffer, lines: bool) -> Any:
-    """Return a document whose records (of a list, or of the lists of an object) are decoded lazily; raise `ValueError`
-    if the document, or a record, is not JSON.
-    """
+    """Return a document whose records are decoded lazily; raise `ValueError` for anything that is not JSON."""
     if lines:
         return _Lines(data)
     document = Document(bytes(data), 1)

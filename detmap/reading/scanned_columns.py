@@ -60,9 +60,7 @@ class Fields:
         return made
 
     def places(self, capacity: int) -> tuple[NDArray[np.int64], int, int]:
-        """Lay out columns of `capacity` rows consecutively. Return the kernels' `Columns.places`, and the required
-        sizes of ``ids`` and ``words``.
-        """
+        """Lay out columns of `capacity` rows consecutively: `Columns.places`, and the sizes of ``ids`` and ``words``."""
         begins, sizes = [], [0, 0]
         for kind, width in zip(self.kinds, self.widths, strict=True):
             apart = kind in scanning.APART
@@ -79,9 +77,7 @@ class Part(NamedTuple):
 
 
 class Table:
-    """The columns of a list of records, concatenated in `ids` and `words`, and the outcomes of its blocks in document
-    order.
-    """
+    """The joined columns of a list of records, and the outcomes of its blocks in document order."""
 
     def __init__(
         self,

@@ -76,9 +76,7 @@ def _unzipped(data: Buffer, limit: int) -> bytes:
 
 
 def compressed(data: bytes, name: str) -> bytes:
-    """Return data, compressed if the file's name ends in ``.gz`` or ``.zst``. Raises `MissingDependencyError` if the
-    compressor is not installed.
-    """
+    """Return data, compressed if the file's name ends in ``.gz`` or ``.zst``."""
     if name.endswith(".gz"):
         import gzip
 
@@ -187,13 +185,7 @@ def _content_of(content: Any, name: str) -> bytes:
 
 
 def read_bytes(source: Source, name: str) -> tuple[Buffer, str]:
-    """Return the decompressed bytes of a path, bytes or open file, and a name for messages.
-
-    Raises
-    ------
-    InputError
-        If there is nothing to read, or the file changes meanwhile.
-    """
+    """Return the decompressed bytes of a path, bytes or open file, and a name for messages."""
     with Opened(source, name) as opened:
         return opened.whole(), opened.name
 
@@ -265,9 +257,7 @@ def _listed(folder: str, suffix: str) -> dict[str, _Listed]:
 
 
 def _key(name: str, suffix: str) -> str | None:
-    """Return a file name with its suffix spelled as given; None if the name ends differently, or is one of macOS's
-    metadata files.
-    """
+    """Return a file name with its suffix spelled as given; None for other files and macOS's metadata."""
     plain = name.lower().endswith(suffix) and not name.startswith("._")
     return name[: -len(suffix)] + suffix if plain else None
 
@@ -288,9 +278,7 @@ def _content(path: str) -> bytes:
 
 
 def stamp(path: str | os.PathLike[str], suffix: str) -> Stamp:
-    """Return the stamp of a file, or of a folder's files with a suffix. Stamps differ after a change. Return None if
-    the path cannot be read.
-    """
+    """Return a stamp of a file, or a folder's files with a suffix, that differs after a change; None if unreadable."""
     try:
         found = os.stat(path)
         if stat.S_ISDIR(found.st_mode):

@@ -86,10 +86,7 @@ def heights(values: NDArray[np.float64]) -> str:
 
 
 def area(x: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], style: str) -> dict[str, str]:
-    """Return the area between two curves of the unit square, in the colour of a line of the given style.
-
-    The area has gaps where either curve is NaN.
-    """
+    """Return the area between two curves of the unit square, with gaps at NaN, in the colour of a line style."""
     kept = np.flatnonzero(~(np.isnan(low) | np.isnan(high)))
     runs = np.split(kept, np.flatnonzero(np.diff(kept) > 1) + 1) if kept.size else []
     parts = []

@@ -18,9 +18,7 @@ _NAMED = 3
 
 
 class Documents(NamedTuple):
-    """The documents of a query: ranked relevant documents and other ranked documents, each with its rank and in order of
-    rank, and relevant documents that are not ranked.
-    """
+    """A query's documents: relevant and other ranked ones with their ranks, and relevant ones that are not ranked."""
 
     hits: list[tuple[str, int]]
     misses: list[tuple[str, int]]

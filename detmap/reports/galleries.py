@@ -169,9 +169,7 @@ def _chosen(diagnosis: Diagnosis, errors: Errors, worst: Sequence[int], most: in
 
 
 def _examples(key: NDArray[Any], images: NDArray[Any], enough: int, there: set[int]) -> Iterator[int]:
-    """Yield images until each key (an error, a class or a confusion) has `enough` images. Frequent keys come first, and
-    images with many keys are preferred.
-    """
+    """Yield images until each key has `enough`, frequent keys and images with many keys first."""
     values, code, counts = np.unique(key, return_inverse=True, return_counts=True)
     both = np.unique(np.column_stack((code, images)), axis=0)
     holds = Counter[int](both[:, 1].tolist())

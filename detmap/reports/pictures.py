@@ -140,9 +140,7 @@ def _around(box: tuple[float, ...], width: int, height: int) -> tuple[int, int, 
 def picture(
     name: str, shown: Thumbnail, marks: list[dict[str, Any]], says: str, cells: Iterable[str] = (), up: bool = False
 ) -> dict[str, Any]:
-    """Return a picture of a `Gallery`. `cells` are the cells of the confusion matrix for which the image is an example;
-    `up` says whether y points upwards.
-    """
+    """Return a picture of a `Gallery`, an example for `cells` of the confusion matrix; `up` says where y points."""
     return {
         "name": printable(name),
         "uri": shown.uri,

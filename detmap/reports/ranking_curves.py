@@ -148,9 +148,7 @@ def _rank_ticks(deepest: int) -> list[tuple[str, str]]:
 
 
 def band(values: Values, level: float) -> tuple[Values, Values, Values]:
-    """Return the mean of each column over queries, and the low and high end of the mean's interval by Student's t. The
-    ends are NaN for fewer than `FEWEST` queries.
-    """
+    """Return each column's mean over queries with its interval by Student's t, NaN for fewer than `FEWEST`."""
     count = len(values)
     mean = values.mean(axis=0) if count else np.full(values.shape[1], np.nan)
     if count < FEWEST:

@@ -59,9 +59,7 @@ def part(diagnosis: Diagnosis, name: str, options: Options) -> Finding:
 
 @dataclass
 class Given:
-    """Inputs of sections: options of the diagnosis's parts, metrics, images, the largest gain in AP from fixing an error
-    in any model, and the number of models on the page.
-    """
+    """Inputs of sections: options of parts, metrics, images, the largest gain of all models, and their number."""
 
     options: Options
     result: DetectionResult | None = None

@@ -32,9 +32,7 @@ _FLOATS = {"float16": "float16", "bfloat16": "float32", "float32": "float32", "f
 
 
 def array_table(values: Any, source: str, *, booleans: bool = False) -> NDArray[Any] | DeviceTable:
-    """Return a matrix without changing its dtype. A dense float matrix on a device stays there; any other matrix is
-    returned on the host.
-    """
+    """Return a matrix of unchanged dtype; only a dense float matrix on a device stays there."""
     namespace, name = _namespace(values), str(getattr(values, "dtype", None)).rpartition(".")[2]
     is_dense = str(getattr(values, "layout", "strided")).endswith("strided")  # PyTorch has sparse tensors
     if namespace is None or name not in _FLOATS or values.ndim != 2 or not is_dense:
@@ -196,9 +194,7 @@ Blocks = tuple[list[tuple[int, int]], Callable[[int, int], DeviceRows]]
 
 
 def _blocks(queries: int, items: int, rows_of: Callable[[int, int], DeviceRows]) -> Blocks:
-    """Return the bounds of blocks of queries whose distances fit into memory, and `rows_of`, which returns the distances
-    of a block.
-    """
+    """Return bounds of blocks of queries whose distances fit into memory, and `rows_of`, which computes a block."""
     height = max(1, _BLOCK_DISTANCES // max(1, items))
     return [(begin, min(begin + height, queries)) for begin in range(0, queries, height)], rows_of
 

@@ -37,13 +37,7 @@ Located = NDArray[np.int64] | Texts
 
 
 def keys(values: list[Any], source: str, field: str) -> Located:
-    """Return the keys of a mapping.
-
-    Raises
-    ------
-    InputError
-        For invalid keys, or keys of different types; the message names two keys.
-    """
+    """Return the keys of a mapping; the error for keys of different types names two of them."""
     try:
         return strings(values, source, field)
     except TypeError:  # not all keys are strings
@@ -54,13 +48,7 @@ def keys(values: list[Any], source: str, field: str) -> Located:
 
 
 def column(values: Any, source: str, field: str) -> NDArray[Any]:
-    """Return a column of ids as an array of int64, of strings, of bytes, or of str objects.
-
-    Raises
-    ------
-    InputError
-        For anything but a flat column of ids of one type; the message names the first invalid row.
-    """
+    """Return a column of ids of one type as an array of int64, of strings, of bytes, or of str objects."""
     if isinstance(values, list | tuple):
         if set(map(type, values)) == {str}:  # numpy would strip zero bytes at the end
             objects = np.empty(len(values), object)
@@ -198,20 +186,10 @@ def _too_long(name: bytes, source: str, field: str) -> InputError:
 
 
 class Keys:
-    """The keys of several mappings, numbered consecutively. Keys are read a few mappings at a time, because copying all
-    keys into a buffer would double the memory of a large run. Joined keys are only kept if the run is kept for further
-    evaluations.
-
-    Parameters
-    ----------
-    mappings : list of dict
-        Mappings whose keys should be strings.
-    queries : list
-        The query of each mapping, for messages.
-    source, field : str
-        Names of the argument and of the field, for messages.
-    checked : bool
-        Whether all keys are known to be strings without a zero byte. Checked keys may exceed `LONGEST_ID`.
+    """The keys of several mappings, one for each of `queries`, numbered consecutively. Keys are read a few mappings at
+    a time, because copying all keys into a buffer would double the memory of a large run. Joined keys are only kept if
+    the run is kept for further evaluations. `checked` says that all keys are strings without a zero byte, which may
+    then exceed `LONGEST_ID`.
     """
 
     def __init__(

@@ -62,16 +62,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, eq=False)
 class Seen(Frozen):
-    """Rankings of queries.
-
-    Attributes
-    ----------
-    names : list of int or str
-        Names of the queries.
-    columns : dict of str to ndarray
-        The `COLUMNS` that these rankings have, read-only. All are int64, except that ``shots`` is float64 of
-        shape (q, k).
-    """
+    """Rankings of queries by name, with read-only columns of `COLUMNS`: int64, except ``shots``, float64 of shape (q, k)."""
 
     names: list[Any]
     columns: dict[str, NDArray[Any]]
@@ -153,9 +144,7 @@ class Seen(Frozen):
     def restore(
         cls, names: list[Any], layout: Sequence[tuple[str, int]], payload: memoryview, level: int, grades: int
     ) -> Seen:
-        """Return the rankings of a saved state. Raises `StateError` unless all values are consistent; `grades` is the
-        maximum of stored grades.
-        """
+        """Return the rankings of a saved state, checked; `grades` is the maximum of stored grades."""
         if sum(8 * size for _, size in layout) != len(payload) or min((size for _, size in layout), default=0) < 0:
             raise StateError("not an evaluator: its columns are not of the size that it says")
         columns: dict[str, NDArray[Any]] = {}

@@ -118,26 +118,17 @@ def blocks(ours: Side, theirs: Side, metric: DistanceMetric) -> tuple[list[tuple
 
 @dataclass(frozen=True)
 class Side:
-    """The features of the queries or of the gallery.
+    """The features of the queries or of the gallery."""
 
-    Attributes
-    ----------
-    rows : ndarray or DeviceTable, shape (n, d)
-        The features as given.
-    kind : type
-        The float type of products.
-    squares : ndarray of `kind`, shape (n,)
-        The squared length of each row.
-    first : ndarray of int64, shape (n,)
-        For each row, the index of the first row that equals it, possibly the row itself.
-    hashes : ndarray of uint64, shape (n,)
-        A hash of every row.
-    """
-
+    #: The features as given, shape (n, d).
     rows: NDArray[Any] | DeviceTable
+    #: The float type of products.
     kind: type
+    #: The squared length of each row, shape (n,).
     squares: NDArray[Any]
+    #: For each row, the index of the first row that equals it, possibly the row itself, shape (n,).
     first: NDArray[np.int64]
+    #: A hash of every row, shape (n,).
     hashes: NDArray[np.uint64]
 
 
@@ -246,9 +237,7 @@ def _distances(ours: Side, members: NDArray[np.int64], theirs: Side, metric: Dis
 
 
 def _tiles(items: int) -> list[tuple[int, int]]:
-    """Return ranges of gallery rows: full tiles, a smaller tile of a multiple of `_ITEMS` rows, and a last tile with the
-    remaining rows, which the caller pads.
-    """
+    """Return ranges of gallery rows: full tiles, one of a multiple of `_ITEMS` rows, and a rest, which is padded."""
     whole = items // _ITEMS * _ITEMS
     edges = sorted({*range(0, whole, _TILE), whole, items})
     return list(pairwise(edges))

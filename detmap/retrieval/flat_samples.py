@@ -22,17 +22,11 @@ _KINDS = {"queries": np.int64, "scores": np.float64, "grades": np.float64}
 
 @dataclass(frozen=True, eq=False)
 class FlatSamples(Frozen):
-    """Samples in the order of their arrival.
+    """Samples in the order of their arrival."""
 
-    Attributes
-    ----------
-    queries : ndarray of int64, shape (n,)
-        The query of each sample.
-    scores, grades : ndarray of float64, shape (n,)
-        The score and the relevance of each sample.
-    """
-
+    #: The query of each sample, shape (n,).
     queries: NDArray[np.int64]
+    #: The score and the relevance of each sample, shape (n,).
     scores: NDArray[np.float64]
     grades: NDArray[np.float64]
 

@@ -40,45 +40,31 @@ _BLOCK_ITEMS = 1 << 19
 
 @dataclass(frozen=True)
 class Gallery:
-    """Which items are relevant to which query, and which are junk.
+    """Which items are relevant to which query, and which are junk."""
 
-    Attributes
-    ----------
-    queries, items : int
-        Numbers of queries and of items; items that are junk to every query do not count.
-    columns : ndarray of int64, or None
-        The index of each item in the given gallery; None if all items are kept.
-    dropped : int
-        Number of items that are junk to every query.
-    first, last : ndarray of int64, shape (queries,)
-        The candidates of query *q*, the items with the query's identity, are ``members[first[q]:last[q]]``.
-    members : ndarray of int64
-        Items grouped by identity, ascending within an identity.
-    query_cameras, gallery_cameras : ndarray of int64, or None
-        The cameras of queries and items. A candidate seen by the query's camera is junk.
-    ignored : sequence of ndarray of int64, or None
-        Further junk items of each query.
-    hiding : ndarray of bool, shape (queries,), or None
-        True for queries to which the items in `hidden` are junk, instead of items of the same camera and identity
-        (SYSU-MM01).
-    hidden : ndarray of int64
-        The items that are junk to the queries in `hiding`.
-    people : ndarray of int64, shape (items,)
-        The identity of each item as a dense number, for the CMC variants that need it.
-    """
-
+    #: Numbers of queries and of items; items that are junk to every query do not count.
     queries: int
     items: int
+    #: The index of each item in the given gallery; None if all items are kept.
     columns: NDArray[np.int64] | None
+    #: Number of items that are junk to every query.
     dropped: int
+    #: Query *q* has the candidates, items of its identity, ``members[first[q]:last[q]]``; shape (queries,).
     first: NDArray[np.int64]
     last: NDArray[np.int64]
+    #: Items grouped by identity, ascending within an identity.
     members: NDArray[np.int64]
+    #: The cameras of queries and items. A candidate seen by the query's camera is junk.
     query_cameras: NDArray[np.int64] | None
     gallery_cameras: NDArray[np.int64] | None
+    #: Further junk items of each query.
     ignored: Sequence[NDArray[np.int64]] | None
+    #: Whether the items in `hidden` are junk to a query, instead of items of the same camera and identity (SYSU-MM01),
+    #: shape (queries,).
     hiding: NDArray[np.bool_] | None
+    #: The items that are junk to the queries in `hiding`.
     hidden: NDArray[np.int64]
+    #: The identity of each item as a dense number, for the CMC variants that need it, shape (items,).
     people: NDArray[np.int64]
 
     def parts(self, begin: int, end: int, width: int) -> list[tuple[int, int]]:
@@ -239,9 +225,7 @@ Rows = Callable[[int, int], NDArray[Any]]
 def _rank(
     rows: Rows, gallery: Gallery, convention: Convention, begin: int, end: int, width: int, seed: int
 ) -> tuple[Ranked, NDArray[np.int64]]:
-    """Rank queries ``[begin, end)``; return the rankings and each query's number of junk items. ``rows(a, b)`` returns
-    the distances of queries ``[a, b)``.
-    """
+    """Rank queries ``[begin, end)``; return the rankings and each query's number of junk items."""
     # CMC variants that draw or merge identities are evaluated up to rank `width`.
     starts, relevant, junk_starts, junk = gallery.lists(begin, end)
     ranks, ahead, tied, which = (np.empty(relevant.size, np.int64) for _ in range(4))
@@ -300,9 +284,7 @@ def blocks_of(matrix: NDArray[Any] | DeviceTable) -> tuple[Blocks, RowsOf]:
 
 
 def _columns(rows: Rows, columns: NDArray[np.int64] | None) -> Rows:
-    """Return `rows` restricted to the items `columns`, which are all but those that are junk to every query; None keeps
-    all.
-    """
+    """Return `rows` restricted to the items `columns`, all but those that are junk to every query; None keeps all."""
     if columns is not None and isinstance(rows, DeviceRows):
         return rows.take(columns)
     return rows if columns is None else lambda a, b: np.take(rows(a, b), columns, axis=1)

@@ -58,9 +58,7 @@ class Scores(NamedTuple):
 
 
 class Order(NamedTuple):
-    """The order of documents: by score (in single precision if `single` is set), then by descending id if `descending`
-    is set, else by place.
-    """
+    """The order of documents: by score, `single` in single precision, then by id if `descending`, else by place."""
 
     single: bool
     descending: bool
@@ -93,18 +91,9 @@ class Found(NamedTuple):
         return cls(order, np.full(count, math.nan), *(np.zeros(count, np.int64) for _ in range(3)))
 
     def place(self, begin: int, run: Scores, sought: Scores, ids: Ids, names: Sequence[str]) -> None:
-        """Rank the sought documents of some queries; results are written from element `begin` on.
-
-        Parameters
-        ----------
-        begin : int
-            First element to write.
-        run, sought : Scores
-            All scores of the queries, and the scores of the documents to rank.
-        ids : callable
-            Returns the ids of some documents of these queries.
-        names : sequence of str
-            The ids of the documents to rank.
+        """Rank the sought documents of some queries among all scores, `run`, and write the results from element `begin`
+        on. ``ids`` returns the ids of some documents of these queries, and `names` are the ids of the documents to
+        rank.
         """
         self.scores[begin : begin + sought.values.size] = sought.values
         got = np.flatnonzero(~np.isnan(sought.values))

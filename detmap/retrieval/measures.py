@@ -101,9 +101,7 @@ def band(hits: Hits, convention: Convention, depth: int | None) -> NDArray[np.fl
 
 
 def within(ranked: Ranked, depth: Any) -> Values:
-    """Return the number of hits up to `depth` (one depth, or one per query); under ties="expected" the expected number
-    over all orders of tied items.
-    """
+    """Return the hits up to `depth` (one, or one per query); under ties="expected" their expected number."""
     hits = ranked.hits
     if not ranked.expected:
         return hits.within(depth).astype(np.float64)

@@ -12,15 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from detmap.errors import InputError, OptionError
 from detmap.hits import Hits
 from detmap.retrieval.conventions import Choices, Convention, convention_of
-from detmap.retrieval.galleries import (
-    REID_METRICS,
-    SHOTS,
-    Gallery,
-    Rows,
-    evaluate_rows,
-    matchless,
-    relate,
-)
+from detmap.retrieval.galleries import REID_METRICS, SHOTS, Gallery, Rows, evaluate_rows, matchless, relate
 from detmap.retrieval.metrics import listed, parse_all, parse_rate
 from detmap.retrieval.ranked import Ranked, Request
 from detmap.retrieval.scoring import RankingResult, int64, labels, numeric, numeric_table, score
@@ -300,9 +292,7 @@ def _rank(
     begin: int,
     end: int,
 ) -> tuple[Ranked, NDArray[np.int64], NDArray[np.int64]]:
-    """Rank the neighbours of queries ``[begin, end)``; return the rankings, and each query's numbers of junk items among
-    the neighbours and in the gallery.
-    """
+    """Rank the neighbours of queries ``[begin, end)``; also return junk items among them and in the gallery."""
     # `place` is an item's index once the items that are junk to every query are removed; -1 for the removed items.
     given = np.count_nonzero(items >= 0, axis=1)
     if measured is not None and bool(np.any((measured[:, 1:] == measured[:, :-1]) & (items[:, 1:] < items[:, :-1]))):

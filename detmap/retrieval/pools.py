@@ -13,26 +13,17 @@ from detmap.kernels import Frozen, readonly
 
 @dataclass(frozen=True, eq=False)
 class Pool(Frozen):
-    """The pooled documents that were ranked, for many queries, in the order of their ranks.
+    """The pooled documents that were ranked, for many queries, in the order of their ranks."""
 
-    Attributes
-    ----------
-    starts : ndarray of int64, shape (q + 1,)
-        The documents of query *i* are the elements ``starts[i]:starts[i + 1]`` of the arrays of shape (n,).
-    ranks : ndarray of int64, shape (n,)
-        1-based rank of each document, ascending within a query.
-    grades : ndarray of int64, shape (n,)
-        The grade of each document; negative if the document is in the pool but was not judged.
-    items : ndarray of int64, shape (q,)
-        Number of ranked documents of each query, pooled or not.
-    ahead, tied : ndarray of int64, shape (n,) or (0,)
-        As in `detmap.Hits`.
-    """
-
+    #: The documents of query *i* are the elements ``starts[i]:starts[i + 1]`` of the arrays of shape (n,); shape (q + 1,).
     starts: NDArray[np.int64]
+    #: 1-based rank of each document, ascending within a query, shape (n,).
     ranks: NDArray[np.int64]
+    #: The grade of each document, shape (n,); negative if the document is in the pool but was not judged.
     grades: NDArray[np.int64]
+    #: Number of ranked documents of each query, pooled or not, shape (q,).
     items: NDArray[np.int64]
+    #: As in `detmap.Hits`, shape (n,) or (0,).
     ahead: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     tied: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
@@ -45,9 +36,7 @@ class Pool(Frozen):
         return int(self.items.size)
 
     def within(self, depth: ArrayLike) -> NDArray[np.int64]:
-        """Return the number of pooled documents of each query at ranks up to `depth`, shape (q,). `depth` is one number,
-        or one number per query.
-        """
+        """Return each query's number of pooled documents up to `depth` (one, or one per query), shape (q,)."""
         return counted(self.starts, up_to(self.starts, self.ranks, depth))
 
     def cut(self, depth: int) -> Pool:

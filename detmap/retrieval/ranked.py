@@ -29,50 +29,35 @@ Order = tuple[TieRule, bool]
 
 @dataclass(frozen=True)
 class Ranked:
-    """A block of rankings, the input of metrics.
+    """A block of rankings, the input of metrics."""
 
-    Attributes
-    ----------
-    raw : Hits
-        The relevant items. Ties are in the order of the items (or of document ids); the bounds of tied groups are known
-        if scores are known.
-    convention : Convention
-        The decisions under which metrics are computed.
-    pool : Pool or None
-        Every judged document that was ranked; None without judgements.
-    negatives : ndarray of int64, shape (q,), or None
-        For each query, the number of documents judged not relevant, ranked or not.
-    ideal_starts, ideal : ndarray of int64, shapes (q + 1,), (g,), or None
-        The grades above 0 of all judged documents, descending within a query; None if every relevant item has grade 1.
-    level : int
-        The lowest grade that counts as relevant.
-    highest : float
-        The highest grade of the judgements.
-    scale : ndarray of float64, shape (d,), or None
-        If grades are fractions: the distinct grades above 0, ascending. A stored grade *c* of at least 1 stands for the
-        grade ``scale[c - 1]``.
-    shots : ndarray of float64, shape (q, k), or None
-        For the CMC variants that draw or merge identities: the probability of a match up to each rank 1 .. k.
-    radius : ndarray of int64, shape (q, bits + 1, 2), or None
-        For hash codes: the numbers of items, and of relevant items, within each Hamming radius.
-    anywhere : Pool or None
-        The ranked documents that are judged for any query at all, if a metric needs them.
-    others : mapping of Order to Ranked
-        The rankings in other orders that some metrics need.
-    """
-
+    #: The relevant items. Ties are in the order of the items (or of document ids); the bounds of tied groups are known
+    #: if scores are known.
     raw: Hits
+    #: The decisions under which metrics are computed.
     convention: Convention
+    #: Every judged document that was ranked; None without judgements.
     pool: Pool | None = None
+    #: For each query, the number of documents judged not relevant, ranked or not, shape (q,).
     negatives: NDArray[np.int64] | None = None
+    #: The grades above 0 of all judged documents, descending within a query, shapes (q + 1,) and (g,); None if every
+    #: relevant item has grade 1.
     ideal_starts: NDArray[np.int64] | None = None
     ideal: NDArray[np.int64] | None = None
+    #: The lowest grade that counts as relevant.
     level: int = 1
+    #: The highest grade of the judgements.
     highest: float = 1
+    #: If grades are fractions: the distinct grades above 0, ascending, shape (d,). A stored grade *c* of at least 1
+    #: stands for the grade ``scale[c - 1]``.
     scale: Values | None = None
+    #: For the CMC variants that draw or merge identities: the probability of a match up to each rank, shape (q, k).
     shots: Values | None = None
+    #: For hash codes: the numbers of items, and of relevant items, within each Hamming radius, shape (q, bits + 1, 2).
     radius: NDArray[np.int64] | None = None
+    #: The ranked documents that are judged for any query at all, if a metric needs them.
     anywhere: Pool | None = None
+    #: The rankings in other orders that some metrics need.
     others: Mapping[Order, Ranked] = field(default_factory=dict)
 
     @cached_property
@@ -211,21 +196,14 @@ class Request:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """How the values of queries become one number.
+    """How the values of queries become one number."""
 
-    Attributes
-    ----------
-    combine : callable
-        ``combine(values)`` returns the number; there is at least one value, and none is NaN.
-    scale : callable
-        Converts the 0 or 1 that a convention gives to a query without relevant items to the scale of the values.
-    counts : bool
-        Whether values are counts that exist for every query, so that the convention's rule for queries without relevant
-        items does not apply.
-    """
-
+    #: ``combine(values)`` returns the number; there is at least one value, and none is NaN.
     combine: Callable[[Values], float]
+    #: Converts the 0 or 1 that a convention gives to a query without relevant items to the scale of the values.
     scale: Callable[[float], float] = float
+    #: Whether values are counts that exist for every query, so that the convention's rule for queries without relevant
+    #: items does not apply.
     counts: bool = False
 
 
@@ -268,7 +246,7 @@ class Metric:
     formula : str
         Formula with its source.
     aliases : tuple of str
-        Other names in lower case, from trec_eval and the literature.
+        All names in lower case: both names, and the given ones from trec_eval and the literature.
     depth : {"never", "may", "must"}
         Whether the name takes ``@depth``.
     expected : bool
@@ -313,3 +291,7 @@ class Metric:
     graded: bool = False
     reads: Literal["ranking", "relevant", "set"] = "ranking"
     bounded: bool = True
+
+    def __post_init__(self) -> None:
+        own = (self.name.lower(), self.mean_name.lower()) if self.mean_name else (self.name.lower(),)
+        object.__setattr__(self, "aliases", tuple(dict.fromkeys((*own, *self.aliases))))

@@ -51,29 +51,19 @@ _VALUE = VALUE
 
 @dataclass(frozen=True)
 class Table:
-    """Lines of judgements or of a run, grouped by query.
+    """Lines of judgements or of a run, grouped by query."""
 
-    Attributes
-    ----------
-    queries : list
-        The distinct queries in order of appearance: all integers, or all strings (bytes that are not UTF-8 stay bytes).
-    starts : ndarray of int64, shape (q + 1,)
-        The lines of query *i* are ``starts[i]:starts[i + 1]``.
-    documents : ndarray of int64, Texts, or Keys
-        The document of each line.
-    values : ndarray of float64 or int64
-        Scores, or grades, which are floats if a grade has a fraction.
-    notices : mapping of str to int
-        Number of occurrences of each notice, by code.
-    found : Found or None
-        The judged documents, query by query, if these were looked up while the dicts of a run were read.
-    """
-
+    #: The distinct queries in order of appearance: all integers, or all strings (bytes that are not UTF-8 stay bytes).
     queries: list[Any]
+    #: The lines of query *i* are ``starts[i]:starts[i + 1]``; shape (q + 1,).
     starts: NDArray[np.int64]
+    #: The document of each line.
     documents: Located | Keys
+    #: Scores, or grades, which are floats if a grade has a fraction.
     values: NDArray[Any]
+    #: Number of occurrences of each notice, by code.
     notices: Mapping[str, int] = field(default_factory=dict)
+    #: The judged documents, query by query, if these were looked up while the dicts of a run were read.
     found: Found | None = None
 
     def take(self, which: list[int]) -> Table:
@@ -239,18 +229,10 @@ def table_of_dicts(
     order: Order | None = None,
     keep: bool = False,
 ) -> Table:
-    """Return a table of dicts from strings to floats or integers, whose keys are not copied. The documents in `sought`, by
-    query, are looked up and ranked by `order` in the same pass, while a query's dict is in the processor's cache. With
-    `keep` a copy of the ids is kept for later lookups.
-
-    Raises
-    ------
-    TypeError
-        If a document is not a string, or a value is neither a float nor an integer.
-    InputError
-        If an id contains a zero byte, a value is NaN, or a grade is beyond 2 ** 31.
-    OverflowError
-        For a score beyond the range of floats.
+    """Return a table of dicts from strings to floats or integers, whose keys are not copied. The documents in `sought`,
+    by query, are looked up and ranked by `order` in the same pass, while a query's dict is in the processor's cache.
+    With `keep` a copy of the ids is kept for later lookups. Raises `TypeError` for other types, and `OverflowError` for
+    a score beyond the range of floats.
     """
     mappings = list(data.values())
     listed = Keys(mappings, list(data), kind, "documents", checked=True)
@@ -398,9 +380,7 @@ def evaluate_run(
 
 @dataclass(frozen=True)
 class Rules:
-    """How a run is ranked: arguments of `evaluate_run`. `lenient` stands for ``empty_input="skip"``; `all_empty` allows
-    that no query has a relevant document.
-    """
+    """How a run is ranked; `lenient` is ``empty_input="skip"``, `all_empty` allows no relevant document at all."""
 
     convention: Convention
     level: float | None = None
@@ -417,33 +397,22 @@ class Rules:
 
 @dataclass(frozen=True)
 class RankedRun:
-    """A run that was ranked against judgements.
+    """A run that was ranked against judgements."""
 
-    Attributes
-    ----------
-    queries : list
-        The judged queries that are evaluated.
-    answered : ndarray of bool, shape (q,)
-        Whether each query is in the run.
-    block : Ranked or None
-        The rankings of the queries; None if there are no queries.
-    rules : Rules
-        The rules of the ranking.
-    missing, extra : int
-        Number of judged queries that the run lacks, and number of queries in the run that are not judged.
-    removed : int
-        Number of lines of the run that the convention removes.
-    notices : mapping of str to int
-        Number of occurrences of each notice about the input, by code.
-    """
-
+    #: The judged queries that are evaluated.
     queries: list[Any]
+    #: Whether each query is in the run, shape (q,).
     answered: NDArray[np.bool_]
+    #: The rankings of the queries; None if there are no queries.
     block: Ranked | None
+    #: The rules of the ranking.
     rules: Rules
+    #: Number of judged queries that the run lacks, and number of queries in the run that are not judged.
     missing: int
     extra: int
+    #: Number of lines of the run that the convention removes.
     removed: int
+    #: Number of occurrences of each notice about the input, by code.
     notices: Mapping[str, int]
 
     def score(self, requests: Sequence[Request], keep_curve: bool = False) -> RankingResult:
@@ -592,17 +561,8 @@ def rank_run(
     judged_only: bool,
     scale: NDArray[np.float64] | None,
 ) -> tuple[Ranked, int, int]:
-    """Rank the judged documents of two tables with the same queries. `level` and grades are stored grades, see
-    `Ranked.scale`.
-
-    Returns
-    -------
-    ranked : Ranked
-        The judged documents that were ranked.
-    removed : int
-        Number of lines of the run that the convention removes.
-    known : int
-        Number of lines of the run with judged documents.
+    """Rank the judged documents of two tables with the same queries; also return how many lines of the run the
+    convention removes, and how many have judged documents. `level` and grades are stored grades, see `Ranked.scale`.
     """
     count = len(judged.queries)
     starts, grades = judged.starts, judged.values

@@ -341,23 +341,8 @@ class RankingResult(Result):
 
 
 def plot_rankings(results: Mapping[str, RankingResult], path: str | os.PathLike[str] | None = None) -> Any:
-    """Draw CMC beside the precision-recall curves of several results; the legend has names and metric values.
-
-    Parameters
-    ----------
-    results : mapping of str to RankingResult
-        The results by name.
-    path : path, optional
-        File to which the picture is written, as .svg, .pdf or .png.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    OptionError
-        If there is nothing to draw.
+    """Draw CMC beside the precision-recall curves of results by name; the legend has metric values. With a path the
+    picture is written there, as .svg, .pdf or .png. Raises `OptionError` if there is nothing to draw.
     """
     curves = {name: cmc for name, one in results.items() if (cmc := one._matched()) is not None}
     curves = curves if len(curves) == len(results) else {}
@@ -441,15 +426,10 @@ def score(
     keep_curve: bool = False,
     notices: Mapping[str, int] | None = None,
 ) -> RankingResult:
-    """Evaluate the metrics on each block and combine the queries. Blocks that are not `complete` hold only the hits up to
-    the metrics' depth, and are not kept. `lenient` allows that no query has a relevant item. `keep_curve` keeps the mean
-    curve if there are too many hits to keep. `notices` are notices about the input; the result adds notices about
-    missing, extra and empty queries.
-
-    Raises
-    ------
-    InputError
-        If no query has a relevant item (with the likely `reason`), or if one query has none and empty="error".
+    """Evaluate the metrics on each block and combine the queries. Blocks that are not `complete` hold only the hits up
+    to the metrics' depth, and are not kept. `lenient` allows that no query has a relevant item, for which else the
+    error names the likely `reason`. `keep_curve` keeps the mean curve if there are too many hits to keep. `notices` are
+    notices about the input; the result adds notices about missing, extra and empty queries.
     """
     columns: dict[str, list[NDArray[np.float64]]] = {request.key: [] for request in requests}
     kept: list[Hits] | None = [] if complete else None

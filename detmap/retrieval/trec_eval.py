@@ -24,36 +24,24 @@ _RANKS = ("5", "10", "15", "20", "30", "100", "200", "500", "1000")
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of trec_eval, or a family of measures.
+    """A measure of trec_eval, or a family of measures."""
 
-    Attributes
-    ----------
-    name : str
-        trec_eval's name, an alias in the metric table.
-    takes : {"nothing", "ranks", "shares", "numbers", "pairs"}
-        The type of the parameters. A measure with "ranks" or "shares" is a family with a value for each parameter; other
-        measures have one value.
-    defaults : tuple of str
-        The default parameters.
-    options : tuple of str
-        The metric's options that the "numbers" set, in order; if empty, the numbers themselves are the metric's options.
-    counts : bool
-        Whether the value is printed as an integer.
-    text : bool
-        Whether the value is text, for which pytrec_eval returns 0.0.
-    shown : {"both", "summary", "queries"}
-        Whether trec_eval prints the measure for single queries, for all queries together, or both.
-    since : int
-        The first version of trec_eval that has the measure.
-    """
-
+    #: trec_eval's name, an alias in the metric table.
     name: str
+    #: The type of the parameters. A measure with "ranks" or "shares" is a family with a value for each parameter; other
+    #: measures have one value.
     takes: Literal["nothing", "ranks", "shares", "numbers", "pairs"] = "nothing"
+    #: The default parameters.
     defaults: tuple[str, ...] = ()
+    #: The metric's options that the "numbers" set, in order; if empty, the numbers themselves are the metric's options.
     options: tuple[str, ...] = ()
+    #: Whether the value is printed as an integer.
     counts: bool = False
+    #: Whether the value is text, for which pytrec_eval returns 0.0.
     text: bool = False
+    #: Whether trec_eval prints the measure for single queries, for all queries together, or both.
     shown: Literal["both", "summary", "queries"] = "both"
+    #: The first version of trec_eval that has the measure.
     since: int = 9
 
     @property

@@ -73,10 +73,7 @@ def units_of(tally: Tally | PanopticTally) -> Units:
 
 
 def units_among(clusters: NDArray[Any] | None, images: int, name: str = "images") -> Units:
-    """Return the units of `images` images, given the cluster of each image; without clusters each image is a unit.
-
-    `name` is the word for images.
-    """
+    """Return the units of `images` images, called `name`, or of their clusters, if given."""
     if clusters is None:
         return Units(images, None, name)
     codes = index_ids(clusters, source="tally", field="clusters").codes
@@ -87,9 +84,7 @@ def units_among(clusters: NDArray[Any] | None, images: int, name: str = "images"
 
 
 def clustered(tally: T, clusters: Clusters | None) -> T:
-    """Return a tally with the given clusters of its images, by image id or in the order of ``tally.image_ids``. None
-    leaves the tally unchanged.
-    """
+    """Return a tally with clusters of its images, by id or in the order of ``tally.image_ids``, if any are given."""
     if clusters is None:
         return tally
     return replace(tally, clusters=cluster_column(clusters, tally.image_ids, "clusters"))

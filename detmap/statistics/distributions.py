@@ -17,10 +17,7 @@ def t_test(mean: float, error: float, freedom: float) -> float:
 
 
 def incomplete_beta(a: float, b: float, x: float) -> float:
-    """Return the regularised incomplete beta function I_x(a, b), to about 1e-14.
-
-    The continued fraction of Abramowitz and Stegun 26.5.8, evaluated by the modified Lentz method.
-    """
+    """Return I_x(a, b) to about 1e-14, by the fraction of Abramowitz and Stegun 26.5.8 and Lentz' method."""
     if x <= 0 or x >= 1:
         return 0.0 if x <= 0 else 1.0
     if x > (a + 1) / (a + b + 2):  # where the fraction converges slowly, use its mirror image

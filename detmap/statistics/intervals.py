@@ -120,10 +120,7 @@ def reason(
     bounded: bool = True,
     near: tuple[float, float] = (0.0, 0.0),
 ) -> str:
-    """Return why there is no interval, in a few words; "" if there is one.
-
-    See `interval` for the parameters.
-    """
+    """Return why there is no interval, in a few words; "" if there is one. See `interval`."""
     if math.isnan(estimate):
         return "undefined"
     if images < FEWEST[unit]:

@@ -276,9 +276,7 @@ def _paired(first: AnyTally, second: AnyTally, metric: str | None, categories: b
 
 
 def check_alike(first: AnyTally, second: AnyTally, name: str, other: str) -> None:
-    """Raise `OptionError` if two models were scored under different protocols, or on different categories, images or
-    objects.
-    """
+    """Refuse two models that were scored under different protocols, or on different data."""
     kinds = isinstance(first, PanopticTally), isinstance(second, PanopticTally)
     if kinds[0] != kinds[1]:
         raise OptionError(f"{name} and {other} were scored by different tasks")
@@ -332,9 +330,7 @@ def _share(extreme: Any, permutations: Any, drawn: Any) -> Any:
 
 
 def _reach(differences: NDArray[np.float64], exact: bool, alpha: float) -> float:
-    """Return the largest absolute difference that is not significant; NaN if no difference could be significant, or there
-    are no permutations.
-    """
+    """Return the largest absolute difference that is not significant; NaN if no difference can be."""
     least, total = int(exact), differences.size  # if all permutations are enumerated, the data are one of them
     allowed = int(alpha * (total + 1)) + 1
     while allowed >= least and _share(allowed, total, not exact) > alpha:

@@ -26,9 +26,7 @@ class QuickDifferences:
 
     @classmethod
     def of(cls, data: Reweighted) -> QuickDifferences | None:
-        """Return the differences in the only metric of `data`; None if this metric is no mean of precision at a grid of
-        recalls.
-        """
+        """Return the differences in the only metric of `data`; None unless it is a mean of precision at recalls."""
         protocol = data.tally.protocol
         kind, _, _, _, group = dict(metric_table(protocol, ()))[data.metrics[0]]
         grid = readonly(protocol.recall_thresholds, np.float64)
@@ -59,9 +57,7 @@ class QuickDifferences:
         )
 
     def __call__(self, swaps: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """Return the differences, second model minus first, shape (n,). ``swaps[k, i]`` is 1 if permutation *k* exchanges
-        the models' detections on image *i*.
-        """
+        """Return differences, shape (n,); ``swaps[k, i]`` is 1 if permutation *k* exchanges detections on image *i*."""
         codes = np.empty((*swaps.shape, 2), np.int16)
         codes[..., 0] = 2 + swaps
         codes[..., 1] = 3 - swaps

@@ -84,9 +84,7 @@ class Paired(Columns, Protocol):
     def differences(
         self, count: int, swaps: Swaps, threads: int | None, category: int | None = None
     ) -> NDArray[np.float64]:
-        """Return the differences, second minus first, after each of `count` permutations, shape (count, m). With
-        `category`, return only the columns of this category.
-        """
+        """Return second minus first after each of `count` permutations, shape (count, m), or of one `category`."""
 
 
 class ResampledDetections:

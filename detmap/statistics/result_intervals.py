@@ -103,9 +103,7 @@ class Intervals(Mapping[str, tuple[float, float]]):
 
 
 def without_interval(reasons: Mapping[str, str], more: str) -> list[str]:
-    """Return a sentence per reason why metrics have no interval. `reasons` maps each metric to its reason, or to "" if it
-    has an interval.
-    """
+    """Return a sentence per reason why metrics have no interval; `reasons` are by metric, "" if it has one."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         by_reason.setdefault(reason, []).append(printable(name))

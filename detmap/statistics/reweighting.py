@@ -64,9 +64,7 @@ def column_names(
 def threshold_counts(
     protocol: Protocol, metrics: Sequence[str], by_category: Sequence[str]
 ) -> tuple[list[int], list[int]]:
-    """Return the number of IoU thresholds over which each AP of `metrics`, and of `by_category`, is averaged; 0 for
-    metrics other than AP.
-    """
+    """Return the number of IoU thresholds over which each metric averages AP; 0 for metrics other than AP."""
     rows = dict(metric_table(protocol, ()))
 
     def count(kind: str, iou: float | None) -> int:
@@ -218,9 +216,7 @@ class Reweighted:
     def score(
         self, count: int, codes: Callable[[int], NDArray[np.int32]], threads: int | None = None
     ) -> NDArray[np.float64]:
-        """Return the columns of `count` replicates, shape (count, sides, columns). ``codes(replicate)`` is ``2 * copies +
-        side`` for each image, shape (i,).
-        """
+        """Return `count` replicates, shape (count, sides, columns); ``codes(r)`` is ``2 * copies + side`` by image."""
         out = np.empty((count, self.sides, self.columns))
         protocol = self.tally.protocol
         if protocol.interpolation in SAMPLED:
@@ -454,9 +450,7 @@ def _thresholds(protocol: Protocol, iou: float | None) -> tuple[int, int]:
 
 
 def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
-    """Return the detections of a tally that count in any of the area ranges as `resampling.Events`, which groups them
-    into runs and misses.
-    """
+    """Return the detections that count in any of the area ranges as `resampling.Events`."""
     protocol, categories = tally.protocol, len(tally.categories)
     thresholds = len(protocol.iou_thresholds)
     counts = np.stack([~_bits(tally.ignored, a, thresholds, every=True) for a in areas])

@@ -175,9 +175,7 @@ class Workers(ThreadPoolExecutor):
         return future
 
     def stop(self, patience: float | None) -> None:
-        """Cancel pending tasks, tell running tasks to stop, and wait up to `patience` seconds for running tasks
-        (without limit if None).
-        """
+        """Cancel pending tasks, tell running ones to stop, and wait for them up to `patience` seconds (None: for ever)."""
         self._flag.set()
         self.shutdown(wait=False, cancel_futures=True)
         wait(list(self._futures), patience)
@@ -201,9 +199,7 @@ def executor(tasks: int, threads: int | None = None) -> Iterator[Workers]:
 
 
 def split(costs: ArrayLike, limit: float) -> list[tuple[int, int]]:
-    """Cut a sequence of `costs` into half-open ranges with sums of about `limit`; a range ends with the item whose cost
-    makes the sum reach the limit.
-    """
+    """Cut a sequence of `costs` into half-open ranges with sums of about `limit`."""
     total: NDArray[Any] = np.cumsum(np.asarray(costs, dtype=np.float64))
     if not total.size:
         return []
@@ -213,9 +209,7 @@ def split(costs: ArrayLike, limit: float) -> list[tuple[int, int]]:
 
 
 def cut(starts: NDArray[np.int64], threads: int | None) -> list[tuple[int, int]]:
-    """Cut groups, where group *g* has the items ``starts[g]:starts[g + 1]``, into a few ranges of groups per thread with
-    about equally many items; a group is never split.
-    """
+    """Cut groups ``starts[g]:starts[g + 1]`` into a few ranges of whole groups per thread with about equal items."""
     groups = starts.size - 1
     ends = [end for _, end in even(int(starts[-1]), threads)]
     cuts = sorted({0, *np.searchsorted(starts, ends).tolist(), groups})

@@ -23,9 +23,7 @@ _DIGEST = 32
 
 
 def seal(kind: str, header: Mapping[str, Any], *columns: NDArray[Any] | bytes) -> bytes:
-    """Return a header and columns as bytes: magic number, length of the header, header as JSON, columns, and the
-    BLAKE2b digest of everything.
-    """
+    """Return magic number, length of the header, header as JSON, columns, and the BLAKE2b digest of all."""
     text = json.dumps({"kind": kind, "version": _VERSION, **header}, separators=(",", ":"), default=int).encode()
     parts: list[Any] = [_MAGIC, struct.pack("<Q", len(text)), text]
     for column in columns:
@@ -40,9 +38,7 @@ def seal(kind: str, header: Mapping[str, Any], *columns: NDArray[Any] | bytes) -
 
 
 def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
-    """Return the header and the columns' bytes from `seal`; raise `StateError` if `data` is damaged, truncated, of
-    another version or kind, or not detmap's.
-    """
+    """Return header and columns from `seal`; raise `StateError` for anything damaged or of another version or kind."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise StateError(f"a saved state is bytes, not {type(data).__name__}")
     view = memoryview(bytes(data))
@@ -72,9 +68,7 @@ def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
 
 
 def _gathered(state: bytes, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None) -> list[bytes]:
-    """Return the states of all processes, in the order of ranks. By default the number of processes comes from
-    ``torch.distributed``; raises `OptionError` if that package is not imported.
-    """
+    """Return the states of all processes by rank; by default ``torch.distributed`` says how many there are."""
     if world_size is None:
         distributed = sys.modules.get("torch.distributed")
         if distributed is None:

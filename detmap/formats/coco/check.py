@@ -76,9 +76,7 @@ def held_by(record: Any) -> str:
 
 
 def _closest(record: Mapping[str, Any], fields: Sequence[str]) -> str:
-    """Return a clause that names the fields of a record. If the fields fit another format better than COCO's, the
-    clause also names the fields of that format that the record lacks.
-    """
+    """Return a clause that names a record's fields, and what it lacks of another format that fits it better."""
     from detmap.formats.tools.recognition import RECORDS
 
     near = {name: needed & record.keys() for name, needed in RECORDS.items()}
@@ -191,9 +189,7 @@ def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind |
 
 
 class BoxlessError(InputError):
-    """The first result has no box, but a geometry of the kind `kind`. As in pycocotools, the boxes of all results are
-    then computed from their geometries.
-    """
+    """The first result has no box but a geometry: then all boxes are computed from geometries, as in pycocotools."""
 
     def __init__(self, kind: Kind, problem: str, **place: Any) -> None:
         super().__init__(problem, **place)

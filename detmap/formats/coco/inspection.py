@@ -94,9 +94,7 @@ def _limbs(skeleton: Any) -> tuple[tuple[int, int], ...]:
 
 
 def image_field(source: Source, name: str) -> dict[Any, Any]:
-    """Return the value of a field by image id, None for images without the field. The result is empty if the document
-    cannot be decoded, because the reader raises that error.
-    """
+    """Return a field by image id, None where absent; empty for an invalid document, which the reader refuses."""
     data, _ = read_bytes(source, "ground truth")
     text = unmarked(data)
     if name.isascii() and name.isidentifier() and not has_key(text, name):
@@ -109,9 +107,7 @@ def image_field(source: Source, name: str) -> dict[Any, Any]:
 
 
 def kinds_in(source: Source) -> dict[str, int]:
-    """Return the number of records with a geometry of each kind besides boxes, and under "" the number of all records.
-    The result is empty if no record has such a geometry, or if the document cannot be decoded.
-    """
+    """Return the number of records with a geometry of each kind besides boxes, and under "" of all records, or {}."""
     fields = kinds_by_field() | {field: kind for kind, names in SHIPPED_LISTS.items() for field in names}
     with Opened(source, "records") as opened:
         absent = _absent(opened, fields)

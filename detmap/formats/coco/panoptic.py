@@ -124,9 +124,7 @@ def is_panoptic(path: Path) -> bool:
 
 
 def with_clusters(images: SegmentedImages, clusters: Path | Mapping[Any, Any]) -> SegmentedImages:
-    """Return ground truth with clusters of images from a file or a mapping by id; raise `InputError` for an unknown,
-    repeated or missing image.
-    """
+    """Return ground truth with clusters of images from a file or a mapping by id."""
     return replace(images, clusters=clusters_of(clusters, np.array(images.image_ids), {}))
 
 

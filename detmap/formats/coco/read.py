@@ -201,9 +201,7 @@ def read_coco_results(
 
 
 def _by_file_names(found: Detections, truth: GroundTruth) -> Detections:
-    """Return detections with image ids in place of file names, because Ultralytics' results name images by file.
-    Detections are unchanged if they have ids already, or if the ground truth has no file names.
-    """
+    """Return detections with image ids in place of file names, by which Ultralytics' results name images."""
     own = found.images.ids
     if not isinstance(truth, GroundTruth) or truth.images.names is None:
         return found
@@ -294,9 +292,7 @@ def _scanned_results(opened: Opened, lines: bool, iou_type: str, truth: GroundTr
 
 
 def _scanned_ground_truth(opened: Opened, iou_type: str, facts: bool) -> dict[str, Any] | None:
-    """Return the columns of a large file that the scanner supports, else None. With `facts`, the key ``listed`` holds
-    the raw lists of images and categories.
-    """
+    """Return the columns of a large file that the scanner supports, with `facts` also its raw lists; else None."""
     kind, reader = reader_of(iou_type, len(opened))
     if len(opened) < (_WORTH_SCANNING if reader is None else _WORTH_SCANNING >> 3):
         return None

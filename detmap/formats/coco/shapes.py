@@ -20,9 +20,7 @@ from detmap.shapes.kinds import BOX_FIELD, BOXES
 
 
 def reader_of(iou_type: str, size: int, source: str = "read_coco") -> tuple[Kind, tuple[str, Reader] | None]:
-    """Return the kind of geometry called `iou_type`, and a pair of its field and the field's reader for a document of
-    `size` bytes. The pair is None for boxes.
-    """
+    """Return the kind called `iou_type`, and its field with a reader for `size` bytes; None in their place for boxes."""
     kind = find(iou_type)
     if kind.reader is None:
         if kind.column_name != BOXES:
@@ -39,9 +37,7 @@ def reader_of(iou_type: str, size: int, source: str = "read_coco") -> tuple[Kind
 def result_shapes(
     kind: Kind, reader: Reader, parts: Sequence[Any], columns: dict[str, Any], truth: GroundTruth | None, name: str
 ) -> dict[str, Any]:
-    """Return arguments of `Detections.from_arrays` from columns whose ``boxes`` may be NaN or None; raise `InputError`
-    for a result without a valid geometry.
-    """
+    """Return arguments of `Detections.from_arrays` from columns whose ``boxes`` may be NaN or None."""
     boxes: NDArray[np.float64] | None = columns["boxes"]
     sizes = None
     if kind.sized and truth is not None and truth.images.sizes is not None:
@@ -140,9 +136,7 @@ def _filled(boxes: NDArray[np.float64] | None, column: Column) -> NDArray[np.flo
 
 
 def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
-    """Read parsed values, which are None for records without a geometry. Return the reader, and a list with the result
-    of its method `read`.
-    """
+    """Return the reader and parts of parsed values, which are None for records without a geometry."""
     assert kind.reader is not None
     import msgspec
 
@@ -151,9 +145,7 @@ def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
 
 
 def read_texts(make: Callable[[int], Reader], texts: Sequence[bytes]) -> tuple[Reader, list[Any]]:
-    """Read JSON texts, which are empty for records without a geometry. Return the reader, and a list with the result of
-    its method `read`.
-    """
+    """Return the reader and parts of JSON texts, which are empty for records without a geometry."""
     lengths = np.array([len(text) for text in texts], np.int64)
     stops = np.cumsum(lengths)
     spans = np.stack([stops - lengths, stops], axis=1)

@@ -117,9 +117,7 @@ class Table(NamedTuple):
         return names
 
     def groups(self) -> NDArray[np.bool_] | None:
-        """Return which rows are flagged as groups; None if there is no such column. 1 means a group; -1 means unknown,
-        which counts as no group.
-        """
+        """Return which rows are flagged as groups by 1 (-1 is unknown, and no group); None if there is no such column."""
         cells = self.columns.get("group_of")
         if cells is None:
             return None
@@ -279,9 +277,7 @@ _HEAD = 1 << 16
 
 
 def _given(columns: Any) -> tuple[list[str] | None, dict[str, str]]:
-    """Parse the option `columns`. Return the roles of all columns in order (None if the file has a header), and the
-    roles by title if the option is a mapping.
-    """
+    """Return the roles of all columns in order, None with a header, and the roles by title if the option is a mapping."""
     if columns is None:
         return None, {}
     if isinstance(columns, str):
@@ -311,9 +307,7 @@ def _checked(role: str) -> str:
 
 
 def _ways(columns: Collection[str]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the box formats that the columns allow, with the columns of each. If a format has all of its usual titles,
-    only such formats are returned.
-    """
+    """Return the box formats that the columns allow, with their columns; those with all usual titles come alone."""
     fits: list[tuple[str, tuple[str, ...]]] = [
         (form, names) for form, choices in BOXES.items() for names in choices if all(one in columns for one in names)
     ]

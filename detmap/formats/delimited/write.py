@@ -13,7 +13,7 @@ import numpy as np
 from detmap.data.ids import Ids
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
-from detmap.formats.file_names import check_scores, lost_names, shapes_lost
+from detmap.formats.file_names import check_scores, lost_names, shapes_lost, unused
 from detmap.formats.registry import Writing, unpacked_name
 from detmap.reading.options import Path
 from detmap.reading.sources import compressed
@@ -50,10 +50,9 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
         for name, place in (("image_width", 1), ("image_height", 0)):
             columns[name] = [side or "" for side in table.images.sizes[codes, place].tolist()]
     _write(path, columns, table.source)
-    used = np.bincount(table.categories.codes, minlength=table.categories.values.size)
     renamed = "category_id" not in columns and table.category_names != tuple(table.categories.values.tolist())
     return {
-        "empty_categories": int(np.count_nonzero(used == 0)),
+        "empty_categories": unused(table.categories.codes, table.categories.ids.size),
         "category_names": len(table.category_names) if renamed else 0,
         "image_names": 0 if "image_id" in columns else lost_names(table),
         "shapes": shapes_lost(table, ()),

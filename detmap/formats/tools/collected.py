@@ -26,9 +26,7 @@ _LONGEST = 256  # maximum number of characters of an id
 
 
 class _Rows(NamedTuple):
-    """Columns of records: place in the file (text or a function that makes it), image, class, score, box, optional
-    outline, and crowd flag.
-    """
+    """Columns of records: place (text or a function that makes it), image, class, score, box, outline, crowd flag."""
 
     places: list[str | tuple[Callable[[int], str], int]]
     images: list[str]
@@ -45,16 +43,8 @@ class _Rows(NamedTuple):
 
 
 class Collected:
-    """The images and records of a file.
-
-    Parameters
-    ----------
-    source : str
-        Name of the file for messages.
-    box_format : {"xywh", "xyxy", "cxcywh"}
-        The format of boxes.
-    shares : bool
-        Whether boxes of detections are normalised by their image's width and height.
+    """The images and records of a file, `source` in messages; with `shares`, boxes of detections are shares of their
+    image.
     """
 
     def __init__(self, source: str, box_format: BoxFormat, *, shares: bool = False) -> None:
@@ -91,9 +81,7 @@ class Collected:
         outline: Sequence[float] | None = None,
         crowd: bool = False,
     ) -> None:
-        """Add a record on an image; a record without a `box` gets the box around its `outline`. Raises `InputError` for
-        an invalid class.
-        """
+        """Add a record on an image; a record without a `box` gets the box around its `outline`."""
         if not label or len(label) > _LONGEST or "\0" in label:
             problem = "is missing" if not label else "has more than 256 characters, or a null"
             raise InputError(f"the class {problem}", source=self.source, record=place)
@@ -168,9 +156,7 @@ class Collected:
             )
 
     def _outlines(self, reading: Reading) -> dict[str, Any]:
-        """Return rotated boxes, or masks, from the outlines of records; for a record without an outline, from its box.
-        Raises `InputError` for an invalid outline, and for masks on images of unknown size.
-        """
+        """Return rotated boxes, or masks, from the outlines of records, or from their boxes if they have none."""
         outlines = []
         for box, outline in zip(self._rows.boxes, self._rows.outlines, strict=True):
             x, y, far, bottom = box

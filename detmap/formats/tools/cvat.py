@@ -29,9 +29,7 @@ _UNREAD = ("polyline", "points", "mask", "ellipse", "skeleton", "cuboid")
 
 
 def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
-    """Read images with their boxes and polygons. Rotated boxes are kept if `iou_type` is not "bbox", else replaced by
-    the boxes around them.
-    """
+    """Read images with boxes and polygons; for `iou_type` "bbox" rotated boxes become the boxes around them."""
     data, name = read_bytes(source, "ground truth")
     found = Collected(name, "xyxy")
     depth = 0

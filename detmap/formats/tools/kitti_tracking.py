@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
+from detmap.formats.file_names import over_classes
 from detmap.formats.tools.collected import Collected
 from detmap.reading.lines import Lines, read_lines
 from detmap.reading.options import Reading
@@ -48,18 +49,9 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
     """Read the objects of all sequences, with the fields that levels of difficulty may use, as in ``label_2``."""
     found = Collected(name_of(source, "ground truth"), "xyxy")
     parsed = _parsed(source, "ground truth", 17, found)
-    regions = np.array([label == _EVERYWHERE for label in parsed.labels], np.bool_)
-    plain, every = np.flatnonzero(~regions), np.flatnonzero(regions)
-    known = list(dict.fromkeys(parsed.labels[row] for row in plain.tolist()))
-    rows = np.concatenate([plain, np.repeat(every, len(known))])
-    labels = [parsed.labels[row] for row in plain.tolist()] + known * len(every)
-    found.extend(
-        partial(parsed.place, rows),
-        [parsed.images[row] for row in rows.tolist()],
-        labels,
-        parsed.numbers[rows, 5:9],
-        crowd=np.arange(len(rows)) >= len(plain),
-    )
+    rows, labels, crowd = over_classes(parsed.labels, [_EVERYWHERE])
+    images = [parsed.images[row] for row in rows.tolist()]
+    found.extend(partial(parsed.place, rows), images, labels, parsed.numbers[rows, 5:9], crowd=crowd)
     fields = {"truncation": parsed.numbers[rows, 2], "occlusion": parsed.numbers[rows, 3]}
     return found.ground_truth(reading, fields)
 
@@ -88,10 +80,8 @@ def _parsed(source: Any, what: str, width: int, found: Collected) -> _Parsed:
     numbers, _ = lines._replace(fields=[words[:2] + words[3:] for words in lines.fields]).floats()
     numbers = numbers.reshape(-1, width - 1)
     frames = numbers[:, 0]
-    bad = (frames != np.floor(frames)) | (frames < 0) | (frames > _FRAMES)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise lines.error(row, "the frame must be a whole number of 0 or more", lines.fields[row][0])
+    wrong = (frames != np.floor(frames)) | (frames < 0) | (frames > _FRAMES)
+    lines.refuse(wrong, "the frame must be a whole number of 0 or more", 0)
     labels = [words[2].decode("utf-8", "replace").lower() for words in lines.fields]
     stems = [re.sub(r"(?i)\.txt$", "", name.rpartition("/")[2]) for name, _, _ in held]
     files = np.array(lines.files, np.int64)

@@ -70,10 +70,7 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
         numbers, images = _rows(found, one, lines)
         of_nine = np.isnan(numbers[:, 9]) & ~np.isnan(numbers[:, 8])
         label = np.where(of_nine, numbers[:, 7], 1.0)
-        bad = (label != np.floor(label)) | (label < 0)
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise lines.error(row, "the class must be a whole number", lines.fields[row][7])
+        lines.refuse((label != np.floor(label)) | (label < 0), "the class must be a whole number", 7)
         flag = numbers[:, 6] != 0
         kept = np.flatnonzero(flag | np.isin(label, _PEOPLE))
         labels = [
@@ -97,9 +94,7 @@ def _place(name: str, lines: Lines, row: int) -> str:
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read the detections of all sequences. If ground truth and detections have one sequence each, their names may
-    differ.
-    """
+    """Read all sequences; the names of a single sequence on both sides may differ."""
     found = Collected(name_of(source, "detections"), "xywh")
     sequences = list(_sequences(source, "det"))
     known = [] if ground_truth is None else [str(one) for one in ground_truth.images.ids.tolist()]
@@ -128,13 +123,10 @@ def _rows(found: Collected, one: _Sequence, lines: Lines) -> tuple[NDArray[np.fl
     at = np.repeat(np.arange(len(counts)), counts)
     numbers[at, np.arange(len(values)) - edges[:-1][at]] = values
     frames = numbers[:, 0]
-    bad = (frames != np.floor(frames)) | (frames < 1) | (frames > _FRAMES)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise lines.error(row, "the frame must be a whole number of 1 or more", lines.fields[row][0])
-    if one.frames and (frames > one.frames).any():
-        row = int(np.argmax(frames > one.frames))
-        raise lines.error(row, f"the frame is beyond the {one.frames} that seqinfo.ini says", lines.fields[row][0])
+    wrong = (frames != np.floor(frames)) | (frames < 1) | (frames > _FRAMES)
+    lines.refuse(wrong, "the frame must be a whole number of 1 or more", 0)
+    if one.frames:
+        lines.refuse(frames > one.frames, f"the frame is beyond the {one.frames} that seqinfo.ini says", 0)
     numbers[:, 2:4] -= 1
     distinct, first, codes = np.unique(frames, return_index=True, return_inverse=True)
     called = [""] * len(distinct)

@@ -115,9 +115,7 @@ def _fits(order: tuple[str, ...], strings: Sequence[Sequence[str]]) -> bool:
 
 
 def numbers_of(columns: Sequence[Sequence[str]], lines: Sequence[int], source: str) -> NDArray[np.float64]:
-    """Return columns of words as finite numbers, shape (n, columns). Raises `InputError` for an invalid word; `lines`
-    holds the line number of each row for the message.
-    """
+    """Return columns of words as finite numbers, shape (n, columns); `lines` are the numbers of lines for errors."""
     with suppress(ValueError):
         made = np.array([list(map(float, words)) for words in columns]).reshape(len(columns), -1).T
         text = "".join(chain.from_iterable(columns))

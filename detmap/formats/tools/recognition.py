@@ -19,9 +19,7 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:]')
 
 
 class _Keys(NamedTuple):
-    """The first keys of JSON: whether the JSON is a list; the keys of its first record, or of the object itself; and the
-    keys of the first nested object.
-    """
+    """The first keys of JSON: whether it is a list, keys of the first record, and of the first nested object."""
 
     listed: bool
     own: frozenset[bytes]
@@ -29,9 +27,7 @@ class _Keys(NamedTuple):
 
 
 def first_keys(head: bytes) -> _Keys:
-    """Return the keys of the top-level object (of a list: of its first record), and the keys of the first object nested
-    in that object.
-    """
+    """Return the keys of the top-level object or first record, and of the first object nested in it."""
     listed = head.lstrip()[:1] == b"["
     depth, level, inside, last = 0, 2 if listed else 1, 0, b""
     own: set[bytes] = set()
@@ -136,9 +132,7 @@ def _begins_block(head: bytes, name: bytes) -> bool:
 
 
 def _is_mot(given: Given) -> bool:
-    """Recognise a folder of sequences, a sequence, or a file with lines of seven to ten comma-separated numbers, the
-    first of which is at least 1.
-    """
+    """Recognise a folder of sequences, a sequence, or a file of seven to ten numbers a line, the first at least 1."""
     side = "gt" if given.role == "ground_truth" else "det"
     if given.is_folder:
         inside = [given.path, *(os.path.join(given.path, name) for name in given.names[:3])]

@@ -11,7 +11,7 @@ from functools import partial
 from os import PathLike, fspath
 from os.path import basename, isdir
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 from xml.parsers import expat
 
 import numpy as np
@@ -39,6 +39,8 @@ _FIELDS = {"name", "difficult", *(f"bndbox/{corner}" for corner in _CORNERS)}
 _FACTS = [["annotation", "filename"], ["annotation", "size", "height"], ["annotation", "size", "width"]]
 
 Folder = Source | Mapping[str, bytes | str]
+
+T = TypeVar("T")
 
 
 def read_voc(
@@ -130,6 +132,17 @@ def image_set_of(image_set: str | PathLike[str] | Iterable[str]) -> set[str]:
     except UnicodeDecodeError:
         raise InputError("is not a text file", source=name) from None
     return {line.split()[0] for line in lines if line.strip()}
+
+
+def among_image_set(files: dict[str, T], reading: Reading, source: str) -> dict[str, T]:
+    """Return the label files of the images of an image set, if one is given; each image must have a file."""
+    if reading.image_set is None:
+        return files
+    wanted = image_set_of(reading.image_set)
+    missing = sorted(wanted - files.keys())
+    if missing:
+        raise InputError(f"{len(missing)} images of the image set have no labels", source=source, value=missing[0])
+    return {image: held for image, held in files.items() if image in wanted}
 
 
 def _size(facts: Mapping[str, str]) -> tuple[int, int]:

@@ -16,8 +16,8 @@ from detmap.formats.file_names import (
     check_scores,
     corners,
     lost_areas,
+    lost_by_names,
     lost_ids,
-    lost_order,
     moved,
     shapes_lost,
     stems_of,
@@ -58,16 +58,12 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
 
     of_image = by_image(table)
     write_folder(path, {f"{name}.xml": partial(content, i, of_image[i].tolist()) for i, name in enumerate(stems)})
-    used = np.bincount(table.categories.codes, minlength=len(names))
     return {
         "crowd": int(table.crowd.sum()),
         "rounded_boxes": rounded,
         "areas": lost_areas(table),
         "shapes": shapes_lost(table, ()),
-        "empty_categories": int(np.count_nonzero(used == 0)),
-        "category_ids": lost_ids(table.categories.values, names),
-        "category_order": lost_order(names, table.categories.codes),
-        "image_ids": lost_ids(table.images.values, stems),
+        **lost_by_names(table, names, stems),
         "sizes": len(table) if table.box_sizes else 0,
     }
 
@@ -82,9 +78,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 def write_results(
     table: Detections, path: Path, writing: Writing, called: str, places: NDArray[np.float64]
 ) -> dict[str, int]:
-    """Write a file per class with lines of image, score and a row of `places`; `called` is the format string of the
-    file names. Return the number of records by kind of lost content (keys of `LOST`).
-    """
+    """Write a file per class with lines of image, score and a row of `places`; return what is lost (keys of `LOST`)."""
     truth = writing.ground_truth
     stems, names = stems_of(table, truth), category_names(table, truth)
     known = [] if truth is None else category_names(truth, None)

@@ -61,9 +61,7 @@ def is_settings(path: str) -> bool:
 
 
 def read_settings(path: str) -> Settings:
-    """Read ``data.yaml`` or ``obj.data``; raise `InputError` for an invalid file, `MissingDependencyError` without
-    PyYAML.
-    """
+    """Read ``data.yaml`` or ``obj.data``."""
     if path.lower().endswith(".data"):
         return _read_darknet(path)
     document = _yaml(path)
@@ -217,9 +215,7 @@ def names_given(classes: Any) -> dict[int, str]:
 
 
 def with_classes(settings: Settings, classes: Any) -> Settings:
-    """Return settings with a caller's classes: names, and from a ``data.yaml`` also keypoints, if it has any. Raises
-    `InputError` for an invalid file.
-    """
+    """Return settings with a caller's classes: names, and from a ``data.yaml`` also keypoints, if it has any."""
     if classes is None:
         return settings
     if _are_settings(classes):
@@ -287,9 +283,7 @@ def settings_in(folder: str) -> str | None:
 
 
 def labels_of(path: str, last: str = "labels") -> str:
-    """Return a path with the last folder called ``images`` renamed to ``labels``, as in Ultralytics' training; the
-    reverse if `last` is "images".
-    """
+    """Return a path with its last folder ``images`` renamed to ``labels``, as in training, or the reverse."""
     first = "images" if last == "labels" else "labels"
     parts = path.replace(os.sep, "/").split("/")
     for i in range(len(parts) - 1, -1, -1):
@@ -299,9 +293,7 @@ def labels_of(path: str, last: str = "labels") -> str:
 
 
 def resolved(settings: Settings, split: str, source: str) -> tuple[list[str], list[str]]:
-    """Return the paths of a split, and the paths among these that are outside of the settings' folder. Raises
-    `OptionError` for an unknown split, `InputError` for a missing path.
-    """
+    """Return the paths of a split, and those among them that are outside of the settings' folder."""
     if split not in settings.splits:
         have = ", ".join(settings.splits) or "none"
         raise OptionError(f"{shorten(source, 200)} has no split {split}, only: {have}: choose another (--image-set)")
@@ -419,9 +411,7 @@ def _content(path: str) -> tuple[bytes, str] | None:
 
 
 def read_labels(folder: Any) -> dict[str, tuple[bytes, str]]:
-    """Return the contents of a folder's label files by name without suffix; empty if there are none. Raises
-    `InputError` if labels are in subfolders.
-    """
+    """Return a folder's label files by name without suffix; labels in subfolders are refused."""
     is_folder = isinstance(folder, str | os.PathLike) and os.path.isdir(folder)
     if is_folder and not any(name.lower().endswith(".txt") for name in os.listdir(folder)):
         found = {}

@@ -47,9 +47,7 @@ _AS_SCORED = "is the sixth a score? Then these are detections"
 
 
 class _Parsed(NamedTuple):
-    """Records in pixels: class numbers, scores, columns of tables, the number of records of which only a box is read,
-    and all numbers.
-    """
+    """Records in pixels: class numbers, scores, columns of tables, how many are read as boxes only, and all numbers."""
 
     classes: NDArray[np.int64]
     scores: NDArray[np.float64]
@@ -66,9 +64,7 @@ def _parse(
     scored: bool,
     settled: bool = False,
 ) -> _Parsed:
-    """Parse lines, given the `sizes` of their images, shape (n, 2). With `settled`, lines hold keypoints only if `points`
-    is given. Raises `InputError` for an invalid line.
-    """
+    """Parse lines on images of `sizes`; with `settled`, lines hold keypoints only if `points` is given."""
     values, edges = lines.floats()
     counts = np.diff(edges)
     starts = edges[:-1]
@@ -77,8 +73,7 @@ def _parse(
         raise lines.error(row, f"has {counts[row]} numbers; a line is at least: class, x, y, width, height")
     classes = values[starts] if len(starts) else np.empty(0)
     bad = (classes < 0) | (classes != np.floor(classes)) | (classes > 1e6)
-    if bad.any():
-        raise lines.error(int(np.argmax(bad)), "the number of a class must be an integer of 0 or more")
+    lines.refuse(bad, "the number of a class must be an integer of 0 or more")
     if iou_type == KEYPOINTS:
         points = _points(lines, counts, points, scored)
     posed = 0 if points is None else 5 + points[0] * points[1]
@@ -459,9 +454,7 @@ _WHOLE = re.compile(rb"\d+(\.0*)?")
 
 
 def _sniff(given: Given) -> bool:
-    """Recognise a data.yaml or a list of images; a folder with a data.yaml or with folders of labels; and text files of
-    class numbers and normalised boxes.
-    """
+    """Recognise settings, a list of images, a folder of these or of labels, and text of classes and normalised boxes."""
     truth = given.role == "ground_truth"
     if not given.is_folder and (truth or not given.is_archive):
         listed = given.name.lower().endswith(".txt") and folders.lists_images(given.head)

@@ -43,12 +43,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
         "crowd": int(table.crowd.sum()),
         "difficult": int(table.difficult.sum()),
         "areas": int(np.count_nonzero(made.areas != table.areas)),
-        "corners": 0 if table.box_sizes or ROTATED in table.shapes else len(table),
-        "rounded_boxes": made.rounded,
-        "rounded_points": made.points_rounded,
-        "boxes": made.boxes,
-        "masks": made.masks,
-        "shapes": made.others,
+        **made.lost(table),
         "category_ids": lost_ids(table.categories.values, range(len(names))),  # type: ignore[arg-type]
         "image_ids": lost_ids(table.images.values, stems),
     }
@@ -81,12 +76,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
     }
     write_folder(path, files)
     return {
-        "corners": 0 if table.box_sizes or ROTATED in table.shapes else len(table),
-        "rounded_boxes": made.rounded,
-        "rounded_points": made.points_rounded,
-        "boxes": made.boxes,
-        "masks": made.masks,
-        "shapes": made.others,
+        **made.lost(table),
         "category_ids": sum(one != place[one] for one in ids),
         "image_ids": lost_ids(table.images.values, stems),
         "order": moved(table.images.codes, stems),
@@ -113,9 +103,7 @@ def _sizes(table: GroundTruth | Detections, truth: GroundTruth) -> NDArray[np.in
 
 
 class _Lines:
-    """The lines to write for a table's records, the numbers of records that change or have shapes that are not written,
-    and the areas according to the written numbers.
-    """
+    """The lines to write for a table's records, counts of what is lost, and the areas by the written numbers."""
 
     def __init__(self, table: GroundTruth | Detections, sizes: NDArray[np.int64]) -> None:
         scale = sizes[table.images.codes][:, ::-1].astype(np.float64)
@@ -179,6 +167,17 @@ class _Lines:
             pairs = zip(masks.to_rle(), drawn.to_rle(), strict=True)
             self.masks = sum(one != other for one, other in pairs)
         return [one.ravel().tolist() for one in shares]
+
+    def lost(self, table: GroundTruth | Detections) -> dict[str, int]:
+        """Return the number of records by kind of lost content (keys of `LOST`)."""
+        return {
+            "corners": 0 if table.box_sizes or ROTATED in table.shapes else len(table),
+            "rounded_boxes": self.rounded,
+            "rounded_points": self.points_rounded,
+            "boxes": self.boxes,
+            "masks": self.masks,
+            "shapes": self.others,
+        }
 
     def content(self, rows: list[int], numbers: list[int], scores: list[float] | None) -> bytes:
         """Return the lines of some records."""

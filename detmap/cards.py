@@ -411,7 +411,7 @@ def _markdown(card: Mapping[str, Any], digest: str) -> str:
         f"**{_rules_named(card)}**, scored by {scored}: {counts}.",
         to_markdown(rows),
         f"Inputs: {inputs}. Card: `{digest[:16]}`; `detmap verify card.json …` checks it.",
-        *(f"* {sentence}" for sentence in describe(said)),
+        *(f"* {sentence}" for sentence in describe(said, card["decisions"].get("iou_type"))),
     ]
     return "\n\n".join(lines[:3]) + ("\n\n" + "\n".join(lines[3:]) if lines[3:] else "")
 

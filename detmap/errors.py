@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _UNSET = object()
 
+#: Minimum similarity of a word that is suggested, as the share of its letters and the given word's that agree.
+_LEAST_SIMILARITY = 0.65
 
 #: Plurals of units that take more than an "s".
 _PLURALS = {"category": "categories", "query": "queries", "class": "classes", "hypothesis": "hypotheses"}
@@ -131,10 +133,20 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def most_similar(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that is spelled most like `word`; None if no known word is similar."""
-    from difflib import get_close_matches
+    """Return the known word that is spelled most like `word`, of equals the first; None if no known word is similar or
+    begins with it.
+    """
+    from difflib import SequenceMatcher, get_close_matches
 
-    return next(iter(get_close_matches(word, list(known), 1)), None)
+    lower, spelled = word.lower(), {one.lower(): one for one in reversed(list(known))}
+    near = {one for one in spelled if lower and one.startswith(lower)}
+    near.update(get_close_matches(lower, spelled, 10, _LEAST_SIMILARITY))
+
+    def likeness(one: str) -> tuple[bool, float]:
+        return sorted(one) == sorted(lower), SequenceMatcher(None, one, lower).ratio()
+
+    best = max((one for one in reversed(spelled) if one in near), key=likeness, default=None)
+    return None if best is None else spelled[best]
 
 
 def one_of(word: object, known: Iterable[str], meant: str = "") -> str:

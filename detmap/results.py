@@ -61,6 +61,10 @@ class Result(Mapping[str, float]):
         """The number of occurrences of each kind of unusual input, by code; see `detmap.data.notices.NOTICES`."""
         return self._notices
 
+    def described_notices(self) -> list[str]:
+        """Return a sentence per notice, with the noun of what was scored: images, videos or samples."""
+        return describe(self.notices)
+
     def add_notices(self, more: Mapping[str, int]) -> None:
         """Add notices found after the metrics were computed; counts of 0 are left out."""
         self._notices.update({code: count for code, count in more.items() if count})
@@ -163,7 +167,7 @@ class Result(Mapping[str, float]):
 
     def __str__(self) -> str:
         """Return the title, the table of metrics, and the notices as text."""
-        notes = [*(f"note: {one}" for one in describe(self.notices)), *self.about_intervals()]
+        notes = [*(f"note: {one}" for one in self.described_notices()), *self.about_intervals()]
         parts = [repr(self), to_text(self._tables()[""]), "\n".join(notes)]
         return "\n\n".join(filter(None, parts))
 
@@ -181,7 +185,7 @@ class Result(Mapping[str, float]):
         return {"": self.metric_rows()}
 
     def _repr_html_(self) -> str:
-        return fragment(repr(self), self._tables(), [*describe(self.notices), *self.about_intervals()])
+        return fragment(repr(self), self._tables(), [*self.described_notices(), *self.about_intervals()])
 
 
 def widened(rows: Sequence[Mapping[str, Any]], more: Sequence[Mapping[str, Any]], after: str) -> list[dict[str, Any]]:
@@ -205,9 +209,9 @@ def in_brief(notices: Mapping[str, int]) -> str:
     return ", ".join(f"{code} {count}" for code, count in counts.items())
 
 
-def sentences(notices: Mapping[str, Mapping[str, int]]) -> list[dict[str, str]]:
+def sentences(notices: Mapping[str, Mapping[str, int]], iou_type: str | None = None) -> list[dict[str, str]]:
     """Return a row per notice of several models or runs: ``model`` and ``notice``; a notice of all models has one row."""
-    said = {name: describe(found) for name, found in notices.items()}
+    said = {name: describe(found, iou_type) for name, found in notices.items()}
     every = dict.fromkeys(text for found in said.values() for text in found)
     shared = {text for text in every if len(said) > 1 and all(text in found for found in said.values())}
     rows = [{"model": "all", "notice": text} for text in every if text in shared]

@@ -142,7 +142,7 @@ def test_swapped_and_foreign_arguments(tables):
         detmap.evaluate(truth, {1})
     with pytest.raises(InputError, match="image_ids"):
         detmap.evaluate(truth, found, image_ids=[10**9])
-    with pytest.raises(OptionError, match=r"unknown protocol 'voc'; did you mean 'voc2012'.* voc2007, voc2012"):
+    with pytest.raises(OptionError, match=r"unknown protocol 'voc'; did you mean 'voc2007'.* voc2007, voc2012"):
         detmap.evaluate(truth, found, "voc")
     with pytest.raises(OptionError, match="threads"):
         detmap.evaluate(truth, found, threads=0)

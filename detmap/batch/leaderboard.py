@@ -290,7 +290,9 @@ class Leaderboard:
         """Return a row per notice: ``model`` ("all" if every scored file has the notice) and the text as ``notice``."""
         if not self.notices_may_be_shown:
             return []
-        return results.sentences({one.entry.name: one.notices for one in self.results if not one.error})
+        scored = [one for one in self.results if not one.error]
+        kind = scored[0].iou_type if scored else None
+        return results.sentences({one.entry.name: one.notices for one in scored}, kind)
 
     def write(self, out: PathLike, *, in_haste: bool = False) -> list[str]:
         """Write ``leaderboard.csv``, ``.json``, ``.md``, ``.html`` and ``.parquet`` into a folder.

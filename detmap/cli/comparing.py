@@ -63,7 +63,7 @@ def comparison_tables(
     models = sorted(document["models"], key=lambda row: (-row[made.metric], row["model"]))
     none = f"no category changed significantly (at {made.alpha:.2g}, corrected)"
     notes = [none] if not made.changed and made.could_tell(made.families[1]) else []
-    tables = [models, shown[:pairs], shown[pairs:], sentences(made.notices)]
+    tables = [models, shown[:pairs], shown[pairs:], sentences(made.notices, made.iou_type)]
     return tables, document, rows, [*notes, *made.sentences()]
 
 

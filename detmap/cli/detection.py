@@ -152,7 +152,7 @@ def _eval(options: argparse.Namespace) -> int:
         scored = _scored(options, protocol, stage, executor)
         result: Any = scored.result
         add_intervals(result, options, stage)
-    note(options, {"": result.notices}, in_table=True)
+    note(options, {"": result.notices}, protocol.iou_type, in_table=True)
     if is_nearly_none(result) and not options.sharded and options.ground_truth != "-":
         inputs = [found_of(options, protocol.iou_type)]
         truth = truth_of(options, protocol.iou_type, inputs, protocol).ground_truth(inputs)
@@ -393,7 +393,8 @@ def _batch(options: argparse.Namespace) -> int:
         for sentence in missing:
             say(f"note: {sentence}")
     if board.notices_may_be_shown:
-        note(options, {one.entry.name: one.notices for one in board.results if not one.error}, in_table=True)
+        scored = {one.entry.name: one.notices for one in board.results if not one.error}
+        note(options, scored, protocol.iou_type, in_table=True)
     if board.notices_may_be_shown:
         empty = [one.entry for one in board.results if not one.error and is_nearly_none({"": one[str(board.rank_by)]})]
         tell_causes(options, protocol, ground_truth, [(entry.name, entry.input(reading)) for entry in empty])
@@ -466,7 +467,7 @@ def _compare(options: argparse.Namespace) -> int:
     made = compare_entries(options, protocol, ground_truth, entries, reading)
     if options.card:
         write_card("compare", compare_card(options, protocol, of_truth, entries, made), options)
-    note(options, made.notices, in_table=True)
+    note(options, made.notices, protocol.iou_type, in_table=True)
     title = f"{protocol.title}: {made.metric}, {many(ground_truth.images.ids.size, _scene(protocol))}"
     corrected = CORRECTED[made.correction]
     tables, document, rows, notes = comparison_tables(made, corrected, options)
@@ -571,12 +572,9 @@ def read_truth(options: argparse.Namespace, protocol: Protocol, found: Sequence[
 
 def suggest_clusters(options: argparse.Namespace, table: Any, truth: Input) -> None:
     """Print a hint that images look like frames of videos, if intervals or tests treat images as independent."""
-    from detmap.shapes import find
-
     told = options.quiet or getattr(options, "discreet", False)
     if options.bootstrap and options.clusters is None and not told:
-        kind = find(truth.reading.iou_type)
-        note(options, {"": truth.suggested_clusters(table)}, worded=kind.worded)
+        note(options, {"": truth.suggested_clusters(table)}, truth.reading.iou_type)
 
 
 def _deserve_processes(options: argparse.Namespace, entries: Sequence[Entry]) -> bool:

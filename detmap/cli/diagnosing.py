@@ -133,7 +133,7 @@ def _diagnose(options: argparse.Namespace) -> None:
     for sentence in left_out:
         if not options.quiet:
             say(f"note: {sentence}")
-    note(options, {"": made.notices})
+    note(options, {"": made.notices}, made.protocol.iou_type)
     document = made.to_dict([]) | {"parts": {name: one.to_dict() for name, one in findings.items()}}
     write_json(options.out, document)
     if brief:

@@ -26,7 +26,8 @@ def show(result: Any, options: argparse.Namespace, title: str) -> None:
     rows = result.rows() if options.rows else result.metric_rows()
     if not options.rows:
         rows += [{"metric": f"notices {code}", "value": count} for code, count in result.notices.items()]
-    print_tables([*tables, in_words(result.notices)], options, title, None, rows, result.to_json)
+    notices = [{"notice": text} for text in result.described_notices()]
+    print_tables([*tables, notices], options, title, None, rows, result.to_json)
     print_notes(result.about_intervals(categories=options.rows, more="--format json says why"), options)
 
 
@@ -36,30 +37,24 @@ def print_notes(sentences: Sequence[str], options: argparse.Namespace) -> None:
         print("\n" + "\n".join(sentences))
 
 
-def in_words(notices: Mapping[str, int]) -> list[dict[str, str]]:
-    """Return the rows of a table of notices."""
-    from detmap.data.notices import describe
-
-    return [{"notice": text} for text in describe(notices)]
-
-
 def note(
     options: argparse.Namespace,
     notices: Mapping[str, Mapping[str, int]],
+    iou_type: str | None = None,
     *,
     in_table: bool = False,
-    worded: Callable[[str], str] = str,
 ) -> None:
     """Print notices by model or run on stderr, unless ``--quiet`` was given; a single model or run is named "".
 
-    With `in_table`, notices that the printed tables contain are not repeated. `worded` changes each sentence.
+    With `in_table`, notices that the printed tables contain are not repeated. The noun for an image is that of
+    `iou_type`.
     """
     if options.quiet or not any(notices.values()) or (in_table and options.format in ("table", "markdown")):
         return
     from detmap.results import printable, sentences
 
-    for row in sentences(notices):
-        say(f"note: {printable(row['model'])}{': ' if row['model'] else ''}{worded(row['notice'])}")
+    for row in sentences(notices, iou_type):
+        say(f"note: {printable(row['model'])}{': ' if row['model'] else ''}{row['notice']}")
 
 
 def print_tables(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from detmap.data.benchmarks import advice
 from detmap.errors import shorten
+from detmap.shapes.kinds import KINDS
 
 #: Fragments of sentences on boxes within 0 to 1: the comparison with shares of an image, and the conversion to pixels.
 _SHARES = "as shares of an image do"
@@ -133,8 +134,8 @@ NOTICES = {
 }
 
 
-def describe(notices: Mapping[str, int]) -> list[str]:
-    """Return the sentences for `notices`, in the order of `NOTICES`."""
+def describe(notices: Mapping[str, int], iou_type: str | None = None) -> list[str]:
+    """Return the sentences for `notices`, in the order of `NOTICES`, with the noun of `iou_type` for an image."""
     counts: dict[str, int] = {}
     named: dict[str, list[str]] = {}
     for key, count in notices.items():
@@ -151,7 +152,9 @@ def describe(notices: Mapping[str, int]) -> list[str]:
             shown = ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
             said = text.format(n=counts[code], names=shown, advice=advice(names))
             sentences.append(_of_one(said) if counts[code] == 1 else said)
-    return sentences
+    if iou_type is None or iou_type not in KINDS:
+        return sentences
+    return [KINDS[iou_type].worded(said) for said in sentences]
 
 
 #: Notices that count the images that are missing in a file or folder of detections.

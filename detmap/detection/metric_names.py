@@ -94,9 +94,9 @@ def most_of_all(protocol: Protocol) -> int | None:
 
 #: The quantity that each of nuScenes' errors measures.
 _OF_ERRORS = {
-    "ATE": "translation in metres",
+    "ATE": "translation in m",
     "ASE": "scale, 1 - IoU",
-    "AOE": "orientation in radians",
+    "AOE": "orientation in rad",
     "AVE": "velocity in m/s",
     "AAE": "wrong attributes",
 }
@@ -108,13 +108,14 @@ _FREQUENT = {"r": "rare", "c": "common", "f": "frequent"}
 def scope(row: Row, protocol: Protocol) -> str:
     """Describe thresholds, objects and cap that a metric of `metric_table` covers, or the unit of an error."""
     kind, iou, area, cap, category = row
-    if kind in find(protocol.iou_type).errors:
-        return f"{_OF_ERRORS[kind]}, less is better" if kind in _OF_ERRORS else "less is better"
+    measured = find(protocol.iou_type)
+    if kind in measured.errors:
+        at = measured.at(protocol.error_threshold or 0.0).removeprefix(f"{measured.name} ")
+        return f"{_OF_ERRORS.get(kind, '')}, matches at {at}, less is better".removeprefix(", ")
     if kind not in ("AP", "AR", "pooled"):
         return ""
     ious = protocol.iou_thresholds if iou is None else (iou,)
-    measure = protocol.iou_type if find(protocol.iou_type).falls else "IoU"
-    said = [f"{measure} {ious[0]:g}" + (f" to {round(ious[-1], 9):g}" if len(ious) > 1 else "")]
+    said = [measured.at(ious[0], round(ious[-1], 9) if len(ious) > 1 else None)]
     if area:
         limits = protocol.area_ranges[area][1:] if area < len(protocol.area_ranges) else ()
         said.append(_limits(protocol.range_names[area], *limits))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.notices import describe
 from detmap.detection.metric_names import OF_CLASS, OF_IMAGES, distinct_names, find_metric, metric_table
 from detmap.detection.packed import ShardedTally
 from detmap.detection.precisions import (
@@ -126,6 +127,10 @@ class DetectionResult(Result):
         if not isinstance(self._source, Tally):
             self._source = self._source.whole(self._threads)
         return self._source
+
+    def described_notices(self) -> list[str]:
+        """Return a sentence per notice, with the noun of what was scored: images, videos or samples."""
+        return describe(self.notices, self.protocol.iou_type)
 
     @property
     def protocol(self) -> Protocol:

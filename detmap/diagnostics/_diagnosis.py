@@ -240,13 +240,12 @@ class Diagnosis:
 
     @property
     def at(self) -> str:
-        """The threshold in words, such as "IoU 0.5", or for a distance "centre-distance 2"."""
+        """The threshold in words, such as "IoU 0.5", or for a distance "centre-distance 2 m"."""
         return self.named(self.iou)
 
     def named(self, threshold: float) -> str:
         """Return a threshold in words, in the form of `at`."""
-        kind = find(self.protocol.iou_type)
-        return f"{kind.name if kind.falls else 'IoU'} {threshold:g}"
+        return find(self.protocol.iou_type).at(threshold)
 
     @property
     def score_is_given(self) -> bool:
@@ -358,7 +357,8 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         rows = [{"part": f".{name}()", "what it finds": part.says} for name, part in PARTS.items()]
-        return fragment(repr(self).partition(", parts")[0].lstrip("<"), {"": rows}, describe(self.notices))
+        said = describe(self.notices, self.protocol.iou_type)
+        return fragment(repr(self).partition(", parts")[0].lstrip("<"), {"": rows}, said)
 
     def __repr__(self) -> str:
         return f"<Diagnosis: AP {self.ap:.4f} at {self.at} under {self.protocol.title}, parts: {', '.join(PARTS)}>"

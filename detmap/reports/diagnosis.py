@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from detmap.data.notices import describe
 from detmap.detection.metric_names import OF_CLASS, metric_table, scope
+from detmap.detection.true_positives import names_of
 from detmap.diagnostics._errors import ERRORS
 from detmap.errors import many
 from detmap.reports import rules, sections
@@ -140,7 +141,10 @@ def html(
         facts=_facts(first),
         counts=[(printable(model.name), f"{len(model.diagnosis.detections):,} detections") for model in models],
         counted="Detections",
-        notices={model.name: describe({**model.diagnosis.matches.notices, **model.result.notices}) for model in models},
+        notices={
+            model.name: describe({**model.diagnosis.matches.notices, **model.result.notices}, first.protocol.iou_type)
+            for model in models
+        },
         sections=merged,
         made=made,
     )
@@ -289,7 +293,9 @@ def _classes(models: Sequence[Model]) -> Table:
     of_model = [model.result.rows() for model in models]
     counts = models[0].diagnosis.positives.tolist()
     names = models[0].diagnosis.categories
-    falls = find(models[0].diagnosis.protocol.iou_type).falls
+    protocol = models[0].diagnosis.protocol
+    falls = find(protocol.iou_type).falls
+    own_errors = () if several else names_of(protocol)
     others = {
         name: shown
         for name, shown in (("AP50", "AP_0.5" if falls else "AP50"), ("AP75", "AP_0.75" if falls else "AP75"))
@@ -303,15 +309,18 @@ def _classes(models: Sequence[Model]) -> Table:
         if not several:
             row |= {shown: float(of_model[0][k][name]) for name, shown in others.items()}
             row |= {name: errors[k][name] for name in ERRORS} if errors else {}
+            row |= {name: float(of_model[0][k][name]) for name in own_errors}
         if len(models) == 2:
             row["difference"] = float(of_model[1][k]["AP"] - of_model[0][k]["AP"])
         rows.append(row)
     rows.sort(key=lambda row: -row["objects"])  # classes of equal AP by descending number of objects
     at = models[0].diagnosis.at
     said = f"; Cls to Miss: errors at {at}, which the section above explains" if errors and not several else ""
+    if own_errors:
+        at = find(protocol.iou_type).at(protocol.error_threshold or 0.0)
+        said += f"; {own_errors[0]} to {own_errors[-1]}: the benchmark's errors, of matches at {at}, less is better"
     bars = {name: 1.0 for name in (rows[0] if rows else ()) if name.startswith("AP")}
     of = scope(("AP", None, 0, len(models[0].result.protocol.max_dets) - 1, None), models[0].result.protocol)
-    protocol = models[0].diagnosis.protocol
     if protocol.class_levels:
         note = "– where a class has no AP of its own by the protocol"
     elif protocol.empty_classes == "zero":

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.data.notices import describe
 from detmap.errors import many
 from detmap.panoptic.result import PanopticResult
 from detmap.panoptic.tally import QUALITIES
@@ -86,7 +85,7 @@ def html(
                "matched segments, divided by matched + false / 2 + missed / 2")],
         counts=[(printable(model.name), _counts(model.result)) for model in models],
         counted="Segments",
-        notices={model.name: describe(model.result.notices) for model in models},
+        notices={model.name: model.result.described_notices() for model in models},
         sections=sections,
         made=made,
     )  # fmt: skip

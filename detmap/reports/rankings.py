@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.data.notices import describe
 from detmap.errors import DetmapError, OptionError, many
 from detmap.reports import charts
 from detmap.reports.blocks import (
@@ -205,7 +204,7 @@ def html(
         facts=_facts(models[0].result),
         counts=[(printable(model.name), _counts(model.result)) for model in models],
         counted="Queries",
-        notices={model.name: describe(model.result.notices) for model in models},
+        notices={model.name: model.result.described_notices() for model in models},
         sections=sections,
         made=made,
     )

@@ -347,6 +347,11 @@ class Kind:
 
         return _IMAGE.sub(noun, sentence)
 
+    def at(self, first: float, last: float | None = None) -> str:
+        """Return a threshold, or the first and last of several, in words: "IoU 0.5 to 0.95", "centre-distance 2 m"."""
+        said = f"{self.name if self.falls else 'IoU'} {first:g}" + ("" if last is None else f" to {last:g}")
+        return f"{said} m" if self.falls and self.unit == "metres" else said
+
     @property
     def column_name(self) -> str:
         """The name of the column in tables."""

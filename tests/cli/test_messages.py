@@ -206,6 +206,8 @@ def test_errors_that_code_for_scikit_learn_catches():
         (["eval", "a", "b", "--protocol", "cocoo"], "coco"),
         (["eval", "a", "b", "--format", "jsn"], "json"),
         (["eval", "a", "b", "--zzzz"], None),
+        (["retrieval", "a", "b"], None),
+        (["rep", "a", "b"], "report"),
         (["eval", "a", "b", "--format", "zzzz"], None),
     ],
 )
@@ -299,6 +301,7 @@ def test_panoptic_files_are_sent_to_their_command(capsys):
             ["eval", "a", "b", "--protocol", "coca"],
             "invalid choice: 'coca'; did you mean 'coco'?; see detmap eval --help",
         ),
+        (["trec", "a", "b", "--metrics", "mpa"], "unknown metric 'mpa'; did you mean 'map'? one of: "),
         (["trec", "a", "b", "--metrics", "ndgc@10"], "unknown metric 'ndgc@10'; did you mean 'ndcg'? one of: "),
         (["trec", "a", "b", "--convention", "trek"], "unknown convention 'trek'; did you mean 'trec'? one of: "),
         (

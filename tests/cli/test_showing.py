@@ -90,7 +90,11 @@ def test_a_leaderboard_of_many_models_shows_each_in_a_line(capsys, tmp_path):
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [("AP_smal", "no metric 'AP_smal'; did you mean 'AP_small'?"), (",", "--metrics names no metric")],
+    [
+        ("AP5", "no metric 'AP5'; did you mean 'AP50'?"),
+        ("AP_smal", "no metric 'AP_smal'; did you mean 'AP_small'?"),
+        (",", "--metrics names no metric"),
+    ],
 )
 def test_metrics_that_there_are_not_are_refused_before_scoring(capsys, given, said):
     code, out, err = run(capsys, "batch", TRUTH, FOUND, "--metrics", given)

@@ -6,13 +6,14 @@ import concurrent.futures
 import csv
 import io
 import json
+import shutil
 
 import numpy as np
 import pytest
 from batches import FIXTURES, TRUTH, run
 
 import detmap
-from detmap import batch, results, statistics
+from detmap import batch, cli, results, statistics
 from detmap.reports import leaderboard as report
 from detmap.retrieval import evaluate_codes, evaluate_distances, evaluate_run
 
@@ -109,6 +110,36 @@ def test_what_all_have_is_said_once():
     assert rows[0]["notice"].startswith("2 annotations with id 0")
     assert results.sentences({"a": found["a"]})[0]["model"] == "a"
     assert results.sentences({"a": {}, "b": {}}) == []
+
+
+def test_they_name_what_was_scored(tmp_path, capsys):
+    """Detections on a video are never called detections on an image."""
+    folder = FIXTURES.parent / "temporal"
+    truth, runs = folder / "activitynet.json", tmp_path / "runs"
+    runs.mkdir()
+    for name in "ab":
+        shutil.copy(folder / "activitynet_results.json", runs / f"{name}.json")
+    said = "4 detections on videos that the ground truth does not have: dropped"
+    rules = ["--protocol", "activitynet", "--unknown-images", "ignore"]
+    for command in (
+        ["eval", truth, runs / "a.json", *rules],
+        ["eval", truth, runs / "a.json", *rules, "--format", "csv"],
+        ["diagnose", truth, runs / "a.json", *rules],
+        ["compare", truth, runs / "a.json", runs / "b.json", *rules, "--bootstrap", "200"],
+        ["batch", truth, runs, *rules, "--out", tmp_path / "out"],
+    ):
+        assert cli.main([str(one) for one in command]) == 0
+        shown = capsys.readouterr()
+        assert said in shown.out + shown.err, command
+    assert said in (tmp_path / "out" / "leaderboard.md").read_text()
+    ours = detmap.read(truth, iou_type="temporal")
+    found = detmap.read(runs / "a.json", iou_type="temporal", unknown_images="ignore", ground_truth=ours)
+    result = detmap.evaluate(ours, found, "activitynet")
+    assert f"note: {said}" in str(result)
+    assert said in result._repr_html_()
+    assert results.sentences({"a": result.notices}, "a kind of a plug-in")[0]["notice"] == said.replace(
+        "videos", "images"
+    )
 
 
 def test_a_code_with_names_is_counted_by_its_names():

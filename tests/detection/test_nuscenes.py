@@ -291,7 +291,7 @@ def test_bounds_never_rule_out_a_pair(folder):
 
 def test_diagnoses_name_distances_as_such():
     diagnosis = detmap.diagnose("fixtures/nuscenes/samples.json", "fixtures/nuscenes/results.json", "nuscenes", iou=2.0)
-    assert "at centre-distance 2 under" in repr(diagnosis)
+    assert "at centre-distance 2 m under" in repr(diagnosis)
     for part in ("cuts", "operating_points"):
         notes = " ".join(getattr(diagnosis, part)().notes)
         assert "at centre-distance 2" in notes

@@ -264,8 +264,8 @@ def test_keywords_are_those_that_are_declared():
     "call", [detmap.read, detmap.check, lambda path, **more: detmap.convert(path, "x.csv", **more)]
 )
 def test_what_is_no_option_is_refused(call, files):
-    with pytest.raises(OptionError, match=r"unknown option of detmap\.\w+ 'colour'; did you mean 'columns'\? one of: "):
-        call(files / "truth.json", colour=1)
+    with pytest.raises(OptionError, match=r"unknown option of detmap\.\w+ 'colums'; did you mean 'columns'\? one of: "):
+        call(files / "truth.json", colums=1)
     with pytest.raises(OptionError, match="box_format must be one of None, xywh, xyxy, cxcywh, not 'zz'"):
         call(files / "truth.json", box_format="zz")
 

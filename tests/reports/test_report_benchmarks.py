@@ -37,6 +37,20 @@ def test_pages_say_which_classes_are_averaged(protocol, truth, found, classes, n
     assert f"the mean of {classes} classes, AP" in page
 
 
+def test_errors_of_nuscenes_are_those_of_the_benchmark(tmp_path):
+    """Errors of true positives are of matches at 2 m, with which the page names them, whatever --iou is."""
+    files = "fixtures/nuscenes/samples.json", "fixtures/nuscenes/results.json"
+    detmap.report(*files, tmp_path / "page.html", protocol="nuscenes", bootstrap=0)
+    page = (tmp_path / "page.html").read_text()
+    assert "translation in m, matches at 2 m, less is better" in page
+    assert "ATE to AAE: the benchmark&#39;s errors, of matches at centre-distance 2 m" in page
+    result = detmap.evaluate(*files, "nuscenes")
+    row = page.partition('data-show="class=0">car<')[2].partition("</tr>")[0]
+    for name in ("ATE", "ASE", "AOE", "AVE", "AAE"):
+        assert f">{result[f'{name}_car']:.4f}<" in row
+        assert f"{result[f'm{name}']:.4f}" in page
+
+
 def test_bars_of_metrics_in_percent_end_at_100(tmp_path):
     detmap.report("fixtures/kitti/label_2", "fixtures/kitti/results", tmp_path / "page.html", protocol="kitti")
     page = (tmp_path / "page.html").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
 import numpy as np
@@ -185,6 +186,7 @@ def test_the_command_takes_several_numbers(capsys, pair):
 def test_rankings_take_several_numbers():
     """A second metric leaves fewer conventions, and what is expected by chance says so."""
 
+    @functools.cache  # the two searches score by the same conventions
     def score(convention):
         return evaluate_run(QRELS, RUN, ["mAP", "nDCG"], convention)
 

@@ -71,6 +71,7 @@ def test_every_decision_on_boxes(preset, seed):
         check(looked, truth, found, protocol)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "file"), [("segm", "masks"), ("boundary", "masks"), ("keypoints", "poses")])
 def test_every_decision_on_other_shapes(kind, file):
     truth = detmap.read_coco(str(PEOPLE / "ground_truth.json"), iou_type=kind)

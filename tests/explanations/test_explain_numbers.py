@@ -298,6 +298,7 @@ def test_every_row_of_the_table_is_a_row(pair):
             assert all(looked.words("coco", ((label, at),))) or not looked._decisions(looked.grid[label][at]).keys()
 
 
+@pytest.mark.slow
 def test_a_small_sample_of_the_calibration(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "scripts")
     import calibrate_explain

@@ -364,6 +364,7 @@ def test_voc_twin_on_many_tied_scores():
         assert result[name]["ap_all_point"] == area
 
 
+@pytest.mark.slow
 @workloads.needs_real_data
 def test_coco_twin_on_the_example_of_the_coco_api():
     folder = workloads.REAL_DATA / "coco"

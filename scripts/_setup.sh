@@ -69,5 +69,6 @@ setup_environment() {
         "$PYTHON" -c 'import sys; from detmap import installation as i; sys.stderr.writelines(f"{one}\n" for one in [i.find_foreign()] if one)'
         "$PYTHON" -m pip install --quiet --disable-pip-version-check $(_without_bytecode) --editable ".[$extras]" >&2
         echo "$wanted" >"$stamp"
+        echo "$PWD jit ${wanted##* }" >"$environment/.detmap-installed" # with an extra it is one without, too
     fi
 }

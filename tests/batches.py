@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import gzip
 import json
 import random
@@ -21,17 +22,20 @@ FIXTURES = ROOT / "fixtures" / "coco"
 TRUTH = FIXTURES / "ground_truth.json"
 
 
-def variants(folder, count, seed=0, keep=0.5):
-    """Files of detections with noise on their scores, and a ground truth; returns the paths."""
-    records = json.loads((FIXTURES / "detections.json").read_text())
+def variants(folder, count, keep=0.5):
+    """Files of detections with noise on their scores; returns the paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for i in range(count):
-        rng = random.Random(f"{seed} {i}")
-        noisy = [{**row, "score": round(row["score"] + rng.gauss(0, 0.1 * i), 3)} for row in records]
-        paths.append(folder / f"model-{i:03d}.json")
-        paths[-1].write_text(json.dumps([row for row in noisy if rng.random() < keep]))
+    paths = [folder / f"model-{i:03d}.json" for i in range(count)]
+    for i, path in enumerate(paths):
+        path.write_text(_noisy(i, keep))
     return paths
+
+
+@functools.cache
+def _noisy(i, keep):
+    records, rng = json.loads((FIXTURES / "detections.json").read_text()), random.Random(f"0 {i}")
+    noisy = [{**row, "score": round(row["score"] + rng.gauss(0, 0.1 * i), 3)} for row in records]
+    return json.dumps([row for row in noisy if rng.random() < keep])
 
 
 @pytest.fixture(scope="module", autouse=True)

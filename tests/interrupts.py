@@ -118,7 +118,7 @@ def write_rankings(folder, queries=150, items=2000):
 def commands(folder):
     """Write the inputs and return every command by name; ``OUT`` stands for what it writes."""
     write_detection(folder / "coco")
-    write_detection(folder / "equal", files=1, equal=2500)
+    write_detection(folder / "equal", files=1, equal=1500)
     write_rankings(folder / "rankings")
     coco, equal, rankings = (str(folder / name) for name in ("coco", "equal", "rankings"))
     truth = f"{coco}/truth.json"

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import re
 from collections.abc import Sequence
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from detmap.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    import jinja2
 
 
 def check_installed(purpose: str) -> None:
@@ -27,28 +31,40 @@ def render(template: str, purpose: str, *, styles: Sequence[str], scripts: Seque
     and scripts as ``style`` and ``script``. `purpose` is the feature that the error names if jinja2 is missing.
     """
     check_installed(purpose)
-    import jinja2
     import markupsafe
 
-    def read(name: str) -> str:
-        return (resources.files("detmap.reports") / "templates" / name).read_text("utf-8")
-
-    script = "".join(map(read, scripts))
+    script = "".join(map(_read, scripts))
     # The page's Content-Security-Policy allows only the script with this hash, so that markup in a name cannot run scripts.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    environment = jinja2.Environment(
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            style=markupsafe.Markup("".join(map(_read, styles))),
+            script=markupsafe.Markup(script),
+            script_hash=f"sha256-{digest}",
+            **context,
+        )
+    )
+
+
+def _read(name: str) -> str:
+    return (resources.files("detmap.reports") / "templates" / name).read_text("utf-8")
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    """Return the environment. It keeps compiled templates: to compile them takes longer than to render a page."""
+    import jinja2
+
+    made = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
-        loader=jinja2.FunctionLoader(read),
+        loader=jinja2.FunctionLoader(_read),
     )
-    environment.filters["breakable"] = _breakable
-    return environment.get_template(template).render(
-        style=markupsafe.Markup("".join(map(read, styles))),
-        script=markupsafe.Markup(script),
-        script_hash=f"sha256-{digest}",
-        **context,
-    )
+    made.filters["breakable"] = _breakable
+    return made
 
 
 #: Maximum length of a word that is not broken. Longer words, such as names, may be broken after "_", "/", "." and "-".

@@ -18,6 +18,7 @@ from detmap.formats.inputs import Input
 from detmap.system import parallel
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_a_process_pool_gives_the_same_bits(tmp_path, files, truth, capsys):
     run(capsys, "batch", TRUTH, *files, "--out", tmp_path / "threads", "--bootstrap", 200)

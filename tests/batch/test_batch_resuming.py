@@ -112,7 +112,7 @@ def finish(*arguments):
 @pytest.mark.slow
 @pytest.mark.compiled
 def test_killed_and_resumed(tmp_path):
-    paths = variants(tmp_path / "runs", 25)
+    paths = variants(tmp_path / "runs", 10)
     bad = broken_files(tmp_path / "runs")[:-1]
     arguments = ["batch", TRUTH, tmp_path / "runs", "--bootstrap", 200, "--quiet", "--threads", 1]
     assert finish(*arguments, "--out", tmp_path / "undisturbed") == 3

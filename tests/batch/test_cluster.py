@@ -17,6 +17,7 @@ from detmap.batch import clusters, stamps, workers
 distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.compiled,
     # Of the cluster itself: sockets and event loops that it leaves to be collected.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::DeprecationWarning"),

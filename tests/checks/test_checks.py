@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import copy
 import functools
 import html.parser
 import json
 import math
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -29,7 +29,15 @@ from detmap.errors import InputError, OptionError
 ROOT = Path(__file__).resolve().parents[2]
 TRUTH, FOUND = (str(ROOT / "fixtures" / "coco" / name) for name in ("ground_truth.json", "detections.json"))
 
-clean = functools.lru_cache(maxsize=None)(planting.clean)
+
+@functools.cache
+def _pickled(seed, kind):
+    return pickle.dumps(planting.clean(seed, kind))
+
+
+def clean(seed, kind="boxes"):
+    """Data without a defect, a copy of which a test may change."""
+    return pickle.loads(_pickled(seed, kind))
 
 
 def written(folder, data):
@@ -53,7 +61,7 @@ def report_of(folder, data):
 @pytest.mark.parametrize("defect", planting.DEFECTS, ids=[one[1] for one in planting.DEFECTS])
 def test_a_planted_defect_is_found_and_nothing_else(defect, tmp_path):
     code, name, also, kind, plant = defect
-    data = copy.deepcopy(clean(3, kind))
+    data = clean(3, kind)
     plant(np.random.default_rng(sum(map(ord, name))), data)
     found = set(report_of(tmp_path, data).codes)
     assert code in found
@@ -114,7 +122,7 @@ def test_the_script_measures_recall_and_precision(monkeypatch, capsys):
 def test_tables_in_memory_are_checked_like_their_files(tmp_path):
     code, name, also, kind, plant = next(one for one in planting.DEFECTS if one[0] == "classes_permuted")
     del code, name, also
-    data = copy.deepcopy(clean(3, kind))
+    data = clean(3, kind)
     plant(np.random.default_rng(0), data)
     truth, found, _ = written(tmp_path, data)
     tables = detmap.read(truth, "ground_truth"), detmap.read(found, "detections")
@@ -129,7 +137,7 @@ def test_tables_in_memory_are_checked_like_their_files(tmp_path):
 
 def test_records_name_the_places_in_the_file_where_others_are_refused(tmp_path):
     """A table without the refused record has other rows: the places stay those of the file."""
-    data = copy.deepcopy(clean(3))
+    data = clean(3)
     data.found[2]["score"] = float("nan")
     data.found[7]["bbox"][2] = 0
     findings = {one.code: one for one in report_of(tmp_path, data).findings}
@@ -187,7 +195,7 @@ def test_files_by_name_are_resolved_ahead_of_the_checks(tmp_path):
 
 def test_a_schema_tells_nothing_of_what_is_on_the_images(tmp_path, capsys):
     """Whether the file has objects or not, and which, the report is the same."""
-    data = copy.deepcopy(clean(3))
+    data = clean(3)
     data.found += [{**data.found[0], "image_id": 5}, {**data.found[1], "category_id": 999}]
     truth, found, _ = written(tmp_path, data)
     bare = tmp_path / "images.json"
@@ -300,7 +308,7 @@ def test_ids_that_would_be_the_same_are_said_to_be(tmp_path):
 
 def test_exit_codes(capsys, tmp_path):
     """0 without errors, 1 with them or with --strict where there are warnings, 2 for what cannot be carried out."""
-    data = copy.deepcopy(clean(3))
+    data = clean(3)
     paths = [str(path) for path in written(tmp_path, data)[:2]]
     assert main(["check", *paths, "--strict"]) == 0
     data.found.append(dict(data.found[0], bbox=[1, 1, 0, 5]))
@@ -349,7 +357,7 @@ class Tags(html.parser.HTMLParser):
 
 def test_names_of_a_hostile_file_stay_text(tmp_path, capsys):
     """Neither markup in HTML, nor control characters on a terminal, nor more than a line each."""
-    data = copy.deepcopy(clean(3))
+    data = clean(3)
     data.truth["categories"].append({"id": 999, "name": "<script>alert(1)</script>\x1b[31m\n\"'&"})
     data.truth["images"].append({**data.truth["images"][0], "id": 77})
     data.truth["images"][0]["file_name"] = data.truth["images"][-1]["file_name"] = "<img src=x onerror=alert(1)>"

@@ -14,6 +14,7 @@ def report_of(truth, found):
     return check(detmap.GroundTruth.from_arrays(**truth), detmap.Detections.from_arrays(**found))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 60, 20))
 def test_no_reading_makes_unrelated_files_agree(first):
     """Not one of many seeds, sizes and kinds brings a finding that says how boxes, ids or classes are meant."""

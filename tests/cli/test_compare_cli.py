@@ -19,6 +19,7 @@ from detmap.results import without_nan
 
 @pytest.mark.compiled
 def test_compare_on_the_command_line(tmp_path, capsys, files, truth):
+    files = files[:3]
     tallies = {p.stem: detmap.match(truth, detmap.read_coco_results(p, truth)) for p in files}
     made = detmap.compare(tallies, 200, 3, metric="AP50", level=0.9)
     arguments = ["compare", TRUTH, *files, "--bootstrap", 200, "--seed", 3, "--metric", "AP50", "--confidence", 0.9]
@@ -32,7 +33,7 @@ def test_compare_on_the_command_line(tmp_path, capsys, files, truth):
     assert "paired permutation test" in out
     assert "Holm's correction: the probability of any false claim in a family is at most 10 %" in out
     rows = list(csv.DictReader(run(capsys, *arguments, "--format", "csv")[1].splitlines()))
-    assert len(rows) == 10 + 10 * len(truth.category_names)
+    assert len(rows) == 3 + 3 * len(truth.category_names)
     out = run(capsys, *arguments, "--correction", "bh", "--permutations", 400)[1]
     assert "p (BH)" in out
     assert "400 permutations" in out

@@ -57,6 +57,12 @@ def with_levels():
         detmap.register(one)
 
 
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch):
+    """No test looks at how many there are."""
+    monkeypatch.setattr("detmap.statistics.draws.FEWEST_REPLICATES", 5)
+
+
 BOXES = "bbox"
 
 
@@ -174,6 +180,10 @@ def sources(files, name):
     if PRESETS[name].iou_type in DOTA:
         return [files / one for one in ("labelTxt", "one", "two")]
     return [files / f"{one}.json" for one in ("truth", "one", "two")]
+
+
+#: A protocol for each kind of shape in each form of files.
+ONE_OF_EACH_KIND = [*{(folder_of(name), PRESETS[name].iou_type): name for name in PRESETS}.values(), *KIND_PRESETS]
 
 
 @pytest.fixture(scope="module")
@@ -317,7 +327,7 @@ def test_statistics(name, tables):
     assert same_bits(made.replicates[0, : len(made.metrics)], [drawn[metric] for metric in made.metrics])
     first, *others = results["a"]
     for metric in [first, *(one for one in others if "_easy" in one)][:2]:
-        compared = detmap.compare(results, 200, metric=metric, permutations=9)
+        compared = detmap.compare(results, 5, metric=metric, permutations=9)
         (difference,) = compared.differences
         apart = results[difference.second][metric] - results[difference.first][metric]
         assert difference.difference == pytest.approx(apart, abs=1e-12)
@@ -362,7 +372,7 @@ def test_explanations(name, tables):
     base = replace(PRESETS["coco"], iou_type=kind)
     if PRESETS[name].sigmas is not None:  # by other sigmas poses of as many points cannot be scored
         base = replace(PRESETS[name], name="other", max_dets=(2,), labelled="field", unseen="scored")
-    made = detmap.explain(truth, found, base, name, metric="AP", iou_type=kind)
+    made = detmap.explain(truth, found, base, name, metric="AP", iou_type=kind, orders=4)
     of = [trimmed(one, "AP") for one in (base, PRESETS[name])]
     assert made.source_value == detmap.evaluate(truth, found, of[0])["AP"]
     assert made.target_value == detmap.evaluate(truth, found, of[1])["AP"]
@@ -385,16 +395,23 @@ def test_batch_and_shards(name, files, tables):
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_cards_and_pages(name, files, tmp_path, capsys):
-    paths = [str(path) for path in sources(files, name)]
-    given = [*paths[:2], "--protocol", name]
+    given = [*map(str, sources(files, name)[:2]), "--protocol", name]
     card = str(tmp_path / "card.json")
     assert main(["eval", *given, "--card", card, "--quiet"]) == 0
     assert main(["verify", card, *given[:2]]) == 0
     page = tmp_path / "page.html"
-    assert main(["report", *given, "--out", str(page), "--bootstrap", "200", "--quiet"]) == 0
+    assert main(["report", *given, "--out", str(page), "--bootstrap", "5", "--quiet"]) == 0
     assert name in page.read_text("utf-8")
-    out = tmp_path / "out"
-    for resumed in ([], ["--resume"]):
-        words = ["batch", *paths, "--protocol", name, "--out", str(out), *resumed, "--quiet"]
-        assert main(words) == 0
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
+def test_a_batch_is_resumed(name, files, tmp_path, capsys):
+    """`test_batch_and_shards` scores by every protocol what the command scores."""
+    words = ["batch", *map(str, sources(files, name)), "--protocol", name, "--out", str(tmp_path / "out"), "--quiet"]
+    assert main(words) == 0
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "results").glob("*.json")}
+    assert len(before) == 2
+    assert main([*words, "--resume"]) == 0
+    assert {path: path.stat().st_mtime_ns for path in before} == before
     capsys.readouterr()

@@ -381,6 +381,7 @@ def test_shards_pass_it_on(files):
     assert shards.notices["missed_boxes"] == expected.notices["missed_boxes"]
 
 
+@pytest.mark.slow
 @workloads.needs_real_data
 def test_real_detections_with_swapped_corners():
     """A real detector, every hundredth box turned round: what the development kit's formula makes of it."""

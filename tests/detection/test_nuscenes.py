@@ -239,13 +239,14 @@ def test_intervals_of_errors_need_not_lie_between_0_and_1(folder):
 
 
 @pytest.mark.parametrize(("samples", "metrics"), [(30, ("NDS", "AVE_car")), (8, ("mATE", "AP_car_0.5"))])
-def test_comparing_models_by_their_errors(folder, samples, metrics):
+def test_comparing_models_by_their_errors(folder, samples, metrics, monkeypatch):
     """With few samples all permutations of those that have a class are looked at."""
+    monkeypatch.setattr("detmap.statistics.draws.FEWEST_REPLICATES", 5)
     truth, found = written(folder, *moving_scenes.scene(3, samples=samples, decimals=6))
     other = found.take(np.arange(len(found)) % 5 > 0)
     results = {"a": detmap.evaluate(truth, found, "nuscenes"), "b": detmap.evaluate(truth, other, "nuscenes")}
     for metric in metrics:
-        (difference,) = detmap.compare(results, 200, metric=metric, permutations=19).differences
+        (difference,) = detmap.compare(results, 5, metric=metric, permutations=19).differences
         apart = results[difference.second][metric] - results[difference.first][metric]
         assert difference.difference == pytest.approx(apart, abs=1e-12)
 

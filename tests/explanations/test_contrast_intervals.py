@@ -156,6 +156,7 @@ def test_intervals_of_errors_are_those_of_the_paired_draws(workload, made):
     assert all(one.low < one.value < one.high for one in known)
 
 
+@pytest.mark.slow
 def test_intervals_without_an_image_come_from_the_draws_that_do_not_hold_it(workload, made):
     """Each draw is made of images that are really copied; an interval without one takes the draws in which it is not."""
     dataset, *found = workload

@@ -426,6 +426,7 @@ def test_without_detections_every_protocol_gives_nothing(capsys, tmp_path):
     assert claim.first == "one"
 
 
+@pytest.mark.slow
 def test_planted_conventions_are_found(monkeypatch):
     """A small sample of scripts/plant_conventions.py, whose ways of differing share nothing with the search."""
     monkeypatch.syspath_prepend(ROOT / "scripts")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
 import numpy as np
@@ -185,6 +186,7 @@ def test_the_command_takes_several_numbers(capsys, pair):
 def test_rankings_take_several_numbers():
     """A second metric leaves fewer conventions, and what is expected by chance says so."""
 
+    @functools.cache  # the two searches score by the same conventions
     def score(convention):
         return evaluate_run(QRELS, RUN, ["mAP", "nDCG"], convention)
 
@@ -296,6 +298,7 @@ def test_every_row_of_the_table_is_a_row(pair):
             assert all(looked.words("coco", ((label, at),))) or not looked._decisions(looked.grid[label][at]).keys()
 
 
+@pytest.mark.slow
 def test_a_small_sample_of_the_calibration(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "scripts")
     import calibrate_explain

@@ -66,6 +66,7 @@ def test_a_planted_convention_is_found(text):
     assert json.loads(json.dumps(made.to_dict()))["candidates"]
 
 
+@pytest.mark.slow
 def test_what_is_found_gives_the_number():
     """Every candidate's convention gives its value, and all that is named has the value of an evaluation of its own."""
     made = find_ranking_value(evaluate, "0.4", run=True)

@@ -271,6 +271,7 @@ def test_other_errors(tmp_path):
         evaluate(truth, found, {1: ids}, {1: ids})
 
 
+@pytest.mark.slow
 def test_bytes_that_damage_a_file_are_refused_or_change_nothing_else(tmp_path):
     """Each byte of the JSON and of a label map is replaced: a number or a line, and never anything else."""
     ids = np.repeat([3, 4, 0], [3, 3, 3]).reshape(3, 3)

@@ -509,6 +509,7 @@ def test_a_part_from_outside_is_one_of_every_diagnosis():
     assert 0 < diagnosis.tide()["AP"] < 1
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_the_command_line_takes_the_toy_part(tmp_path):
     folder = TESTS.parent / "fixtures" / "coco"

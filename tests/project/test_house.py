@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from importlib import import_module
 from pathlib import Path
@@ -20,9 +21,14 @@ NAME = re.compile(r"(?<![\w./-])detmap((?:\.[A-Za-z_]\w*)+)(?![\w/])")
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+@functools.cache
+def nodes(path):
+    """Every node of a source, which several tests go over."""
+    return list(ast.walk(ast.parse(path.read_text("utf-8"))))
+
+
 def docstrings(path):
-    tree = ast.parse(path.read_text("utf-8"))
-    return [ast.get_docstring(n) or "" for n in ast.walk(tree) if isinstance(n, FUNCTIONS | ast.ClassDef | ast.Module)]
+    return [ast.get_docstring(n) or "" for n in nodes(path) if isinstance(n, FUNCTIONS | ast.ClassDef | ast.Module)]
 
 
 def code_lines(function):
@@ -100,7 +106,7 @@ def test_no_function_deletes_its_arguments():
     """A buffer that is to be free has an owner that hands it over: `detmap.detection.given.Owned`."""
     deleted = []
     for path in SOURCES:
-        for function in (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, FUNCTIONS)):
+        for function in (node for node in nodes(path) if isinstance(node, FUNCTIONS)):
             named = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
             gone = [
                 target.id
@@ -124,9 +130,9 @@ KIND_PLACES = ("shapes/", "pycocotools/", "lvis/", "integrations/", "masks.py")
 KIND_CONSTANTS = {"MASKS", "KEYPOINTS", "BOUNDARIES", "WHOLE_BODIES", "PROBIOU"}
 
 
-def kinds_named(text):
+def kinds_named(tree):
     """The lines on which a source names a kind of shape: as a text by itself, or as an attribute."""
-    for node in ast.walk(ast.parse(text)):
+    for node in tree:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in KIND_WORDS:
             yield node.lineno, node.value
         elif isinstance(node, ast.Attribute) and node.attr in FIELDS_OF_SHAPES:
@@ -139,7 +145,7 @@ def test_no_file_outside_of_shapes_and_the_drop_ins_names_a_kind_of_shape():
     for path in SOURCES:
         place = path.relative_to(ROOT / "detmap").as_posix()
         if not place.startswith(KIND_PLACES):
-            found = list(kinds_named(path.read_text("utf-8")))
+            found = list(kinds_named(nodes(path)))
             named |= {place: found} if found else {}
     assert named == {}
 
@@ -148,14 +154,15 @@ def test_only_formats_and_named_protocols_name_kinds():
     users = {
         path.relative_to(ROOT / "detmap").parts[0] if path.name != "protocols.py" else "protocols"
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.ImportFrom) and KIND_CONSTANTS & {one.name for one in node.names}
     }
     assert users == {"shapes", "formats", "protocols"}
 
 
 def test_a_kind_that_is_named_is_found():
-    assert list(kinds_named('if kind == "segm":\n    table.keypoints\n"""segm and more"""')) == [
+    tree = ast.walk(ast.parse('if kind == "segm":\n    table.keypoints\n"""segm and more"""'))
+    assert list(kinds_named(tree)) == [
         (1, "segm"),
         (2, ".keypoints"),
     ]

@@ -44,6 +44,7 @@ def test_a_line_that_is_no_longer_there_is_an_error(where, old, says):
         one.applied((ROOT / one.path).read_text("utf-8"))
 
 
+@pytest.mark.slow
 def test_a_drawn_mutant_is_killed_by_the_tests_that_carry_its_line_out(tmp_path):
     root, source, tests = tmp_path / "root", "detmap/things.py", "tests/things/test_things.py"
     for path, text in {

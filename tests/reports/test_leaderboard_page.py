@@ -218,6 +218,7 @@ def test_nothing_sticks_out_at_any_width(page, width, scheme):
     assert dark == (scheme == "dark")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_axe_finds_no_barrier(page, width, scheme):
     """Nothing at all, such as text that is hard to read against what is behind it."""

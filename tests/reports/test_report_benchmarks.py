@@ -31,7 +31,7 @@ import detmap
     ],
 )
 def test_pages_say_which_classes_are_averaged(protocol, truth, found, classes, note, tmp_path):
-    detmap.report(f"fixtures/{truth}", f"fixtures/{found}", tmp_path / "page.html", protocol=protocol)
+    detmap.report(f"fixtures/{truth}", f"fixtures/{found}", tmp_path / "page.html", protocol=protocol, bootstrap=0)
     page = (tmp_path / "page.html").read_text()
     assert note in page
     assert f"the mean of {classes} classes, AP" in page
@@ -52,7 +52,8 @@ def test_errors_of_nuscenes_are_those_of_the_benchmark(tmp_path):
 
 
 def test_bars_of_metrics_in_percent_end_at_100(tmp_path):
-    detmap.report("fixtures/kitti/label_2", "fixtures/kitti/results", tmp_path / "page.html", protocol="kitti")
+    files = "fixtures/kitti/label_2", "fixtures/kitti/results"
+    detmap.report(*files, tmp_path / "page.html", protocol="kitti", bootstrap=200)
     page = (tmp_path / "page.html").read_text()
     assert ">0 to 100<" in page
     assert "<span>car_moderate</span> <strong>" in page  # by which KITTI ranks
@@ -75,6 +76,7 @@ def test_a_page_on_one_class_says_one_class(tmp_path):
         "fixtures/poses/crowdpose_results.json",
         tmp_path / "page.html",
         protocol="crowdpose",
+        bootstrap=0,
     )
     assert " · 1 class · " in (tmp_path / "page.html").read_text()
 

@@ -59,6 +59,7 @@ def test_the_check_of_overflow_finds_a_planted_one(page):
     assert page.evaluate(browser.OVERFLOW) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_axe_finds_no_barrier(page, written, width, scheme):
     """Nothing at all, such as text that is hard to read against what is behind it."""
@@ -67,6 +68,7 @@ def test_axe_finds_no_barrier(page, written, width, scheme):
     assert page.barriers(f"{written.stem}-{width}-{scheme}") == []
 
 
+@pytest.mark.slow
 def test_axe_finds_a_planted_barrier(page):
     pytest.importorskip("axe_core_python")
     plant = (

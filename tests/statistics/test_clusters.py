@@ -71,14 +71,15 @@ def test_ground_truth_hands_its_clusters_on():
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("unequal", [False, True])
-def test_from_the_data_set_to_the_ends(unequal):
+def test_from_the_data_set_to_the_ends(unequal, monkeypatch):
     """Clusters are really duplicated and left out, scored by the naive twin, and the interval is by the page's formulas."""
+    monkeypatch.setattr("detmap.statistics.draws.FEWEST_REPLICATES", 50)
     dataset, results = scene(5, 24, 1.0)
     sizes = [1, 2, 2, 3, 5, 11] if unequal else [4] * 6
     cluster = np.repeat(np.arange(6), sizes)
     images = sorted(item["id"] for item in dataset["images"])
-    made = statistics.bootstrap(evaluate(dataset, results, PARAMS), 200, 7, clusters=cluster)
-    drawn = [naive_statistics.copies(6, 7, r) for r in range(200)]
+    made = statistics.bootstrap(evaluate(dataset, results, PARAMS), 50, 7, clusters=cluster)
+    drawn = [naive_statistics.copies(6, 7, r) for r in range(50)]
     without = [[int(place != out) for place in range(6)] for out in range(6)]
     rows = [
         naive_statistics.coco_metrics(
@@ -87,7 +88,7 @@ def test_from_the_data_set_to_the_ends(unequal):
         for counts in ([1] * 6, *drawn, *without)
     ]
     assert made.estimate.tolist() == pytest.approx(rows[0], rel=1e-12, nan_ok=True)
-    replicates, jackknife = rows[1:201], rows[201:]
+    replicates, jackknife = rows[1:51], rows[51:]
     ends, shown = made.interval(), 0
     limits = {"small": (0, 1024), "medium": (1024, 9216), "large": (9216, 1e10)}
     for name, column in made.columns.items():

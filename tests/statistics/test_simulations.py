@@ -60,6 +60,7 @@ def test_intervals_hold_what_they_are_of():
     assert simulate_coverage.report_classes("one-class", found) == []
 
 
+@pytest.mark.slow
 def test_intervals_of_frames_hold_where_videos_are_told():
     """Of 40 data sets: taken as independent, frames make intervals that hold about every third time."""
     told, untold = (
@@ -73,6 +74,7 @@ def test_intervals_of_frames_hold_where_videos_are_told():
     assert (told[:, 0, 3] == 5).all()
 
 
+@pytest.mark.slow
 def test_equal_models_on_videos_are_seldom_called_different():
     called = {
         name: np.stack(simulate_coverage.equal_models(name, 99, range(40)))[:, 3].sum()
@@ -83,6 +85,7 @@ def test_equal_models_on_videos_are_seldom_called_different():
     assert called["videos-10x20-untold"] >= 8
 
 
+@pytest.mark.slow
 def test_power_is_that_of_a_plain_test():
     """They draw other permutations, so that one of twelve data sets may be close enough to go either way."""
     both = np.stack(simulate_coverage.power("one-class", 199, range(12)))

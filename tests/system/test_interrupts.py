@@ -38,6 +38,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("interrupts")
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.compiled
 @pytest.mark.parametrize(
@@ -333,6 +334,7 @@ raise SystemExit(any(os.waitpid(child, 0)[1] for child in children))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.parametrize("seed", sorted({*range(2 * MOMENTS), 31}))  # 31 forks while the first modules are imported

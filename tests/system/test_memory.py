@@ -91,10 +91,20 @@ def test_what_is_large_and_in_order_is_read_as_before(tmp_path):
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("iou_type", ["bbox", "segm"])
-@pytest.mark.parametrize("field", ["bbox", "image_id", "score"])
-@pytest.mark.parametrize("item", [b"1.5,", b'"a",', b"7,"])
-@pytest.mark.parametrize("lines", [False, True], ids=["list", "lines"])
+@pytest.mark.parametrize(
+    ("iou_type", "field", "item", "lines"),
+    [  # every pair of values of two of them
+        ("bbox", "bbox", b"1.5,", False),
+        ("segm", "bbox", b'"a",', True),
+        ("bbox", "bbox", b"7,", True),
+        ("segm", "image_id", b"1.5,", True),
+        ("bbox", "image_id", b'"a",', False),
+        ("segm", "image_id", b"7,", False),
+        ("bbox", "score", b"1.5,", True),
+        ("segm", "score", b'"a",', False),
+        ("segm", "score", b"7,", True),
+    ],
+)
 def test_a_long_list_where_one_value_belongs(tmp_path, iou_type, field, item, lines):
     """It was decoded as a whole: 16 times its size, half a minute for 50 million numbers."""
     record = json.dumps({**RECORD, field: "?"}).encode().replace(b'"?"', b"[%b1]" % (item * 2_000_000))

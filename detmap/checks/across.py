@@ -20,6 +20,9 @@ from detmap.errors import many
 
 Array = NDArray[Any]
 
+#: Codes of findings about boxes that were cut or otherwise changed after suppression.
+RESHAPED = ("cut_boxes", "square_boxes")
+
 #: Number of the highest-scoring detections of each image that are compared.
 TOP = 20
 
@@ -57,6 +60,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     if facts.caused("detections", *SUPPRESSION):
         return  # where detections are not suppressed more of them overlap
+    if facts.caused("detections", *RESHAPED):
+        return  # boxes that are changed after suppression may overlap more than it allows
     unreported = _unreported(facts, evidence)
     own, across = (np.where(unreported, largest, 0.0) for largest in largest_overlaps(evidence))
     for largest, words in ((across, "detections of different categories"), (own, "detections of one category")):

@@ -33,6 +33,11 @@ NOTHING = 0.2
 #: is compared.
 _AT_ONCE, PAIRS = 250_000, 3_000_000
 
+#: For a box around several objects: minimum number of objects of the same image and category inside the box, and
+#: minimum share of each object's area that must lie inside. Annotators draw such a box around whole objects, and the box
+#: of a single person rarely contains four smaller people.
+HELD, WITHIN = 4, 0.9
+
 #: Maximum number of objects that are compared with objects of later images.
 SAMPLE = 20_000
 
@@ -427,9 +432,30 @@ class Evidence:
         return float(np.mean(best >= FOUND)) if rows.size else 0.0
 
     @cached_property
+    def around(self) -> NDArray[np.bool_]:
+        """Mask of the compared objects that are boxes around several others (see `HELD`), shape (objects,)."""
+        cell, box = self.object_cell, self.object_box
+        starts, stops = (np.searchsorted(cell, cell, way) for way in ("left", "right"))
+        area = box[:, 2] * box[:, 3]
+        several = np.flatnonzero(self.seen & (stops - starts > HELD))
+        several = several[np.cumsum(stops[several] - starts[several]) <= PAIRS]
+        owner = np.repeat(several, (stops - starts)[several])
+        first = np.cumsum((stops - starts)[several]) - (stops - starts)[several]
+        other = np.arange(owner.size) - np.repeat(first - starts[several], (stops - starts)[several])
+        near = np.maximum(box[owner, :2], box[other, :2])
+        far = np.minimum(box[owner, :2] + box[owner, 2:], box[other, :2] + box[other, 2:])
+        both = np.maximum(far - near, 0).prod(axis=1)
+        inside = (both >= WITHIN * area[other]) & (area[other] < 0.5 * area[owner])
+        return np.asarray(np.bincount(owner[inside], minlength=area.size) >= HELD)
+
+    @cached_property
     def between_objects(self) -> NDArray[np.float64]:
-        """The largest IoU of each object with an earlier object of its image and category."""
-        return _with_earlier(self.object_cell, self.object_box)
+        """The largest IoU of each object with an earlier object of its image and category; 0 for boxes around several
+        objects, which are not compared.
+        """
+        out, single = np.zeros(self.objects.size), ~self.around
+        out[single] = _with_earlier(self.object_cell[single], self.object_box[single])
+        return out
 
     # ---------------------------------------------------------------------------------------------------------------- parts
 

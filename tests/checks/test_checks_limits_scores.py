@@ -111,6 +111,7 @@ def ranked(ahead, wrong=1.0, images=400):
         division=Division(np.arange(images), [Order("ids", np.arange(images))], []),
     )  # fmt: skip
     evidence.found = type("Found", (), {"image": image, "__len__": lambda self: image.size})()
+    evidence.by_score = np.argsort(-evidence.scores, kind="stable")
     return codes(uneven.ranking(label, evidence))
 
 
@@ -136,6 +137,7 @@ def test_either_side_of_scores_that_say_nothing(shift, said):
         detections=np.arange(image.size), finders=(np.arange(images), None), scores=place / place.max(), images=images,
         frames=1.0, found=found, truth=side(count=images), division=Division(np.arange(images), [], []),
     )  # fmt: skip
+    evidence.by_score = np.argsort(-evidence.scores, kind="stable")
     assert codes(uneven.ranking(SimpleNamespace(parts=[]), evidence)) == said
 
 

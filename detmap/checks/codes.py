@@ -256,6 +256,10 @@ warning unknown_categories
     {many} of categories that the ground truth does not have
     They are not scored.
     Leave them out, or map them to the categories that are meant.
+warning unknown_videos
+    {many} on videos that the ground truth does not have
+    They count as false, as ActivityNet's and THUMOS14's own programs count them.
+    Use the ground truth of the split on which the detector ran, or leave them out: --unknown-images ignore.
 warning categories_without_detections
     {many} without a detection
     Where there are objects of them, AP is 0, which pulls the mean down.

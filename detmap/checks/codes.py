@@ -311,7 +311,7 @@ warning scores_rank_nothing
 warning piled_scores
     {many} with one and the same score
     Their order depends on the file and on the tool, and AP with it.
-    Write scores as they are: were they clipped, or filled in where there was none?
+    Write scores as they are: were they clipped, filled in where there was none, or divided by the highest of the image?
 warning strict_suppression
     {many} overlapping another of their category by more than any two confident detections do
     One of the two cannot be found.

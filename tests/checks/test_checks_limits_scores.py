@@ -230,6 +230,27 @@ def test_either_side_of_one_score_that_many_have(share, said):
     assert codes(scores._piled(side(), few)) == said
 
 
+def of_tops(images, count, others=2, again=0):
+    """What is said of two detections on each image, of which so many have one highest score, some twice, some another."""
+    top = np.random.default_rng(0).random(images) + 1
+    top[:count], top[count : count + others] = 3.0, 2.5
+    found = side(image=np.tile(np.arange(images), 2), count=images)
+    second = np.where(np.arange(images) < again, top, top / 2)
+    return [one.count for one in scores._of_tops(found, np.concatenate([top, second]))]
+
+
+def test_either_side_of_a_score_that_is_the_highest_of_many_images():
+    assert of_tops(1000, 20) == [20]
+    assert of_tops(1000, 19) == []
+    assert of_tops(3000, 30) == [30]
+    assert of_tops(3000, 29) == []
+    assert of_tops(3000, 100, others=10) == [100]
+    assert of_tops(3000, 100, others=11) == []
+    assert of_tops(20, 20, others=0) == [20]
+    assert of_tops(1000, 100, again=10) == [110]
+    assert of_tops(1000, 100, again=11) == []  # clipped
+
+
 @pytest.mark.parametrize(("share", "said"), [(0.099, False), (0.102, True)])
 def test_either_side_of_ties(share, said):
     values = np.random.default_rng(0).random(10_000)

@@ -20,6 +20,9 @@ from detmap.errors import many
 
 Array = NDArray[Any]
 
+#: Codes of findings about boxes that were cut or otherwise changed after suppression.
+RESHAPED = ("cut_boxes", "square_boxes")
+
 #: Number of the highest-scoring detections of each image that are compared.
 TOP = 20
 
@@ -57,6 +60,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     if facts.caused("detections", *SUPPRESSION):
         return  # where detections are not suppressed more of them overlap
+    if facts.caused("detections", *RESHAPED):
+        return  # boxes that are changed after suppression may overlap more than it allows
     unreported = _unreported(facts, evidence)
     own, across = (np.where(unreported, largest, 0.0) for largest in largest_overlaps(evidence))
     for largest, words in ((across, "detections of different categories"), (own, "detections of one category")):
@@ -142,7 +147,7 @@ def largest_overlaps(evidence: Evidence) -> NDArray[np.float64]:
     order, image, rank = (column[rank < TOP] for column in (order, image, rank))
     rows = evidence.detections[order]
     box = evidence.found.boxes[rows]
-    table = np.zeros((6, evidence.images, TOP))  # corners, area and category
+    table = np.zeros((6, TOP, evidence.images))  # corners, area and category
     values = (
         box[:, 0],
         box[:, 1],
@@ -152,10 +157,10 @@ def largest_overlaps(evidence: Evidence) -> NDArray[np.float64]:
         evidence.label[rows],
     )
     for column, value in zip(table, values, strict=True):
-        column[image, rank] = value
+        column[rank, image] = value
     out = np.zeros((2, evidence.images))
     for step in range(1, min(TOP, int(held.max(initial=0)))):
-        one, other = table[:, :, :-step], table[:, :, step:]
+        one, other = table[:, :-step], table[:, step:]
         width = np.minimum(one[2], other[2]) - np.maximum(one[0], other[0])
         height = np.minimum(one[3], other[3]) - np.maximum(one[1], other[1])
         both = np.maximum(width, 0) * np.maximum(height, 0)
@@ -163,7 +168,7 @@ def largest_overlaps(evidence: Evidence) -> NDArray[np.float64]:
         value[value >= SAME] = 0.0
         same = one[5] == other[5]
         for largest, which in zip(out, (same, ~same), strict=True):
-            np.maximum(largest, np.where(which, value, 0.0).max(axis=1), out=largest)
+            np.maximum(largest, np.where(which, value, 0.0).max(axis=0), out=largest)
     return out
 
 

@@ -256,6 +256,10 @@ warning unknown_categories
     {many} of categories that the ground truth does not have
     They are not scored.
     Leave them out, or map them to the categories that are meant.
+warning unknown_videos
+    {many} on videos that the ground truth does not have
+    They count as false, as ActivityNet's and THUMOS14's own programs count them.
+    Use the ground truth of the split on which the detector ran, or leave them out: --unknown-images ignore.
 warning categories_without_detections
     {many} without a detection
     Where there are objects of them, AP is 0, which pulls the mean down.
@@ -307,7 +311,7 @@ warning scores_rank_nothing
 warning piled_scores
     {many} with one and the same score
     Their order depends on the file and on the tool, and AP with it.
-    Write scores as they are: were they clipped, or filled in where there was none?
+    Write scores as they are: were they clipped, filled in where there was none, or divided by the highest of the image?
 warning strict_suppression
     {many} overlapping another of their category by more than any two confident detections do
     One of the two cannot be found.

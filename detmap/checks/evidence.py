@@ -33,6 +33,14 @@ NOTHING = 0.2
 #: is compared.
 _AT_ONCE, PAIRS = 250_000, 3_000_000
 
+#: For a box around several objects: minimum number of objects of the same image and category inside the box, and
+#: minimum share of each object's area that must lie inside. Annotators draw such a box around whole objects, and the box
+#: of a single person rarely contains four smaller people.
+HELD, WITHIN = 4, 0.9
+
+#: Maximum share of tied scores for sorting scores first, and ties after.
+FEW_TIED = 0.05
+
 #: Maximum number of objects that are compared with objects of later images.
 SAMPLE = 20_000
 
@@ -68,6 +76,14 @@ def best_of_pairs(
             which[owner[top]] = at[top]
         row = last
     return best, which
+
+
+def _bounds(ascending: Array, values: Array, count: int) -> tuple[Array, Array]:
+    """Return where the equals of each value begin and end among `ascending` integers; all are at least 0, below `count`."""
+    if count > 4 * (ascending.size + values.size):
+        return np.searchsorted(ascending, values), np.searchsorted(ascending, values, "right")
+    edges = np.concatenate([[0], np.cumsum(np.bincount(ascending, minlength=count))])  # takes a third of the time
+    return edges[values], edges[values + 1]
 
 
 def _with_earlier(cell: Array, boxes: Array, label: Array | None = None) -> NDArray[np.float64]:
@@ -156,11 +172,10 @@ class Evidence:
     @cached_property
     def held(self) -> NDArray[np.int64]:
         """For each object, the number of detections of its category on its image."""
-        cells, at = np.unique(self.object_cell, return_inverse=True)
-        place = np.searchsorted(cells, self.cell)
-        place[place == cells.size] = 0
-        same = cells[place] == self.cell if cells.size else np.zeros(0, np.bool_)
-        return np.asarray(np.bincount(place[same], minlength=cells.size)[at])
+        new = np.diff(self.object_cell, prepend=-1) > 0
+        cells = self.object_cell[new]
+        starts, stops = _bounds(cells, self.cell, self.images * max(self.classes, 1))
+        return np.asarray(np.bincount(starts[stops > starts], minlength=cells.size)[np.cumsum(new) - 1])
 
     @cached_property
     def band(self) -> NDArray[np.int64]:
@@ -175,11 +190,9 @@ class Evidence:
         """Rows of the detections on images with objects of their category; for each of them, the best-overlapping
         object and its IoU. The last array is a mask of the objects that a detection finds.
         """
-        starts = np.searchsorted(self.object_cell, self.cell)
-        inside = starts < self.object_cell.size
-        inside[inside] = self.object_cell[starts[inside]] == self.cell[inside]
-        rows, starts = np.flatnonzero(inside), starts[inside]
-        stops = np.searchsorted(self.object_cell, self.cell[rows], "right")
+        starts, stops = _bounds(self.object_cell, self.cell, self.images * max(self.classes, 1))
+        rows = np.flatnonzero(stops > starts)
+        starts, stops = starts[rows], stops[rows]
         chosen = self._thinned(self.found.image[self.detections[rows]], stops - starts, self.looked_at, seed=0)
         rows, starts, stops = rows[chosen], starts[chosen], stops[chosen]
         boxes = self.found.boxes[self.detections[rows]]
@@ -243,8 +256,16 @@ class Evidence:
 
     @cached_property
     def by_score(self) -> NDArray[np.int64]:
-        """Indices into `detections`, by descending score."""
-        return np.argsort(-self.scores[self.detections], kind="stable")
+        """Indices into `detections`, by descending score; ties in the order of the file."""
+        values = -self.scores[self.detections]
+        ascending = np.sort(values)
+        same = np.append(ascending[1:] == ascending[:-1], False)
+        if np.count_nonzero(same) > FEW_TIED * values.size:
+            return np.argsort(values, kind="stable")
+        order = np.argsort(values)  # takes half of the time
+        tied = np.flatnonzero(same | np.append(False, same[:-1]))
+        order[tied] = order[tied][np.lexsort((order[tied], ascending[tied]))]
+        return order
 
     @cached_property
     def sure(self) -> NDArray[np.int64]:
@@ -271,8 +292,7 @@ class Evidence:
     def _any(self) -> tuple[Array, Array]:
         """For each confident detection the largest IoU with an object of any category, and the object (-1: none)."""
         image = self.found.image[self.sure]
-        starts = np.searchsorted(self.object_image, image)
-        stops = np.searchsorted(self.object_image, image, "right")
+        starts, stops = _bounds(self.object_image, image, self.images)
         chosen = self._thinned(image, stops - starts, self.sure_looked_at, seed=1)
         best, which = np.zeros(self.sure.size), np.full(self.sure.size, -1)
         best[chosen], which[chosen] = best_of_pairs(
@@ -427,9 +447,30 @@ class Evidence:
         return float(np.mean(best >= FOUND)) if rows.size else 0.0
 
     @cached_property
+    def around(self) -> NDArray[np.bool_]:
+        """Mask of the compared objects that are boxes around several others (see `HELD`), shape (objects,)."""
+        cell, box = self.object_cell, self.object_box
+        starts, stops = (np.searchsorted(cell, cell, way) for way in ("left", "right"))
+        area = box[:, 2] * box[:, 3]
+        several = np.flatnonzero(self.seen & (stops - starts > HELD))
+        several = several[np.cumsum(stops[several] - starts[several]) <= PAIRS]
+        owner = np.repeat(several, (stops - starts)[several])
+        first = np.cumsum((stops - starts)[several]) - (stops - starts)[several]
+        other = np.arange(owner.size) - np.repeat(first - starts[several], (stops - starts)[several])
+        near = np.maximum(box[owner, :2], box[other, :2])
+        far = np.minimum(box[owner, :2] + box[owner, 2:], box[other, :2] + box[other, 2:])
+        both = np.maximum(far - near, 0).prod(axis=1)
+        inside = (both >= WITHIN * area[other]) & (area[other] < 0.5 * area[owner])
+        return np.asarray(np.bincount(owner[inside], minlength=area.size) >= HELD)
+
+    @cached_property
     def between_objects(self) -> NDArray[np.float64]:
-        """The largest IoU of each object with an earlier object of its image and category."""
-        return _with_earlier(self.object_cell, self.object_box)
+        """The largest IoU of each object with an earlier object of its image and category; 0 for boxes around several
+        objects, which are not compared.
+        """
+        out, single = np.zeros(self.objects.size), ~self.around
+        out[single] = _with_earlier(self.object_cell[single], self.object_box[single])
+        return out
 
     # ---------------------------------------------------------------------------------------------------------------- parts
 

@@ -17,6 +17,7 @@ from detmap.checks.inputs import Side
 from detmap.data.ids import locate
 from detmap.data.tables import Detections, GroundTruth
 from detmap.formats.file_names import resolve_images, stem
+from detmap.shapes.kinds import TEMPORAL
 
 #: Codes of findings about image ids that do not match.
 CAUSES = ("image_ids_shifted", "image_ids_positions", "image_ids_rotated", "image_ids_type", "image_ids_names")
@@ -62,7 +63,8 @@ def _unmatched(facts: Facts, side: Side) -> Iterator[Finding]:
         code, more, those = said or ("", "", set[Any]())
         left = [one for one in held if one not in those]
         explained = sum(held[one] for one in those) if left or said is None else unknown
-        for name, about, ids in ((code, explained, sorted(those)), ("unknown_images", unknown - explained, left)):
+        others = "unknown_videos" if TEMPORAL in facts.truth.on.kinds else "unknown_images"
+        for name, about, ids in ((code, explained, sorted(those)), (others, unknown - explained, left)):
             if about:
                 facts.causes.add(("detections", name))
                 yield found(name, about, "detection", more=more if name == code else "", records=ids, named="image")

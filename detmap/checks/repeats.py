@@ -18,6 +18,9 @@ from detmap.checks.inputs import Side
 #: boxes, eight pairs are equal; five equal boxes occur once in 10 ** 11 data sets.
 FEWEST = 5
 
+#: Weights of x, y, width, height and score in a sum that few different records share.
+_WEIGHTS = (1.0, 1.618, 2.236, 2.718, 3141.6)
+
 #: Minimum number of detections, equal in all columns including scores, for two images to have the same detections.
 SAME = 2
 
@@ -55,6 +58,15 @@ def constant(side: Side) -> NDArray[np.bool_]:
     whole = (x <= _WHOLE) & (y <= _WHOLE)
     whole &= ~np.isfinite(width) | ((x + w >= width - _WHOLE) & (y + h >= height - _WHOLE))
     rows = np.flatnonzero((side.image >= 0) & ~whole & side.sized & ~side.crowd)
+    # Equal records have equal sums of their columns; only records whose sum is frequent are compared.
+    sums = np.zeros(len(side))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for column, weight in zip(columns, _WEIGHTS, strict=False):
+            sums += column * weight
+    sums = sums[rows]
+    by_size = np.sort(sums)
+    frequent = by_size[FEWEST - 1 :][by_size[FEWEST - 1 :] == by_size[: 1 - FEWEST]]
+    rows = rows[np.isin(sums, frequent)] if frequent.size else rows[:0]
     mixed = np.zeros(rows.size, np.uint64)
     for column in columns:
         mixed = mix(mixed ^ (column[rows] + 0.0).view(np.uint64))

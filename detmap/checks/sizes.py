@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
-from detmap.checks.evidence import PAIRS, Evidence
+from detmap.checks.evidence import HELD, Evidence
 from detmap.checks.findings import AT_LEAST, Finding, found
 from detmap.checks.parts import share
 from detmap.checks.rates import CHANCE, rates, tail
@@ -30,11 +30,6 @@ FEWEST = 20
 #: Maximum ratio of the recall in a range of sizes to the lower of the recalls below and above it. A detector's recall
 #: has a single maximum as a function of size, so a dip to a half that chance does not explain is a defect.
 DIP = 0.5
-
-#: For a box around several objects: minimum number of objects of the same image and category inside the box, and
-#: minimum share of each object's area that must lie inside. Annotators draw such a box around whole objects, and the box
-#: of a single person rarely contains four smaller people.
-HELD, WITHIN = 4, 0.9
 
 #: Minimum ratio of missed boxes around several objects to the number expected from their sizes.
 TIMES = 2.0
@@ -118,21 +113,7 @@ def _regions(evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding of boxes around several objects of their category, if these boxes are missed more often than
     sizes explain.
     """
-    cell, box = evidence.object_cell, evidence.object_box
-    starts, stops = (np.searchsorted(cell, cell, way) for way in ("left", "right"))
-    area = box[:, 2] * box[:, 3]
-    several = np.flatnonzero(evidence.seen & (stops - starts > HELD))
-    several = several[np.cumsum(stops[several] - starts[several]) <= PAIRS]
-    if several.size < FEWEST // 2:
-        return
-    owner = np.repeat(several, (stops - starts)[several])
-    first = np.cumsum((stops - starts)[several]) - (stops - starts)[several]
-    other = np.arange(owner.size) - np.repeat(first - starts[several], (stops - starts)[several])
-    near = np.maximum(box[owner, :2], box[other, :2])
-    far = np.minimum(box[owner, :2] + box[owner, 2:], box[other, :2] + box[other, 2:])
-    both = np.maximum(far - near, 0).prod(axis=1)
-    inside = (both >= WITHIN * area[other]) & (area[other] < 0.5 * area[owner])
-    regions = np.bincount(owner[inside], minlength=area.size) >= HELD
+    regions = evidence.around
     missed = regions & ~evidence.hit
     count = int(missed.sum())
     rest = evidence.seen & ~regions

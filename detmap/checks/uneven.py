@@ -125,22 +125,26 @@ def _by_image(image: Array, values: Array, count: int) -> tuple[Array, Array, Ar
     return at, np.bincount(image, values, count)[at] / held[at], held[at]
 
 
-def ranks(values: Array, codes: Array) -> NDArray[np.float64]:
-    """Return the rank of each value within its code, from 0 to 1; ties get their mean rank."""
-    order = np.argsort(values)
+def ranks(values: Array, codes: Array, order: Array | None = None) -> NDArray[np.float64]:
+    """Return the rank of each value within its code, from 0 to 1; ties get their mean rank. `order` sorts the values."""
+    order = np.argsort(values) if order is None else order
     held = np.bincount(codes)
     if held.size > 1:
         small = np.min_scalar_type(held.size)  # numpy sorts integers of at most 16 bits by radix
         order = order[np.argsort(codes[order].astype(small), kind="stable")]
-    start = np.cumsum(held) - held
-    ascending, sorted_values = codes[order], values[order]
+    ascending = values[order]
     new = np.ones(values.size, np.bool_)
-    new[1:] = (ascending[1:] != ascending[:-1]) | (sorted_values[1:] != sorted_values[:-1])
+    new[1:] = ascending[1:] != ascending[:-1]
+    start, total = np.zeros(1, np.int64), held[:1]
+    if held.size > 1:
+        of = codes[order]
+        new[1:] |= of[1:] != of[:-1]
+        start, total = (np.cumsum(held) - held)[of], held[of]
     first = np.flatnonzero(new)
     many = np.diff(np.append(first, values.size))
     place = np.repeat(first + many / 2, many)
     out = np.empty(values.size)
-    out[order] = (place - start[ascending]) / held[ascending]
+    out[order] = (place - start) / total
     return out
 
 
@@ -242,11 +246,22 @@ def _of_others(evidence: Evidence, rows: Array) -> Finding | None:
 def _of_categories(evidence: Evidence, scores: Array, label: Array) -> Iterator[Finding]:
     """Yield findings of categories with nearly all scores below or above nearly all scores of the other categories."""
     held = np.bincount(label, minlength=evidence.classes)
+    ascending = np.sort(scores)
     for one in np.flatnonzero(held >= FEWEST_OF_CATEGORY).tolist():
-        own, others = scores[label == one], scores[label != one]
-        if others.size < FEWEST_OF_CATEGORY:
+        own = scores[label == one]
+        if scores.size - own.size < FEWEST_OF_CATEGORY:
             continue
         low, high = np.quantile(own, [APART, 1 - APART])
+        # Counts of the other scores show for most categories that nothing is to be said; sorting others takes longer.
+        below, above_low, above_own = (
+            np.searchsorted(ascending, high) - np.count_nonzero(own < high),
+            np.count_nonzero(own <= low) - np.searchsorted(ascending, low, "right") + scores.size - own.size,
+            scores.size - np.searchsorted(ascending, own.max(), "right"),
+        )
+        most_beyond = APART * (scores.size - own.size) + 1
+        if min(below, above_low) > most_beyond and above_own < ABOVE * (scores.size - own.size):
+            continue
+        others = scores[label != one]
         least, most = np.quantile(others, [APART, 1 - APART])
         above = float(np.mean(others > own.max()))
         name = names([str(evidence.truth.on.categories.names[one])])
@@ -347,12 +362,15 @@ def ranking(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     if where.size < 4 * FEWEST or np.count_nonzero(~finds) < FEWEST_OF_CATEGORY:
         return
 
+    ascending = evidence.by_score[::-1]
+
     def ahead_in(part: Array) -> Array:
         """Return for each image the mean rank of true positives minus that of false positives, with ranks within the
         part.
         """
         of = np.zeros(rows.size)
-        of[part] = ranks(evidence.scores[rows[part]], np.zeros(np.count_nonzero(part), np.int64))
+        order = (np.cumsum(part) - 1)[ascending[part[ascending]]]
+        of[part] = ranks(evidence.scores[rows[part]], np.zeros(order.size, np.int64), order)
         sums = [np.bincount(image[which], of[which], evidence.images) for which in (finds, ~finds)]
         return np.asarray(sums[0][where] / right[where] - sums[1][where] / wrong[where])
 

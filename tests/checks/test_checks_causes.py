@@ -243,7 +243,7 @@ def moved_by(offset, count=20, more=0, at=(0.0, 0.0), grown=1.0, images=100):
     boxes[:, :2] -= boxes[:, 2:] / 2 - 50
     made = sized(np.arange(len(boxes)), boxes, count=images, size=(5000, 1000))
     assert made.astray.size == len(boxes)
-    return [words for _, words in made._offsets(made.boxes, made.image, made.found.sizes)]
+    return [words for _, words in made._offsets(made.boxes, made.found.sizes)]
 
 
 def test_either_side_of_boxes_that_are_moved():
@@ -260,6 +260,26 @@ def test_either_side_of_boxes_that_are_moved():
         near, far = (moved_by(offset, count=10, more=3, at=(times * step * by, 0.0)) for times in (0.95, 1.05))
         assert any(("pixels" in words) == (by == 1.0) for words in near)
         assert not any(("pixels" in words) == (by == 1.0) for words in far)
+
+
+def of_own_sides(own, pixels, right=0):
+    """What is said of boxes of different sizes, so many of which are moved by their own sides, and others by 240 pixels."""
+    objects = anywhere(own + pixels + right)
+    objects[:, 2:] = np.geomspace(20, 200, len(objects))[np.random.default_rng(0).permutation(len(objects)), None]
+    boxes = objects.copy()
+    boxes[:own, 0] += boxes[:own, 2]
+    boxes[own : own + pixels, 1] += 240
+    made = sized(np.arange(len(boxes)), boxes, len(boxes), (5000, 5000), objects).of_boxes
+    return made and (made.code, made.gained.size, made.more.partition(" times ")[2][:15])
+
+
+def test_either_side_of_boxes_that_are_moved_by_shares_of_their_own_sides():
+    """By 1.2 times as many as by pixels; where others are right the rest is said of sizes or images."""
+    said = "shifted_boxes", 66, "their own sides"
+    assert of_own_sides(66, 55) == said
+    assert of_own_sides(65, 55)[1] == 55
+    assert of_own_sides(66, 0, right=66) == said
+    assert of_own_sides(66, 0, right=67) is None
 
 
 @pytest.mark.parametrize(("count", "said"), [(3, True), (2, False)])

@@ -9,7 +9,7 @@ import pytest
 from test_checks_limits import codes, side
 
 from detmap.checks import boxes, categories, leakage, limits, scores
-from detmap.checks.evidence import Evidence
+from detmap.checks.evidence import Evidence, _bounds
 from detmap.checks.findings import Finding
 
 
@@ -107,3 +107,19 @@ def turned(on):
 def test_sizes_of_images_are_swapped_where_nothing_says_otherwise():
     assert turned([15, 16]) == ["image_sizes_swapped"]
     assert turned([0, 16]) == ["axes_swapped"]  # a detection lies within its image
+
+
+@pytest.mark.parametrize("values", [3, 700, 10**6])
+def test_detections_by_score_stay_in_the_order_of_the_file_where_scores_are_equal(values):
+    """As a stable sort has them; many, few or no ties are sorted in different ways."""
+    scores = np.random.default_rng(0).integers(values, size=50) / 7 - 1
+    evidence = SimpleNamespace(scores=scores, detections=np.arange(50)[::-1])
+    assert Evidence.by_score.func(evidence).tolist() == sorted(range(50), key=lambda at: -scores[::-1][at])
+
+
+@pytest.mark.parametrize("count", [20, 10**6])
+def test_equals_of_numbers_are_found_by_counting_and_by_search(count):
+    ascending, values = np.array([1, 1, 4, 7, 7, 7]), np.array([0, 1, 4, 5, 7, 19])
+    starts, stops = _bounds(ascending, values, count)
+    assert starts.tolist() == [0, 0, 2, 3, 3, 6]
+    assert stops.tolist() == [0, 2, 3, 3, 6, 6]

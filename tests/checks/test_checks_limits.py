@@ -463,6 +463,9 @@ def regions(around=4, within=0.9, missed=10, others=0.02, many=40):
         objects=np.arange(len(cell)),
         truth=side(),
     )
+    evidence.around = Evidence.around.func(evidence)
+    overlaps = Evidence.between_objects.func(evidence)  # those within a box around several are side by side
+    assert (overlaps[np.array(cell) < many] > 0).any() == (not evidence.around.any())
     return codes(sizes._regions(evidence))
 
 

@@ -111,6 +111,7 @@ def ranked(ahead, wrong=1.0, images=400):
         division=Division(np.arange(images), [Order("ids", np.arange(images))], []),
     )  # fmt: skip
     evidence.found = type("Found", (), {"image": image, "__len__": lambda self: image.size})()
+    evidence.by_score = np.argsort(-evidence.scores, kind="stable")
     return codes(uneven.ranking(label, evidence))
 
 
@@ -136,6 +137,7 @@ def test_either_side_of_scores_that_say_nothing(shift, said):
         detections=np.arange(image.size), finders=(np.arange(images), None), scores=place / place.max(), images=images,
         frames=1.0, found=found, truth=side(count=images), division=Division(np.arange(images), [], []),
     )  # fmt: skip
+    evidence.by_score = np.argsort(-evidence.scores, kind="stable")
     assert codes(uneven.ranking(SimpleNamespace(parts=[]), evidence)) == said
 
 
@@ -226,6 +228,27 @@ def test_either_side_of_one_score_that_many_have(share, said):
     few = np.random.default_rng(0).random(1000)
     few[: 19 if not said else 20] = 0.5
     assert codes(scores._piled(side(), few)) == said
+
+
+def of_tops(images, count, others=2, again=0):
+    """What is said of two detections on each image, of which so many have one highest score, some twice, some another."""
+    top = np.random.default_rng(0).random(images) + 1
+    top[:count], top[count : count + others] = 3.0, 2.5
+    found = side(image=np.tile(np.arange(images), 2), count=images)
+    second = np.where(np.arange(images) < again, top, top / 2)
+    return [one.count for one in scores._of_tops(found, np.concatenate([top, second]))]
+
+
+def test_either_side_of_a_score_that_is_the_highest_of_many_images():
+    assert of_tops(1000, 20) == [20]
+    assert of_tops(1000, 19) == []
+    assert of_tops(3000, 30) == [30]
+    assert of_tops(3000, 29) == []
+    assert of_tops(3000, 100, others=10) == [100]
+    assert of_tops(3000, 100, others=11) == []
+    assert of_tops(20, 20, others=0) == [20]
+    assert of_tops(1000, 100, again=10) == [110]
+    assert of_tops(1000, 100, again=11) == []  # clipped
 
 
 @pytest.mark.parametrize(("share", "said"), [(0.099, False), (0.102, True)])

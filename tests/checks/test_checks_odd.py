@@ -321,7 +321,8 @@ def test_findings_name_videos_and_samples(kind, noun):
     truth = detmap.GroundTruth.from_arrays(**ids, images=range(1, 9))
     found = detmap.Detections.from_arrays(**{**ids, "image_ids": [77, 77, 78]}, scores=[0.5, 0.25, 0.125])
     report = check(truth, found)
-    assert {"unknown_images", "images_without_objects"} <= set(report.codes)
+    unknown = "unknown_videos" if kind == "temporal" else "unknown_images"
+    assert {unknown, "images_without_objects"} <= set(report.codes)
     text = report.to_text()
     assert f"8 {noun}s" in text
     assert f"objects per {noun}" in text
@@ -345,7 +346,7 @@ def test_the_noun_of_a_kind(sentence, said):
 
 
 def test_labels_of_activitynet_are_no_wrong_ids(tmp_path):
-    """Its results name categories, and videos that the ground truth does not have are named."""
+    """Its results name categories, and videos that the ground truth does not have are named: `evaluate` scores them."""
     row = {"segment": [1.0, 5.0], "label": "jump"}
     results = {f"v{at}": [{**row, "score": at / 16}] for at in range(1, 9)}
     truth = {f"v{at}": {"subset": "validation", "annotations": [row]} for at in range(1, 9)}
@@ -354,7 +355,13 @@ def test_labels_of_activitynet_are_no_wrong_ids(tmp_path):
     paths[1].write_text(json.dumps({"version": "1", "results": results}))
     assert "category_ids_names" not in check(*paths).codes
     paths[1].write_text(json.dumps({"version": "1", "results": {**results, "w1": [{**row, "score": 0.5}]}}))
-    (unknown,) = (one for one in check(*paths).findings if one.code == "unknown_images")
+    (unknown,) = (one for one in check(*paths).findings if one.code == "unknown_videos")
+    assert unknown.severity == "warning"
+    truth = detmap.read(paths[0], "ground_truth", iou_type="temporal")
+    found = detmap.read(paths[1], "detections", iou_type="temporal", ground_truth=truth)
+    assert (
+        detmap.evaluate(truth, found, protocol="activitynet").mAP < 1
+    )  # a false one among the others, which are right
     assert (unknown.count, unknown.named, unknown.records) == (1, "video", ("w1",))
 
 

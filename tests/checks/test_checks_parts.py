@@ -109,6 +109,15 @@ def test_detections_on_missing_labels_are_counted_again():
     assert one.count == len([d for d in alone(data, confident(data, 0.25)) if d["category_id"] == number])
 
 
+def test_images_of_one_highest_score_are_counted_again():
+    data, made = planted("scores_divided_by_the_highest_of_the_image")
+    tops = Counter(max(one["score"] for one in own) for own in by_image(data.found).values())
+    (score, count), (_, others) = tops.most_common(2)
+    one = made["piled_scores"]
+    assert one.count == sum(d["score"] == score for d in data.found)
+    assert one.says.endswith(f": {score:g}, the highest of {count} images, where no other is of more than {others}")
+
+
 def test_detections_that_are_not_suppressed_are_counted_again():
     data, made = planted("class_without_suppression")
     held, twins = {}, 0

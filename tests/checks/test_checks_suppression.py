@@ -9,6 +9,7 @@ import pytest
 from test_checks_limits import side
 
 from detmap.checks import across, parts
+from detmap.checks.context import Facts
 from detmap.checks.evidence import Evidence
 from detmap.checks.rates import Division, Grouping
 
@@ -31,6 +32,17 @@ def test_either_side_of_images_that_are_suppressed_across_categories():
     assert not of_bands(8, beyond=7)
     for value, said in ((0.45, 0.5), (0.449, 0.45), (0.5, 0.55)):
         assert across.threshold_of(np.repeat([value, 0.8], 8))[0] == said
+
+
+def test_boxes_that_were_changed_after_suppression_say_nothing_of_it(monkeypatch):
+    monkeypatch.setattr(
+        across, "largest_overlaps", lambda evidence: np.repeat([[0.47], [0.8]], 8, axis=1).reshape(1, -1)[[0, 0]]
+    )
+    evidence = SimpleNamespace(objects=np.ones(1), detections=np.ones(1), classes=1, images=16, truth=side(count=16))
+    for code, said in (("sizes_cut", ["uneven_suppression"]), ("cut_boxes", []), ("square_boxes", [])):
+        facts = Facts(side(), parts=[], causes={("detections", code)})
+        facts.evidence = evidence
+        assert [one.code for one in across.check(facts)] == said
 
 
 def test_boxes_of_several_categories_are_one_box():

@@ -213,6 +213,14 @@ def two_models_on_images_anywhere(rng, scene, share):
     scene.add(scene.d_image[at], scene.d_label[at], box, score, scene.of[at])
 
 
+@plants("piled_scores uneven_scores", "quantised_scores", "scores_rank_nothing", least=0.1, most=1.0)
+def scores_divided_by_the_highest_of_the_image(rng, scene, share):
+    most = np.zeros(len(scene.ids))
+    np.maximum.at(most, scene.d_image, scene.d_score)
+    most[~some(rng, scene, share)] = 1.0
+    scene.d_score = scene.d_score / np.maximum(most, 1e-9)[scene.d_image]
+
+
 @plants("category_ids_shifted relabelled", "classes_disagree", "misplaced", "labels_mixed", *_EMPTY, classes=4)
 def classes_of_a_shard_one_on(rng, scene, share):
     """A worker with a background class; detections of the last class were dropped."""

@@ -106,6 +106,10 @@ def image_field(source: Source, name: str) -> dict[Any, Any]:
     return {one.get("id"): one.get(name) for one in images}
 
 
+#: Values of a field that hold no geometry.
+_NOTHING = tuple(map(msgspec.Raw, (b"", b"null", b"[]")))
+
+
 def kinds_in(source: Source) -> dict[str, int]:
     """Return the number of records with a geometry of each kind besides boxes, and under "" of all records, or {}."""
     fields = kinds_by_field() | {field: kind for kind, names in SHIPPED_LISTS.items() for field in names}
@@ -134,9 +138,8 @@ def kinds_in(source: Source) -> dict[str, int]:
     found = {"": len(records)}
     for kind in dict.fromkeys(fields.values()):
         own = [field for field, other in fields.items() if other == kind]
-        found[kind] = sum(
-            all(bytes(getattr(one, field)) not in (b"", b"null", b"[]") for field in own) for one in records
-        )
+        columns = (map(attrgetter(field), records) for field in own)
+        found[kind] = sum(not any(one in _NOTHING for one in row) for row in zip(*columns, strict=True))
     return found
 
 
@@ -181,7 +184,7 @@ class _Lists(msgspec.Struct, gc=False):
     categories: list[_Listed] = []
 
 
-class _Shapes(msgspec.Struct, gc=False):
+class _Shapes(_Lists, gc=False):
     annotations: list[_Drawn] = []
 
 
@@ -189,23 +192,26 @@ def inspect(source: Source) -> Inspection | None:
     """Return the listed ids and the polygons of a file of ground truth; None if the file cannot be decoded."""
     data, _ = read_bytes(source, "ground truth")
     text = unmarked(data)
-    try:
-        lists = msgspec.json.decode(text, type=_Lists)
-    except UNREADABLE:
-        return None
+    lists: _Lists | None = None
     outlines, listed = None, np.empty(0, np.int64)
     if has_key(text, SHIPPED_FIELDS[MASKS]):
         with suppress(*UNREADABLE):  # the reader raises the error for an invalid segmentation
-            drawn = msgspec.json.decode(text, type=_Shapes).annotations
-            outlines = _outlines([one.polygons for one in drawn])
-            listed = np.flatnonzero([_lists_runs(one.polygons) for one in drawn])
+            shapes = lists = msgspec.json.decode(text, type=_Shapes)
+            drawn = [one.polygons for one in shapes.annotations]
+            outlines = _outlines(drawn)
+            listed = np.array([at for at, one in enumerate(drawn) if type(one) is dict and _lists_runs(one)], np.int64)
+    if lists is None:
+        try:
+            lists = msgspec.json.decode(text, type=_Lists)
+        except UNREADABLE:
+            return None
     images, categories = ([one.id for one in part if one.id is not None] for part in (lists.images, lists.categories))
     return Inspection(images, categories, outlines, listed)
 
 
-def _lists_runs(value: _Polygons) -> bool:
+def _lists_runs(value: dict[str, msgspec.Raw]) -> bool:
     """Return whether a mask is written as a list of run lengths, not as a string."""
-    return isinstance(value, dict) and bytes(value.get("counts", b"")).startswith(b"[")
+    return bytes(value.get("counts", b"")).startswith(b"[")
 
 
 def _outlines(values: Sequence[Any]) -> Outlines | None:

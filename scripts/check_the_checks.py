@@ -30,6 +30,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 import planting  # noqa: E402
 
 import detmap  # noqa: E402
+from detmap.errors import many  # noqa: E402
 from detmap.results import to_markdown, to_text  # noqa: E402
 
 #: Shares of the images, of the objects of a class or of the detections that a defect of a scene concerns.
@@ -144,33 +145,49 @@ def small(seeds, folder):
 def scenes(seeds, folder, kinds, jobs):
     """Return the tally of the scenes, by defect and severity."""
     tally = Tally()
-    columns = list(zip(*((seed, kind, folder) for seed in seeds for kind in kinds), strict=True))
+    tasks = [
+        (seed, kind, number, folder) for seed in seeds for kind in kinds for number in range(-1, len(_defects(kind)))
+    ]
     with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
-        for one in (map if pool is None else pool.map)(_scene, *columns):
-            print("\n".join(one.misses), flush=True)
+        for one in map(_planted, tasks) if pool is None else pool.map(_planted, tasks, chunksize=8):
+            print("\n".join(one.misses), end="\n" if one.misses else "", flush=True)
             tally.merge(one)
     return tally
 
 
-def _scene(seed, kind, folder):
-    """Return the tally of one kind of scene for one seed."""
+def _defects(kind):
+    """Return the defects that are planted in a kind of scene."""
+    if kind in planting.SHAPED_KINDS:
+        return [one for of, one in planting.SHAPED_DEFECTS if of == kind]
+    return planting.SCENE_DEFECTS
+
+
+@functools.lru_cache(maxsize=1)
+def _clean(seed, kind, folder):
+    """Return a scene without a defect, a folder for its files, and the codes that are found in it."""
+    made = planting.shaped(seed, kind) if kind in planting.SHAPED_KINDS else planting.scene(seed, kind)
+    own = Path(tempfile.mkdtemp(dir=folder))
+    return made, own, codes_of(made.data(), own)
+
+
+def _planted(task):
+    """Return the tally of a defect, by its number, in one kind of scene for one seed; -1 is the clean scene."""
+    seed, kind, number, folder = task
+    clean, own, usual = _clean(seed, kind, folder)
     tally = Tally()
-    shaped = kind in planting.SHAPED_KINDS
-    clean = planting.shaped(seed, kind) if shaped else planting.scene(seed, kind)
-    folder = Path(folder) / f"{kind} {seed}"
-    folder.mkdir()
-    usual = codes_of(clean.data(), folder)
-    tally.clean(f"seed {seed}, clean {kind}", usual)
-    of_shape = [one for of, one in planting.SHAPED_DEFECTS if of == kind]
-    for one in of_shape if shaped else planting.SCENE_DEFECTS:
-        for share in SEVERITIES if clean.classes >= one.classes else ():
-            if one.least <= share <= one.most:
-                scene = copy.deepcopy(clean)
-                one.plant(np.random.default_rng([seed, 1]), scene, share)
-                found = codes_of(scene.data(), folder)
-                where = f"seed {seed}, {kind}, {share:.0%}, {one.name}"
-                tally.add(where, one.codes, one.also | usual, found, f"{share:4.0%} {one.name}")
-                tally.add_cell(one.code, share, "shaped" if shaped else kind, bool(found & one.codes))
+    if number < 0:
+        tally.clean(f"seed {seed}, clean {kind}", usual)
+        return tally
+    one = _defects(kind)[number]
+    for share in SEVERITIES if clean.classes >= one.classes else ():
+        if one.least <= share <= one.most:
+            scene = copy.deepcopy(clean)
+            one.plant(np.random.default_rng([seed, 1]), scene, share)
+            found = codes_of(scene.data(), own)
+            where = f"seed {seed}, {kind}, {share:.0%}, {one.name}"
+            tally.add(where, one.codes, one.also | usual, found, f"{share:4.0%} {one.name}")
+            column = "shaped" if kind in planting.SHAPED_KINDS else kind
+            tally.add_cell(one.code, share, column, bool(found & one.codes))
     return tally
 
 
@@ -194,10 +211,8 @@ def main():
                 print("\n".join(tally.misses))
             hits, planted = sum(tally.hit.values()), sum(tally.planted.values())
             right, wrong = sum(tally.right.values()), sum(tally.wrong.values())
-            said = (
-                f"{title}, {options.seeds} seeds: {hits:,} of {planted:,} defects named, {wrong} of {right + wrong:,} "
-                "findings wrong"
-            )
+            named = f"{hits:,} of {planted:,} defects named, {wrong} of {right + wrong:,} findings wrong"
+            said = f"{title}, {many(options.seeds, 'seed')}: {named}"
             print(f"\n{said}\n")
             print(to_text(tally.recall()), to_text(tally.precision()), sep="\n\n", flush=True)
             if options.write and make is not small:

@@ -147,15 +147,15 @@ class File:
         except OSError as error:
             raise unreadable(self.name, error) from None
 
-    def begins(self, text: bytes) -> bool:
-        """Return whether the file begins with some bytes; close the file on an error."""
-        start = bytearray(min(len(text), self.size))
+    def start(self, size: int) -> bytes:
+        """Return the first bytes, at most `size`; close the file on an error."""
+        start = bytearray(min(size, self.size))
         try:
             self.read_into(start, 0)
         except InputError:
             self._raw.close()
             raise
-        return start == text
+        return bytes(start)
 
     def read(self) -> memoryview:
         """Return all bytes."""

@@ -143,7 +143,7 @@ def _opened(source: Source, name: str) -> tuple[Buffer | File, str]:
         data = open_path(source)
         name = data.name
         if isinstance(data, File):
-            if not (data.begins(_GZIP) or data.begins(zstd.MAGIC)):
+            if not is_packed(data.start(len(zstd.MAGIC))):
                 return data, name
             with data as file:
                 return inflate(file.read(), name), name

@@ -230,8 +230,8 @@ def _by_image(
 def _distinct(row: _Annotation, name: str, largest: int | None, notices: dict[str, int]) -> list[_Segment]:
     """Return the segments of an image; of two with the same id the last one replaces the first, as in panopticapi."""
     found = {one.id: one for one in row.segments_info}
-    for one in found:
-        check_id(one, name, row.image_id, *([] if largest is None else [largest]))
+    for extreme in (min(found), max(found)) if found else ():
+        check_id(extreme, name, row.image_id, *([] if largest is None else [largest]))
     if len(found) < len(row.segments_info):
         notices["repeated_segments"] = notices.get("repeated_segments", 0) + len(row.segments_info) - len(found)
     return list(found.values())

@@ -615,45 +615,10 @@ def _merged_frequencies(parts: Sequence[Tally]) -> dict[Any, str]:
 
 def _restore(header: Header, protocol: Protocol, payload: memoryview) -> Tally:
     """Return the tally of a header and its columns, checking every value."""
-    images, detections, pairs = header.rows
-    areas = len(protocol.range_names)
-    if min(header.rows) < 0:
-        raise StateError("not a tally: a number of rows is negative")
-    rows = {"detection": detections, "pair": pairs}
-    layout = {column.name: (column.dtype, column.shape(protocol, rows[column.per])) for column in COLUMNS}
-    if header.image_ids is None:
-        layout = {"image_ids": ("<i8", (images,)), **layout}
-    sizes = [8 * _product(shape) if dtype[2] == "8" else 4 * _product(shape) for dtype, shape in layout.values()]
-    if sum(sizes) != len(payload):
-        raise StateError(f"not a tally: {len(payload)} bytes of columns where {sum(sizes)} were announced")
-    columns: dict[str, Any] = {}
-    at = 0
-    for (name, (dtype, shape)), size in zip(layout.items(), sizes, strict=True):
-        column = np.frombuffer(payload[at : at + size], dtype).reshape(shape)
-        native = column.dtype.newbyteorder("=")
-        columns[name] = readonly(column.astype(native), native)  # an aligned copy
-        at += size
-    if header.image_ids is not None:
-        ids = np.array(header.image_ids) if header.image_ids else np.empty(0, "U1")
-        columns["image_ids"] = readonly(ids, ids.dtype)
-    if header.clusters is not None:
-        if len(header.clusters) != images or len({type(one) for one in header.clusters}) > 1:
-            raise StateError("not a tally: clusters that are not one of each image, all integers or all strings")
-        columns["clusters"] = cluster_column(header.clusters, columns["image_ids"], "tally")
-
-    if header.crowd_index is not None:
-        if len(header.crowd_index) != images or not protocol.crowd_groups:
-            raise StateError("not a tally: crowd indices that are not one of each image")
-        if any(one is not None and not abs(one) < np.inf for one in header.crowd_index):
-            raise StateError("not a tally: a crowd index that is no number")
-        columns["crowd_index"] = readonly([np.nan if one is None else one for one in header.crowd_index], np.float64)
-    frequencies = {}
-    if header.frequencies is not None:
-        if len(header.frequencies) != len(header.categories) or not protocol.groups:
-            raise StateError("not a tally: frequencies that are not one of each category")
-        frequencies = {
-            key: group for (key, _), group in zip(header.categories, header.frequencies, strict=True) if group
-        }
+    images, areas = header.rows[0], len(protocol.range_names)
+    columns = _columns(header, protocol, payload)
+    columns.update(_of_images(header, protocol, columns["image_ids"]))
+    frequencies = _frequencies(header, protocol)
     categories = len(header.categories)
     shape = (categories, areas, len(protocol.max_dets), len(protocol.iou_thresholds), len(protocol.recall_thresholds))
     category, scores = columns["category"], columns["scores"]
@@ -702,6 +667,57 @@ def _restore(header: Header, protocol: Protocol, payload: memoryview) -> Tally:
         if found:
             raise StateError(f"not a tally: {problem}")
     return zero_ids.unknown(tally)
+
+
+def _columns(header: Header, protocol: Protocol, payload: memoryview) -> dict[str, Any]:
+    """Return the columns of a payload, aligned, and the image ids."""
+    images, detections, pairs = header.rows
+    if min(header.rows) < 0:
+        raise StateError("not a tally: a number of rows is negative")
+    rows = {"detection": detections, "pair": pairs}
+    layout = {column.name: (column.dtype, column.shape(protocol, rows[column.per])) for column in COLUMNS}
+    if header.image_ids is None:
+        layout = {"image_ids": ("<i8", (images,)), **layout}
+    sizes = [8 * _product(shape) if dtype[2] == "8" else 4 * _product(shape) for dtype, shape in layout.values()]
+    if sum(sizes) != len(payload):
+        raise StateError(f"not a tally: {len(payload)} bytes of columns where {sum(sizes)} were announced")
+    columns: dict[str, Any] = {}
+    at = 0
+    for (name, (dtype, shape)), size in zip(layout.items(), sizes, strict=True):
+        column = np.frombuffer(payload[at : at + size], dtype).reshape(shape)
+        native = column.dtype.newbyteorder("=")
+        columns[name] = readonly(column.astype(native), native)  # an aligned copy
+        at += size
+    if header.image_ids is not None:
+        ids = np.array(header.image_ids) if header.image_ids else np.empty(0, "U1")
+        columns["image_ids"] = readonly(ids, ids.dtype)
+    return columns
+
+
+def _of_images(header: Header, protocol: Protocol, image_ids: NDArray[Any]) -> dict[str, Any]:
+    """Return the columns of images that a header holds, each only if it is there."""
+    images = header.rows[0]
+    columns = {}
+    if header.clusters is not None:
+        if len(header.clusters) != images or len({type(one) for one in header.clusters}) > 1:
+            raise StateError("not a tally: clusters that are not one of each image, all integers or all strings")
+        columns["clusters"] = cluster_column(header.clusters, image_ids, "tally")
+    if header.crowd_index is not None:
+        if len(header.crowd_index) != images or not protocol.crowd_groups:
+            raise StateError("not a tally: crowd indices that are not one of each image")
+        if any(one is not None and not abs(one) < np.inf for one in header.crowd_index):
+            raise StateError("not a tally: a crowd index that is no number")
+        columns["crowd_index"] = readonly([np.nan if one is None else one for one in header.crowd_index], np.float64)
+    return columns
+
+
+def _frequencies(header: Header, protocol: Protocol) -> dict[Any, str]:
+    """Return the frequency of each category that has one."""
+    if header.frequencies is None:
+        return {}
+    if len(header.frequencies) != len(header.categories) or not protocol.groups:
+        raise StateError("not a tally: frequencies that are not one of each category")
+    return {key: group for (key, _), group in zip(header.categories, header.frequencies, strict=True) if group}
 
 
 def _misses_first(tally: Tally, key: NDArray[np.int64], tied: NDArray[np.bool_]) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ from detmap.reading.options import Reading, Role
 from detmap.reading.sources import name_of
 from detmap.shapes import find
 from detmap.shapes.kinds import BOUNDARIES, BOXES, KEYPOINTS, MASKS, PROBIOU, ROTATED
+
+if TYPE_CHECKING:
+    from detmap.masks import Masks
 
 #: Maximum normalised coordinate; if most lines exceed it, numbers are taken for pixels.
 _FARTHEST = 2.0
@@ -66,14 +69,8 @@ def _parse(
 ) -> _Parsed:
     """Parse lines on images of `sizes`; with `settled`, lines hold keypoints only if `points` is given."""
     values, edges = lines.floats()
-    counts = np.diff(edges)
-    starts = edges[:-1]
-    if (counts < 5).any():
-        row = int(np.argmax(counts < 5))
-        raise lines.error(row, f"has {counts[row]} numbers; a line is at least: class, x, y, width, height")
-    classes = values[starts] if len(starts) else np.empty(0)
-    bad = (classes < 0) | (classes != np.floor(classes)) | (classes > 1e6)
-    lines.refuse(bad, "the number of a class must be an integer of 0 or more")
+    counts, starts = np.diff(edges), edges[:-1]
+    classes = _classes(lines, values, starts, counts)
     if iou_type == KEYPOINTS:
         points = _points(lines, counts, points, scored)
     posed = 0 if points is None else 5 + points[0] * points[1]
@@ -91,14 +88,7 @@ def _parse(
             remedy=None if posed else _AS_SCORED if counts[row] == 6 else "keypoints need kpt_shape in data.yaml",
         )
     if not settled and iou_type == BOXES and is_outline.any() and is_outline.all():
-        meant = _as_poses(values, starts, flat)
-        if meant is not None:
-            raise lines.error(
-                0,
-                f"can be a polygon of {flat[0] // 2} points, or a box and {meant[0]} keypoints of {meant[1]} numbers",
-                remedy="say kpt_shape in data.yaml, and give it as classes (--classes data.yaml): without kpt_shape they "
-                "are polygons",
-            )
+        _check_not_poses(lines, values, starts, flat)
     places = np.arange(values.size) - np.repeat(starts, counts)  # index of each number within its line
     owner = np.repeat(np.arange(len(counts)), counts)
     inside = (places > 0) & (places < body[owner]) & ~(is_pose[owner] & (places > 4))
@@ -112,42 +102,88 @@ def _parse(
         raise lines.error(
             int(np.argmin(wanted)), f"is not {what}", remedy="iou_type='bbox' (--iou-type bbox) scores the boxes"
         )
-    height, width = sizes[:, 0].astype(np.float64), sizes[:, 1].astype(np.float64)
-    scale = np.stack([width, height], axis=1)
+    scale = sizes[:, ::-1].astype(np.float64)
     if iou_type == MASKS:
-        from detmap.masks import Masks
-
-        outlines = (values[inside].reshape(-1, 2)) * np.repeat(scale, flat // 2, axis=0)
-        cuts = np.cumsum(flat // 2)[:-1]
-        if not len(flat):
-            return _Parsed(classes.astype(np.int64), scores, {"masks": Masks.from_polygons([], (1, 1))})
-        masks = Masks.from_polygons([[one] for one in np.split(outlines, cuts)], sizes, source=lines.names[0])
-        return _Parsed(classes.astype(np.int64), scores, {"masks": masks})
+        masks = _masks(values[inside].reshape(-1, 2), flat // 2, sizes, scale, lines.names)
+        return _Parsed(classes, scores, {"masks": masks})
     if iou_type == ROTATED:
         corners = values[inside].reshape(-1, 4, 2) * scale[:, None, :]
-        return _Parsed(classes.astype(np.int64), scores, {find(ROTATED).argument: corners})
-    boxes = np.zeros((len(counts), 4))
-    given = is_box | is_pose
+        return _Parsed(classes, scores, {find(ROTATED).argument: corners})
+    boxes, written = np.zeros((len(counts), 4)), ~is_outline
     for column in range(4):
-        boxes[given, column] = values[starts[given] + 1 + column]
-    boxes[given, :2] -= boxes[given, 2:] / 2
+        boxes[written, column] = values[starts[written] + 1 + column]
+    boxes[:, :2] -= boxes[:, 2:] / 2
     if is_outline.any():
         outlines = values[inside & is_outline[owner]].reshape(-1, 2)
-        first = np.concatenate([[0], np.cumsum(flat[is_outline] // 2)])[:-1]
-        low, high = np.minimum.reduceat(outlines, first), np.maximum.reduceat(outlines, first)
-        boxes[is_outline] = np.concatenate([low, high - low], axis=1)
+        boxes[is_outline] = _boxes_around(outlines, flat[is_outline] // 2)
     boxes *= np.concatenate([scale, scale], axis=1)
     shapes: dict[str, Any] = {"boxes": boxes}
     if iou_type == KEYPOINTS and points is not None:
-        table = values[(places > 4) & (places < body[owner])].reshape(len(counts), points[0], points[1])
-        poses = np.full((len(counts), points[0], 3), 2.0)
-        poses[:, :, : points[1]] = table
-        poses[:, :, :2] *= scale[:, None, :]
-        if points[1] == 2:
-            poses[(table < 0).any(axis=2)] = 0.0
-        shapes.update(keypoints=poses)
+        numbers = values[(places > 4) & (places < body[owner])]
+        shapes[find(KEYPOINTS).argument] = _poses(numbers.reshape(len(counts), *points), scale)
     unread = int(np.count_nonzero(~is_box)) if iou_type == BOXES else 0
-    return _Parsed(classes.astype(np.int64), scores, shapes, unread, values)
+    return _Parsed(classes, scores, shapes, unread, values)
+
+
+def _classes(
+    lines: Lines, values: NDArray[np.float64], starts: NDArray[np.int64], counts: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the number of the class of each line."""
+    if (counts < 5).any():
+        row = int(np.argmax(counts < 5))
+        raise lines.error(row, f"has {counts[row]} numbers; a line is at least: class, x, y, width, height")
+    classes = values[starts] if len(starts) else np.empty(0)
+    bad = (classes < 0) | (classes != np.floor(classes)) | (classes > 1e6)
+    lines.refuse(bad, "the number of a class must be an integer of 0 or more")
+    return classes.astype(np.int64)
+
+
+def _masks(
+    outlines: NDArray[np.float64],
+    points: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    scale: NDArray[np.float64],
+    names: Sequence[str],
+) -> Masks:
+    """Draw polygons, the next `points` of `outlines` each, on images of `sizes`."""
+    from detmap.masks import Masks
+
+    if not len(points):
+        return Masks.from_polygons([], (1, 1))
+    polygons = np.split(outlines * np.repeat(scale, points, axis=0), np.cumsum(points)[:-1])
+    return Masks.from_polygons([[one] for one in polygons], sizes, source=names[0])
+
+
+def _boxes_around(outlines: NDArray[np.float64], points: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the boxes around polygons, the next `points` of `outlines` each."""
+    first = np.concatenate([[0], np.cumsum(points)])[:-1]
+    low, high = np.minimum.reduceat(outlines, first), np.maximum.reduceat(outlines, first)
+    return np.concatenate([low, high - low], axis=1)
+
+
+def _poses(table: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return keypoints in pixels; where visibility is not written, a number below 0 says that a keypoint is absent."""
+    width = table.shape[2]
+    poses = np.full((*table.shape[:2], 3), 2.0)
+    poses[:, :, :width] = table
+    poses[:, :, :2] *= scale[:, None, :]
+    if width == 2:
+        poses[(table < 0).any(axis=2)] = 0.0
+    return poses
+
+
+def _check_not_poses(
+    lines: Lines, values: NDArray[np.float64], starts: NDArray[np.int64], flat: NDArray[np.int64]
+) -> None:
+    """Refuse lines of polygons that can as well be poses."""
+    meant = _as_poses(values, starts, flat)
+    if meant is not None:
+        raise lines.error(
+            0,
+            f"can be a polygon of {flat[0] // 2} points, or a box and {meant[0]} keypoints of {meant[1]} numbers",
+            remedy="say kpt_shape in data.yaml, and give it as classes (--classes data.yaml): without kpt_shape they "
+            "are polygons",
+        )
 
 
 def _as_poses(

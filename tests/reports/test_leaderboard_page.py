@@ -372,3 +372,10 @@ def test_without_jinja2(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingDependencyError, match=re.escape(install_command("report"))):
         report.html(BOARD)
+
+
+def test_long_names_are_cut_in_the_middle():
+    """Runs of one model differ at the end of their names."""
+    page = report.html(report.Board("AP", [{"model": "resnet50_fpn_3x_run_01"}, {"model": "a"}]))
+    assert '<span class="cut"><span>resnet50_fpn_3</span><span>x_run_01</span></span>' in page
+    assert ">a</th>" in page

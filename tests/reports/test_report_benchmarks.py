@@ -43,6 +43,7 @@ def test_errors_of_nuscenes_are_those_of_the_benchmark(tmp_path):
     detmap.report(*files, tmp_path / "page.html", protocol="nuscenes", bootstrap=0)
     page = (tmp_path / "page.html").read_text()
     assert "translation in m, matches at 2 m, less is better" in page
+    assert '<div class="short stacked">' in page  # beside seven metrics three cards would leave a gap
     assert "ATE to AAE: the benchmark&#39;s errors, of matches at centre-distance 2 m" in page
     result = detmap.evaluate(*files, "nuscenes")
     row = page.partition('data-show="class=0">car<')[2].partition("</tr>")[0]

@@ -80,8 +80,11 @@ SHARES = {
 
 
 def examples(count: int) -> int:
-    """How many examples hypothesis, or a loop of a test, makes in this leg, of the `count` that a test asks for."""
-    return max(int(count * SHARES[LEG][FULL]), 5)
+    """How many examples hypothesis, or a loop of a test, makes in this leg, of the `count` that a test asks for.
+
+    At least 5, or all where a test asks for fewer.
+    """
+    return max(int(count * SHARES[LEG][FULL]), min(count, 5))
 
 
 def takes(name: str, place: int, cases: int) -> bool:

@@ -77,9 +77,9 @@ def test_fields_of_benchmarks_are_noticed_in_every_record(section, field, name, 
                 for source in (written(made, indent), made):
                     truth = detmap.read_coco(source, iou_type=iou_type)
                     assert said(truth) == expected
-                    found = detmap.read_coco_results(FOUND, truth, iou_type=iou_type)
-                    result = detmap.evaluate(truth, found, iou_type=iou_type)
-                    assert {code: n for code, n in result.notices.items() if "foreign" in code} == expected
+    found = detmap.read_coco_results(FOUND, truth, iou_type=iou_type)
+    result = detmap.evaluate(truth, found, iou_type=iou_type)
+    assert {code: n for code, n in result.notices.items() if "foreign" in code} == expected
     protocols = {"LVIS": "lvis", "Open Images": "openimages", "CrowdPose": "crowdpose", "COCO-WholeBody": "wholebody"}
     whose = name + ("'" if name.endswith("s") and name != "LVIS" else "'s")
     advice = f"; {whose} rules: --protocol {protocols[name]}" if name in protocols else ""

@@ -27,6 +27,13 @@ def nodes(path):
     return list(ast.walk(ast.parse(path.read_text("utf-8"))))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def without_nodes_afterwards():
+    """Leave other tests no millions of objects that the collector of garbage goes over."""
+    yield
+    nodes.cache_clear()
+
+
 def docstrings(path):
     return [ast.get_docstring(n) or "" for n in nodes(path) if isinstance(n, FUNCTIONS | ast.ClassDef | ast.Module)]
 

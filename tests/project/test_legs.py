@@ -74,7 +74,7 @@ def test_a_leg_is_the_whole_where_it_has_no_list(monkeypatch):
     assert not legs.runs("test_cli.py")
     assert legs.runs("test_retrieval_runs.py")
     assert legs.runs("support.py")
-    assert legs.examples(1000) == 50
+    assert [legs.examples(count) for count in (1000, 90, 3)] == [50, 5, 3]
     monkeypatch.setattr(legs, "FULL", True)
     assert legs.runs("test_cli.py")
     assert legs.examples(1000) == 200

@@ -175,7 +175,7 @@ def found_strings(own: Any, starts: Any, others: Any, other_starts: Any, step: i
 
 @pytest.mark.parametrize("contiguous", [True, False])
 @pytest.mark.parametrize("scores", [1, 5, 10**6])
-@pytest.mark.parametrize("count", [1, 2, 60, 600, 5000])
+@pytest.mark.parametrize("count", [1, 2, 60, 600, pytest.param(5000, marks=pytest.mark.compiled)])
 def test_documents_are_found_and_ranked(
     count: int, scores: int, contiguous: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -710,7 +710,9 @@ class Agreement:
 
     @cached_property
     def best(self) -> Nearest:
-        """The best overlap of each sampled detection: unchanged or, if larger, under the accepted hypothesis."""
+        """The best overlap of each sampled detection: of its box as given or, if that overlap is larger, of its box under the
+        accepted hypothesis.
+        """
         made = [one for one in (self.of_images, self.of_boxes) if one is not None]
         if not made:
             return self.plain

@@ -18,8 +18,8 @@ from detmap.errors import many
 #: Number of lowest scores that are tested for a cut-off.
 _LOWEST = 60
 
-#: For a score that is ten times as frequent as any other: minimum share, and minimum number, of the detections with
-#: this score. Among 100,000 scores with six digits the most frequent one has a share of 0.0001.
+#: A score that is ten times as frequent as any other is reported if at least this share, and at least this number, of
+#: the detections have it. Among 100,000 scores with six digits the most frequent one has a share of 0.0001.
 _PILED, _FEWEST_PILED = 0.005, 20
 
 #: For a highest score of images that is ten times as frequent as any other highest score: minimum share of the images

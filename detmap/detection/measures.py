@@ -33,8 +33,8 @@ class Measured:
 
 
 class Measures:
-    """The measures of a protocol's ranges: the area, and for each range that is not in square pixels a flag that says
-    whether a row is in the range. `ranges` holds the limits of each range and the index of its measure.
+    """The measures of a protocol's ranges. Measure 0 is the area. A range that is not in square pixels has its own
+    measure: 1 for rows in the range, 0 for others. `ranges` holds the limits of each range and the index of its measure.
     """
 
     def __init__(self, protocol: Protocol, sizes: NDArray[np.int64] | None, images: NDArray[Any], source: str) -> None:

@@ -83,8 +83,8 @@ class Ranking:
     @classmethod
     def of(cls, matches: Matches, positives: NDArray[np.int64]) -> Ranking:
         """Rank the rows of `matches`, whose order (by image, category and score) is COCO's order of ties."""
-        # Sort in steps, each of which finds sorted runs: by ties, by category, then by score within each category. A single
-        # sort takes twice as long.
+        # Sort by ties, by category, then by score within each category. A single sort takes twice as long, because it makes
+        # no use of the rows that are in order already.
         size = len(matches.categories)
         given = None if matches.protocol.ties == "image" else matches.tie_keys()
         rows = np.argsort(given, kind="stable") if given is not None else None

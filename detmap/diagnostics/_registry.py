@@ -120,7 +120,7 @@ PARTS: Registry[Part] = Registry(Part, "part of a diagnosis")
 
 
 def number(name: str, value: Any, *, finite: bool = True) -> float:
-    """Return `value` as a float; raise `OptionError` if it is no number or, with `finite`, infinite or NaN."""
+    """Return `value` as a float; raise `OptionError` for another type and, if `finite`, for infinity and NaN."""
     if not is_number(value) or (finite and not np.isfinite(value)):
         raise OptionError(f"{name} must be one finite number, not {shorten(value)}")
     return float(value)

@@ -403,8 +403,8 @@ class Trial(Generic[Rules]):
     def try_rules(
         self, rules: Iterable[tuple[str, str, int, Rules]], seen: set[Any] | None = None, idle: bool = True
     ) -> None:
-        """Score the models under each of `rules`, given as (kind, name, number of changes, rules). Rules whose key is in
-        `seen` are skipped. Without `idle`, rules that change no value are not added.
+        """Score the models under several rules, each given as a tuple (kind, name, number of changes, rules). Rules whose
+        key is in `seen` are skipped. Without `idle`, rules that change no value are not added.
         """
         for kind, name, changes, one in rules:
             if seen is not None:

@@ -109,7 +109,7 @@ class Given:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The sorted names of a folder's entries, or of an archive's first files; empty for other sources."""
+        """The sorted names of a folder's entries, or of the first files in an archive; empty for other sources."""
         if self.is_archive:
             return tuple(sorted(self._archived))
         if not self.is_folder or isinstance(self._source, Held):

@@ -46,7 +46,7 @@ class Fields:
         self.table = readonly(rows, np.uint64)
 
     def read_by(self, reader: tuple[str, Reader] | None) -> Fields:
-        """Return a copy in which `reader` consumes its field, or the fields themselves if `reader` is None.
+        """Return these fields if `reader` is None; else a copy of them, in which `reader` reads its own field.
 
         Raises `NotUnderstood` if the reader's field (of a plug-in, for example) is not among these fields.
         """

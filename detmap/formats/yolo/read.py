@@ -192,8 +192,8 @@ def _as_poses(
     """Return the number of keypoints, and of numbers per keypoint, if lines taken for polygons can be poses."""
     # Poses have equally many numbers on all lines, and the keypoints of most poses lie within their box and fill part
     # of it. If polygons are read as poses, with their first two points as centre and size of a box, their other points
-    # hardly ever do so, except by chance on few lines. The number that was taken for a score may be part of the pose,
-    # or the reverse.
+    # hardly ever do so, except by chance on few lines. A number that was taken for a score may belong to the pose,
+    # and a number that was taken for the pose may be the score.
     counts = np.diff([*starts, values.size])
     if len(flat) < _FEWEST_POSES or (counts != counts[0]).any():
         return None

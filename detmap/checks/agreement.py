@@ -710,7 +710,7 @@ class Agreement:
 
     @cached_property
     def best(self) -> Nearest:
-        """The best overlap of each sampled detection: of its box as given or, if that overlap is larger, of its box under the
+        """The best overlap of each sampled detection: of its box as given or, if that is larger, of its box under the
         accepted hypothesis.
         """
         made = [one for one in (self.of_images, self.of_boxes) if one is not None]

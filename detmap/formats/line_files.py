@@ -182,7 +182,8 @@ class More:
     inside : str
         Optional subfolder of a folder of detections that holds the files.
     every_image : bool
-        Whether an image without detections must have an empty file. The notices count the images for which the folder of detections has no file.
+        Whether an image without detections must have an empty file. The notices count the images for which the folder of
+        detections has no file.
     """
 
     columns: tuple[str, ...] = ()

@@ -359,6 +359,7 @@ class Leaderboard:
             of_category=of_category,
             objects=[] if self.discreet else classes.objects,
             curves=classes.curves,
+            iou_type=scored[0].iou_type if scored else None,
             facts=self._facts(scored, split),
             files=[] if self.discreet else self._files(),
             sentences=self.sentences(),

@@ -443,10 +443,9 @@ class DetectionResult(Result):
             label = f"mean of {len(chosen):,} classes"
             mean = plots.Line(label, recall, None, means / len(chosen), f"AP {ap[chosen].mean():.4f}", front=True)
             lines.insert(0, mean)
-        shown = round(self.protocol.iou_thresholds[t], 9)
-        return plots.precision_recall(
-            lines, path=path, title=f"Precision and recall at {self.protocol.iou_type} IoU {shown:g}"
-        )
+        kind, shown = find(self.protocol.iou_type), round(self.protocol.iou_thresholds[t], 9)
+        at = kind.at(shown) if kind.falls else f"{kind.name} IoU {shown:g}"
+        return plots.precision_recall(lines, path=path, title=f"Precision and recall at {at}")
 
     def counts(self, iou: float | None = None, score: float = -np.inf) -> Counts:
         """Return TP, FP and FN of every category, counting only detections of at least `score`.

@@ -13,6 +13,7 @@ from detmap.reports.charts import Plot, line
 from detmap.reports.page import render
 from detmap.reports.tables import Table, table
 from detmap.results import cell, is_words, markdown_text, printable, to_markdown, without_nan
+from detmap.shapes.kinds import BOXES, KINDS, Kind
 
 #: Maximum number of models with a curve, and of AP values by model and class, on the page; the best models are kept.
 CURVES, _VALUES = 200, 150_000
@@ -41,7 +42,7 @@ class Board:
     rank_by: str
     #: A row per model, best first, all with the same columns; undefined numbers are NaN.
     rows: Sequence[Mapping[str, Any]] = ()
-    #: Columns whose largest value is marked.
+    #: Columns whose best value is marked: the largest, of errors the smallest.
     metrics: Sequence[str] = ()
     #: For each row the ends of the confidence interval of each metric.
     intervals: Sequence[Mapping[str, Sequence[float | None]]] = ()
@@ -61,6 +62,8 @@ class Board:
     objects: Sequence[int] = ()
     #: The curve of each model: ``iou``, ``recall``, and ``precision`` averaged over classes; None if undefined.
     curves: Sequence[Mapping[str, Any] | None] = ()
+    #: The kind of shape that `iou` is of; None if unknown.
+    iou_type: str | None = None
     #: Facts about the evaluation.
     facts: Sequence[tuple[str, str]] = ()
     #: ``model``, ``file`` and ``content`` (hash of the file) of each model, where known.
@@ -76,6 +79,11 @@ class Board:
     #: Sentences below the title: the rules, and the date.
     brief: Sequence[str] = ()
     _ends: list[tuple[float, float] | None] = field(init=False, default_factory=list)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of shape, boxes if it is unknown."""
+        return KINDS[self.iou_type if self.iou_type is not None and self.iou_type in KINDS else BOXES]
 
     def __post_init__(self) -> None:
         given = list(self.intervals) + [{}] * (len(self.rows) - len(self.intervals))
@@ -143,14 +151,26 @@ def _models(board: Board) -> tuple[list[dict[str, Any]], list[list[dict[str, Any
     rows, ends = board.rows, board._ends
     header = list(rows[0]) if rows else []
     words = {name for name in header if name != "rank" and is_words(rows, name)}
-    best = {name: max((row[name] for row in rows if not math.isnan(row[name])), default=math.nan) for name in header
-            if name in board.metrics}  # fmt: skip
+    errors = {name for name in header if _error(name).removeprefix("m") in board.kind.errors}
+    best = {
+        name: (min if name in errors else max)(
+            (row[name] for row in rows if not math.isnan(row[name])), default=math.nan
+        )
+        for name in header
+        if name in board.metrics
+    }
     letters = _letters([str(row.get("group", "")) for row in rows])
     axis = _axis([end for pair in ends if pair for end in pair])
     columns: list[dict[str, Any]] = []
     for name in header:
         style = " ".join(style for style, use in (("text", name in words), ("group", name == "group")) if use)
-        columns.append({"name": printable(name), "style": style, "aside": name in _ASIDE or name.endswith(" bias")})
+        columns.append(
+            {
+                "name": printable(name),
+                "style": style,
+                "aside": name in _ASIDE or name.endswith(" bias") or _error(name) in board.kind.errors,
+            }
+        )
         if name == board.rank_by and axis is not None:
             low, high = axis
             columns.append({"name": f"{low:g} – {high:g}", "style": "chart", "aside": False})
@@ -173,6 +193,11 @@ def _models(board: Board) -> tuple[list[dict[str, Any]], list[list[dict[str, Any
                 cells.append(_bar(row[name], ends[at], axis))
         made.append(cells)
     return columns, made
+
+
+def _error(name: str) -> str:
+    """Return the first word of a metric's name: "mATE", or "ATE" of an error of one class."""
+    return name.rpartition(":")[2].partition("_")[0]
 
 
 def _cell(value: Any, text: bool, ranked: bool) -> dict[str, Any]:
@@ -265,11 +290,11 @@ def _curves(board: Board) -> Plot | None:
         some = np.unique(np.linspace(0, recall.size - 1, _POINTS).round().astype(np.int64))
         label = f"{name}: {board.rank_by} {cell(own.get(name, math.nan))}"
         lines.append(line(label, recall[some], precision[some], "thin"))
-    iou = drawn[0][1]["iou"]
+    at = board.kind.at(drawn[0][1]["iou"])
     says = f"Each line is the mean of a model's classes. {min(_CHOSEN, len(lines))} of them are in front at first."
     if len(drawn) < len(board.models):
         says += f" The {len(drawn):,} best models with a curve are here."
-    return Plot(f"Precision and recall at IoU {iou:g}", "recall", "precision", says, lines, choose="model")
+    return Plot(f"Precision and recall at {at}", "recall", "precision", says, lines, choose="model")
 
 
 def compared(categories: int) -> int:

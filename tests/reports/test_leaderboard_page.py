@@ -379,3 +379,19 @@ def test_long_names_are_cut_in_the_middle():
     page = report.html(report.Board("AP", [{"model": "resnet50_fpn_3x_run_01"}, {"model": "a"}]))
     assert '<span class="cut"><span>resnet50_fpn_3</span><span>x_run_01</span></span>' in page
     assert ">a</th>" in page
+
+
+def test_the_least_error_is_the_best():
+    """Of nuScenes' errors the smallest is marked, and those of single classes are columns to choose."""
+    rows = [
+        {"model": "a", "mAP": 0.5, "mATE": 0.25, "ATE_car": 0.75},
+        {"model": "b", "mAP": 0.4, "mATE": 0.375, "ATE_car": 1},
+    ]
+    curve = {"iou": 0.5, "recall": [0, 1], "precision": [1, 0.5]}
+    board = report.Board(
+        "mAP", rows, ["mAP", "mATE"], models=["a", "b"], curves=[curve, curve], iou_type="centre-distance"
+    )
+    page = report.html(board)
+    assert re.findall(r'<strong title="the best of its column">([\d.]+)<', page) == ["0.5000", "0.2500"]
+    assert re.findall(r"data-aside><button>(\w+)<", page) == ["ATE_car"]
+    assert "Precision and recall at centre-distance 0.5 m" in page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -149,6 +150,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for marker, reason in skips.items():
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage leave out what stays: all tests, and the modules that they import."""
+    gc.collect()
+    gc.freeze()
 
 
 Report = pytest.TestReport | pytest.CollectReport

@@ -460,7 +460,7 @@ def test_a_file_that_cannot_be_read_leaves_nothing_behind(tmp_path):
         path.write_text(text)
     for again in (False, True):  # the first time round things are imported
         gc.collect()
-        gc.freeze()  # what the other tests hold is not gone over
+        gc.freeze()  # what the other tests hold is not gone over, as in tests/conftest.py
         for path in paths:
             gc.disable()
             try:
@@ -469,7 +469,6 @@ def test_a_file_that_cannot_be_read_leaves_nothing_behind(tmp_path):
                 assert not again or gc.collect() == 0, path.read_text()
             finally:
                 gc.enable()
-        gc.unfreeze()
 
 
 @pytest.mark.parametrize("worth", [0, 1 << 40], ids=["scanner", "parser"])

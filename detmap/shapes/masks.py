@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -13,13 +12,13 @@ from numpy.typing import DTypeLike, NDArray
 
 from detmap import masks as library
 from detmap.errors import InputError
-from detmap.kernels import Frozen, allocate, mask_pairs, readonly
+from detmap.kernels import Frozen, mask_pairs, readonly
 from detmap.kernels import segmentations as kernels
 from detmap.kernels.texts import LENGTH_BITS
 from detmap.shapes.boxes import Boxes, over_rows, seem_shares
 from detmap.shapes.kinds import Drawing, Kind, Pairs, Place
 from detmap.shapes.left_strings import AT_A_TIME, IN_FILE, LeftStrings
-from detmap.shapes.reading import Regions, Scratch, Store, resolved
+from detmap.shapes.reading import Regions, Rows, Scratch, Store, resolved
 from detmap.system import parallel
 
 if TYPE_CHECKING:
@@ -252,17 +251,17 @@ class MaskReader:
         self._text = Regions(np.uint8, size, document)
         self._points = Store(np.uint64, size)
         self._scratch = Scratch()
-        self._lock = threading.Lock()
-        self._rows = _rows(0)
+        self._rows = Rows(_BY_ROW)
         self._left: LeftStrings | None = None
 
-    def leave_in(self, file: File) -> None:
-        """Leave strings without escapes in the file that is read; the file is closed with the column."""
-        self._left = LeftStrings(file)
+    def scored_once(self, file: File | None) -> None:
+        """Leave strings without escapes in the file that is read; a handle of the file is closed with the column."""
+        if file is not None:
+            self._left = LeftStrings(file.duplicate())
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> _Part | None:
         """Read JSON values; return None if a value is invalid."""
-        return self._read(data, spans, _rows(len(spans)), -1)
+        return self._read(data, spans, self._rows.apart(len(spans)), -1)
 
     def read_at(
         self,
@@ -277,10 +276,7 @@ class MaskReader:
 
         `data` are the bytes of a file from `base` on; `buffer` begins with `data`, and has room for as many bytes more.
         """
-        with self._lock:
-            if len(self._rows["kinds"]) != capacity:
-                self._rows = _rows(capacity)  # unwritten memory costs nothing
-            own = {name: column[row : row + len(spans)] for name, column in self._rows.items()}
+        own = self._rows.at(row, len(spans), capacity)
         if self._left is None or buffer is None or len(data) > _LONGEST:
             return self._read(data, spans, own, row)
         return self._read(data, spans, own, row, base, buffer)
@@ -351,10 +347,6 @@ class MaskReader:
         segments = [part.segments for part in parts]
         odd = sum(part.odd for part in parts)
         sizes_of = [(len(one.kinds), one.ends.size, one.vertices.size) for one in segments]
-        total = sum(count for count, _, _ in sizes_of)
-        # Rows are mostly in place already: the rows of each part follow those of the previous part.
-        starts = np.cumsum([0, *(count for count, _, _ in sizes_of)])
-        placed = all(part.row == start for part, start in zip(parts, starts.tolist(), strict=False))
         empty = {"ends": np.empty(0, np.uint32), "vertices": np.empty(0, np.int64)}
         coordinates, drawings = self._points.whole()
         begins = [
@@ -365,16 +357,9 @@ class MaskReader:
         made: dict[str, Any] = {
             "text": text,
             "points": coordinates,
-            **{name: column[:total] for name, column in self._rows.items()},
+            **self._rows.joined([(part.row, part.segments._asdict()) for part in parts]),
+            **{name: np.concatenate([*(getattr(one, name) for one in segments), empty[name]]) for name in empty},
         }
-        names = [*empty, *(() if placed else _BY_ROW)]
-        empty |= _rows(0)
-
-        def join_field(begin: int, _: int) -> None:
-            name = names[begin]
-            made[name] = np.concatenate([*(getattr(one, name) for one in segments), empty[name]])
-
-        parallel.run(join_field, [(field, field + 1) for field in range(len(names))])
         whole = kernels.Segments(**made)
         segments.clear()
         first = 0
@@ -415,12 +400,6 @@ def _seem_shares(points: NDArray[np.float64], starts: NDArray[np.int64], vertice
     first = starts[some]
     across = np.minimum(first + vertices[some] // 2, len(points) - 1)
     return seem_shares(np.concatenate([points[first], points[across]], axis=1))
-
-
-def _rows(count: int) -> dict[str, NDArray[Any]]:
-    """Return the columns of `count` records in one block of memory."""
-    made = allocate(*(((count, *width), kind) for width, kind in _BY_ROW.values()))
-    return dict(zip(_BY_ROW, made, strict=True))
 
 
 def _check(whole: kernels.Segments, place: Place) -> NDArray[np.int64]:

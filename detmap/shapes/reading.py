@@ -6,13 +6,13 @@ import functools
 import math
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from detmap.kernels import readonly
+from detmap.kernels import allocate, readonly
 from detmap.kernels.numbers import HIGHEST_POWER, LOWEST_POWER, POWERS_OF_FIVE
 from detmap.system import parallel
 
@@ -136,6 +136,45 @@ class Regions:
     def whole(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return all used memory, and the start of each chunk."""
         return _together(self._chunks, self._used, self._kind)
+
+
+class Rows:
+    """Columns with a row per record, which threads fill at the records' final places."""
+
+    def __init__(self, kinds: Mapping[str, tuple[tuple[int, ...], DTypeLike]]) -> None:
+        """Name the columns, with the shape of a row and the dtype."""
+        self._kinds = kinds
+        self._whole = self.apart(0)
+        self._capacity = 0
+        self._lock = threading.Lock()
+
+    def apart(self, count: int) -> dict[str, NDArray[Any]]:
+        """Return new columns of `count` records, in one block of memory."""
+        made = allocate(*(((count, *shape), dtype) for shape, dtype in self._kinds.values()))
+        return dict(zip(self._kinds, made, strict=True))
+
+    def at(self, row: int, count: int, capacity: int) -> dict[str, NDArray[Any]]:
+        """Return `count` records from `row` on of the final columns, which have room for `capacity` records."""
+        with self._lock:
+            if self._capacity != capacity:
+                self._whole, self._capacity = self.apart(capacity), capacity  # unwritten memory costs nothing
+            return {name: column[row : row + count] for name, column in self._whole.items()}
+
+    def joined(self, parts: Sequence[tuple[int, Mapping[str, NDArray[Any]]]]) -> dict[str, NDArray[Any]]:
+        """Return the columns of all parts, each given with its row, or -1 if it is apart. Records are mostly in place:
+        the records of each part follow those of the previous part.
+        """
+        first = next(iter(self._kinds))
+        starts = np.cumsum([0, *(len(part[first]) for _, part in parts)]).tolist()
+        if all(row == start for (row, _), start in zip(parts, starts, strict=False)):
+            return {name: column[: starts[-1]] for name, column in self._whole.items()}
+        names, empty = list(self._kinds), self.apart(0)
+
+        def join(begin: int, _: int) -> NDArray[Any]:
+            return np.concatenate([*(part[names[begin]] for _, part in parts), empty[names[begin]]])
+
+        made = parallel.run(join, [(field, field + 1) for field in range(len(names))])
+        return dict(zip(names, made, strict=True))
 
 
 def decimal(text: bytes) -> float:

@@ -279,8 +279,8 @@ def _scanned_results(opened: Opened, lines: bool, iou_type: str, truth: GroundTr
     kind, reader = reader_of(iou_type, len(opened))
     if len(opened) < (_WORTH_SCANNING if reader is None else _WORTH_SCANNING >> 3):
         return None
-    if isinstance(opened.data, File) and left() and reader is not None and hasattr(reader[1], "leave_in"):
-        reader[1].leave_in(opened.data.duplicate())
+    if left() and not kind.lists and reader is not None and hasattr(reader[1], "scored_once"):
+        reader[1].scored_once(opened.data if isinstance(opened.data, File) else None)
     found = scan_results(opened.data, None, lines=lines, reader=reader)
     if found is None or not (reader or _complete(found.bbox)) or not _short(found.image_id, found.category_id):
         return None

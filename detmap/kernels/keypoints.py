@@ -18,16 +18,17 @@ _EPSILON = 2.220446049250313e-16
 
 #: Exponent above which a point counts for less than `_FAR_TERM` in the mean: exp(-3) is 0.0498.
 _FAR, _FAR_TERM = 3.0, 0.05
-#: Numbers per point, and the offsets of y and v.
+#: Numbers per point of the ground truth, and the offsets of y and v.
 _XYV, _Y, _V = np.uint64(3), np.uint64(1), np.uint64(2)
 
 
 class Poses(NamedTuple):
-    """Points x, y, v: row *i* has ``values[starts[i]:stops[i]]``."""
+    """Points of ``width`` numbers x, y, v, or x, y: row *i* has ``values[starts[i]:stops[i]]``."""
 
     values: Array
     starts: Array
     stops: Array
+    width: int = 3
 
 
 class Objects(NamedTuple):
@@ -64,7 +65,7 @@ def exponents(found: Poses, truth: Poses, objects: Objects, pairs: Likely, begin
     box. The exponents of a pair are omitted if its distant points alone keep the mean below the lowest value needed.
     """
     left, right, lowest = pairs.left, pairs.right, pairs.lowest
-    out, stops = terms.values, terms.stops
+    out, stops, width = terms.values, terms.stops, np.uint64(found.width)
     used = 0
     for i in range(begin, end):
         d, g = np.uint64(found.starts[left[i]]), np.uint64(truth.starts[right[i]])
@@ -82,7 +83,7 @@ def exponents(found: Poses, truth: Poses, objects: Objects, pairs: Likely, begin
         first, far = used, 0
         for k in range(np.uint64(count)):
             # Branch-free: a point that does not count is written too, and overwritten by the next one.
-            x, y = found.values[d + _XYV * k], found.values[d + _XYV * k + _Y]
+            x, y = found.values[d + width * k], found.values[d + width * k + _Y]
             counts = 1
             if visible:
                 counts = np.int64(truth.values[g + _XYV * k + _V] > 0)
@@ -142,19 +143,19 @@ def means(values: Array, stops: Array, out: Array) -> None:
 @kernel
 def extents(poses: Poses, begin: int, end: int, out_boxes: Array, out_labelled: Array) -> float:
     """Write the boxes x, y, width, height around all points of poses ``[begin, end)``, and the numbers of points with v
-    above 0. Returns the largest absolute value.
+    above 0, which are 0 without v. Returns the largest absolute value.
     """
-    farthest = 0.0
+    farthest, width, flagged = 0.0, np.uint64(poses.width), poses.width == 3
     for i in range(begin, end):
         first, labelled = np.uint64(poses.starts[i]), 0
         left, right, top, bottom = 0.0, 0.0, 0.0, 0.0
-        count = max(poses.stops[i] - poses.starts[i] + 2, 0) // 3
+        count = max(poses.stops[i] - poses.starts[i] + poses.width - 1, 0) // poses.width
         if count > 0:
             left = right = poses.values[first]
             top = bottom = poses.values[first + _Y]
         for k in range(np.uint64(count)):
-            at = first + _XYV * k  # an unsigned index has no negative case
-            x, y, v = poses.values[at], poses.values[at + _Y], poses.values[at + _V]
+            at = first + width * k  # an unsigned index has no negative case
+            x, y, v = poses.values[at], poses.values[at + _Y], poses.values[at + _V] if flagged else 0.0
             labelled += v > 0
             farthest = max(farthest, abs(v))
             left, right, top, bottom = min(left, x), max(right, x), min(top, y), max(bottom, y)
@@ -162,6 +163,24 @@ def extents(poses: Poses, begin: int, end: int, out_boxes: Array, out_labelled: 
         out_labelled[i] = labelled
         farthest = max(max(farthest, max(abs(left), abs(right))), max(abs(top), abs(bottom)))
     return farthest
+
+
+@kernel
+def drop_flags(values: Array, starts: Array, stops: Array) -> int:
+    """Keep x and y of every point without v, and move the rows up to the first row's start; return their end.
+
+    The rows' ranges in `values` are consecutive, and change with them.
+    """
+    at = starts[0]
+    for i in range(len(starts)):
+        first, points = starts[i], (stops[i] - starts[i]) // 3
+        starts[i] = at
+        for k in range(np.uint64(points)):
+            own, kept = np.uint64(first) + _XYV * k, np.uint64(at) + k + k
+            values[kept], values[kept + _Y] = values[own], values[own + _Y]
+        at += 2 * points
+        stops[i] = at
+    return int(at)
 
 
 #: Maximum coordinate of boxes, twice the largest coordinate of any input, so that no area overflows.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from detmap import columns
 from detmap.errors import InputError
@@ -16,7 +16,7 @@ from detmap.kernels import Frozen, number_lists, readonly, segmentations
 from detmap.kernels import keypoints as kernels
 from detmap.shapes.boxes import FARTHEST, Boxes, over_rows
 from detmap.shapes.kinds import SHIPPED_LISTS, WHOLE_BODIES, Drawing, Kind, Pairs, Place, Points
-from detmap.shapes.reading import Regions, resolved
+from detmap.shapes.reading import Regions, Rows, resolved
 from detmap.system import parallel
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _PAIRS = 1 << 13
 class Keypoints(Frozen):
     """Poses as a table keeps them, a `detmap.shapes.Column`."""
 
-    #: Read-only points x, y, v, with begin and stop of each row's points.
+    #: Read-only points x, y, v, with begin and stop of each row's points. Detections that are scored once have no v.
     poses: kernels.Poses
     #: Number of labelled points of each object, from ``num_keypoints``; shape (n,).
     labelled: NDArray[np.int64]
@@ -56,11 +56,18 @@ class Keypoints(Frozen):
 
     def sizes(self) -> NDArray[np.int64]:
         """Return the number of values of each pose, three times the number of its points, shape (n,)."""
-        return self.poses.stops - self.poses.starts
+        sizes = self.poses.stops - self.poses.starts
+        return sizes if self.poses.width == 3 else sizes // self.poses.width * 3
+
+    def values(self) -> NDArray[np.float64]:
+        """Return the numbers x, y, v of all poses, which `poses` begins and stops."""
+        assert self.poses.width == 3, "v was not read, because the detections are scored once"
+        return self.poses.values
 
     def take(self, rows: NDArray[Any]) -> Keypoints:
         """Return some of the poses, without copying the points."""
-        poses = poses_of(self.poses.values, self.poses.starts[rows], self.poses.stops[rows])
+        starts, stops = (readonly(column[rows], np.int64) for column in (self.poses.starts, self.poses.stops))
+        poses = self.poses._replace(starts=starts, stops=stops)
         return Keypoints(poses, readonly(self.labelled[rows], np.int64), readonly(self.boxes[rows], np.float64))
 
     def bounds(self) -> Boxes:
@@ -76,12 +83,12 @@ class Keypoints(Frozen):
         sizes = self.sizes()
         starts = np.concatenate([[0], np.cumsum(sizes)])
         places = np.repeat(self.poses.starts - starts[:-1], sizes) + np.arange(int(starts[-1]))
-        return {"values": self.poses.values[places], "starts": starts, "labelled": self.labelled}
+        return {"values": self.values()[places], "starts": starts, "labelled": self.labelled}
 
 
-def poses_of(values: Any, starts: Any, stops: Any) -> kernels.Poses:
-    """Return poses whose row *i* has the numbers ``values[starts[i]:stops[i]]``."""
-    return kernels.Poses(readonly(values, np.float64), readonly(starts, np.int64), readonly(stops, np.int64))
+def poses_of(values: Any, starts: Any, stops: Any, width: int = 3) -> kernels.Poses:
+    """Return poses whose row *i* has the numbers ``values[starts[i]:stops[i]]``, `width` for each point."""
+    return kernels.Poses(readonly(values, np.float64), readonly(starts, np.int64), readonly(stops, np.int64), width)
 
 
 def rows_of(table: NDArray[Any]) -> kernels.Poses:
@@ -98,7 +105,7 @@ def join(given_columns: Sequence[Keypoints]) -> Keypoints:
         np.concatenate([*(getattr(poses, name) + at for poses, at in zip(held, before, strict=False)), np.empty(0)])
         for name in ("starts", "stops")
     )
-    values = np.concatenate([*(poses.values for poses in held), np.empty(0)])
+    values = np.concatenate([*(column.values() for column in given_columns), np.empty(0)])
     labelled = np.concatenate([*(column.labelled for column in given_columns), np.empty(0, np.int64)])
     return Keypoints.of(poses_of(values, starts, stops), labelled)
 
@@ -111,7 +118,7 @@ def extended(given_columns: Sequence[Keypoints]) -> Keypoints:
     stops = np.cumsum(sizes).reshape(sizes.shape)
     values = np.empty(int(sizes.sum()))
     for at, column in enumerate(given_columns):
-        values[_places(stops[:, at] - sizes[:, at], sizes[:, at])] = column.poses.values[
+        values[_places(stops[:, at] - sizes[:, at], sizes[:, at])] = column.values()[
             _places(column.poses.starts, sizes[:, at])
         ]
     starts = stops[:, 0] - sizes[:, 0]
@@ -146,13 +153,13 @@ def part(column: Keypoints, points: tuple[int, int] | None, counted: bool, sourc
             field="keypoints",
             remedy="give all points of the skeleton, or choose a protocol that compares other ones",
         )
-    poses = column.poses
-    return Keypoints.of(poses_of(poses.values, poses.starts + 3 * first, poses.starts + 3 * stop), labelled)
+    values, starts, _, width = column.poses
+    return Keypoints.of(poses_of(values, starts + width * first, starts + width * stop, width), labelled)
 
 
 def records(column: Keypoints) -> list[dict[str, Any]]:
     """Return the fields of COCO's record for each pose."""
-    values, starts, stops = column.poses  # rows between poses may be uninitialised
+    values, (_, starts, stops, _) = column.values(), column.poses  # rows between poses may be uninitialised
     rows = zip(starts.tolist(), stops.tolist(), column.labelled.tolist(), strict=True)
     return [{"keypoints": values[start:stop].tolist(), "num_keypoints": labelled} for start, stop, labelled in rows]
 
@@ -180,18 +187,28 @@ def given(values: Any, source: str) -> Keypoints:
 # --------------------------------------------------------------------------------------------------------- COCO's records
 
 
+#: The columns of a file's poses: begin and stop of each record's numbers (stop `_WRONG` or `_ABSENT` where the record
+#: has no list of numbers), box, and number of visible points.
+_BY_ROW: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
+    "starts": ((), np.int64),
+    "stops": ((), np.int64),
+    "boxes": ((4,), np.float64),
+    "visible": ((), np.int64),
+}
+_WRONG, _ABSENT = -1, -2
+
+
 class _Part(NamedTuple):
-    """Begin and stop of each record's numbers in a chunk of memory (stop -1: invalid), and whether the record has a
-    list; then the output of `extents`: boxes, numbers of visible points, and the largest absolute value.
+    """The poses of some records: the columns `_BY_ROW`, and the number of the chunk of memory that holds the points.
+
+    `row` is the first row of the part in the final columns; -1 if the part has columns of its own. `good` says whether
+    all records are valid; else the points have v, even if the reader drops it.
     """
 
-    starts: NDArray[np.int64]
-    stops: NDArray[np.int64]
-    there: NDArray[np.bool_]
-    boxes: NDArray[np.float64]
-    visible: NDArray[np.int64]
+    rows: dict[str, NDArray[Any]]
+    row: int
     chunk: int
-    farthest: float
+    good: bool
 
 
 class KeypointReader:
@@ -201,66 +218,99 @@ class KeypointReader:
         self._field = field
         # A number takes at least two bytes, a digit and a separator or bracket; a list has one more bracket.
         self._values = Regions(np.uint64, size // 2 + 1)
+        self._rows = Rows(_BY_ROW)
+        self._width = 3
+
+    def scored_once(self, file: Any) -> None:
+        """Keep x and y of detections, without v, which similarity does not use."""
+        self._width = 2
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> _Part:
         """Read JSON values."""
-        count = len(spans)
+        return self._read(data, spans, self._rows.apart(len(spans)), -1)
+
+    def read_at(
+        self,
+        data: NDArray[np.uint8],
+        spans: NDArray[np.int64],
+        row: int,
+        capacity: int,
+        base: int,
+        buffer: NDArray[np.uint8] | None,
+    ) -> _Part:
+        """Read as `read` does, and write the records to the final columns, of `capacity` rows, from `row` on."""
+        return self._read(data, spans, self._rows.at(row, len(spans), capacity), row)
+
+    def _read(
+        self, data: NDArray[np.uint8], spans: NDArray[np.int64], rows: dict[str, NDArray[Any]], row: int
+    ) -> _Part:
+        count, starts, stops = len(spans), rows["starts"], rows["stops"]
         most = int((spans[:, 1] - spans[:, 0]).sum()) // 2 + count
         values, begin, chunk = self._values.take(most)
-        starts, stops = np.empty(count, np.int64), np.empty(count, np.int64)
-        boxes, visible = np.empty((count, 4)), np.empty(count, np.int64)
         state = np.zeros(segmentations.STATE_SIZE, np.int64)
         state[segmentations.POINTS] = begin
         resolved(number_lists.read_numbers, data, spans, state, (starts, stops, values[: begin + most]), values)
-        self._values.keep(int(state[segmentations.POINTS]))
+        end = int(state[segmentations.POINTS])
         # Points are measured now, while they are still in the processor's cache.
-        farthest = kernels.extents(poses_of(values.view(np.float64), starts, stops), 0, count, boxes, visible)
-        return _Part(starts, stops, spans[:, 0] >= 0, boxes, visible, chunk, float(farthest))
+        poses = poses_of(values.view(np.float64), starts, stops)
+        farthest = float(kernels.extents(poses, 0, count, rows["boxes"], rows["visible"]))
+        stops[spans[:, 0] < 0] = _ABSENT
+        good = farthest <= FARTHEST and not _bad(stops - starts).any()
+        if good and self._width == 2:
+            end = int(kernels.drop_flags(values, starts, stops))
+        self._values.keep(end)
+        return _Part(rows, row, chunk, good)
 
     def column(self, parts: Sequence[_Part], place: Place) -> tuple[Keypoints, dict[str, int]]:
         """Combine the parts."""
         words, bases = self._values.whole()
         for part in parts:
             if bases[part.chunk]:
-                part.starts[:] += bases[part.chunk]
-                part.stops[part.stops >= 0] += bases[part.chunk]
-        kinds: tuple[tuple[tuple[int, ...], type[Any]], ...]
-        kinds = ((0,), np.int64), ((0,), np.int64), ((0,), np.bool_), ((0, 4), np.float64), ((0,), np.int64)
-        starts, stops, there, boxes, visible = (
-            np.concatenate([*(part[field] for part in parts), np.empty(*kind)]) for field, kind in enumerate(kinds)
-        )
-        values, wrong = words.view(np.float64), stops < 0
-        sizes = stops - starts
-        where = {"source": place.source, "field": self._field}
-        if there.size and not there.any():
-            held = ". It holds boxes: iou_type='bbox' (--iou-type bbox) scores those" if place.boxes is not None else ""
-            raise InputError(f"no record has {self._field}" + held, **where)
-        bad = wrong | ~there | (sizes % 3 != 0) | (sizes == 0)
-        if bad.any():
-            row = int(np.argmax(bad))
-            problem = "must be numbers x, y, v, x, y, v and so on"
-            if not there[row]:
-                problem = "is missing"
-            elif not wrong[row]:
-                problem += f", three for each point; there are {sizes[row]}"
-            remedy = f"{self._field} are scored: each record needs its own"
-            raise InputError(problem, record=place.record(row), remedy=remedy, **where)
-        if not max((part.farthest for part in parts), default=0.0) <= FARTHEST:
-            ends = zip(starts.tolist(), stops.tolist(), strict=True)
-            row = next(row for row, (a, b) in enumerate(ends) if not (np.abs(values[a:b]) <= FARTHEST).all())
-            raise InputError("a coordinate is too far away", record=place.record(row), **where)
+                part.rows["starts"][:] += bases[part.chunk]
+                part.rows["stops"][part.rows["stops"] >= 0] += bases[part.chunk]
+        starts, stops, boxes, visible = self._rows.joined([(part.row, part.rows) for part in parts]).values()
+        poses = poses_of(words.view(np.float64), starts, stops, self._width)
+        if not all(part.good for part in parts):
+            doubtful = np.repeat([not part.good for part in parts], [len(part.rows["starts"]) for part in parts])
+            raise self._problem(poses, doubtful, place)
         notices = {}
         labelled = place.fields.get("num_keypoints")
         if labelled is None and place.kind:
-            notices["missing_num_keypoints"] = len(sizes)
+            notices["missing_num_keypoints"] = len(starts)
         if (
             place.kind
         ):  # areas of objects, and similarity to objects without labelled points, may use the objects' boxes
-            missing = len(sizes) if place.boxes is None else int(np.count_nonzero(np.isnan(place.boxes[:, 0])))
+            missing = len(starts) if place.boxes is None else int(np.count_nonzero(np.isnan(place.boxes[:, 0])))
             notices["missing_bbox"] = missing
         counted = visible if labelled is None else labelled
-        poses = poses_of(values, starts, stops)
         return Keypoints(poses, readonly(counted, np.int64), readonly(boxes, np.float64)), notices
+
+    def _problem(self, poses: kernels.Poses, doubtful: NDArray[np.bool_], place: Place) -> InputError:
+        """Return the error about the first invalid record, which is among the `doubtful` ones; these have all numbers."""
+        values, starts, stops, _ = poses
+        there, sizes = stops != _ABSENT, stops - starts
+        where = {"source": place.source, "field": self._field}
+        if not there.any():
+            held = ". It holds boxes: iou_type='bbox' (--iou-type bbox) scores those" if place.boxes is not None else ""
+            return InputError(f"no record has {self._field}" + held, **where)
+        bad = np.flatnonzero(doubtful & _bad(sizes))
+        if not bad.size:
+            rows = np.flatnonzero(doubtful).tolist()
+            row = next(row for row in rows if not (np.abs(values[starts[row] : stops[row]]) <= FARTHEST).all())
+            return InputError("a coordinate is too far away", record=place.record(row), **where)
+        row = int(bad[0])
+        problem = "must be numbers x, y, v, x, y, v and so on"
+        if not there[row]:
+            problem = "is missing"
+        elif stops[row] != _WRONG:
+            problem += f", three for each point; there are {sizes[row]}"
+        remedy = f"{self._field} are scored: each record needs its own"
+        return InputError(problem, record=place.record(row), remedy=remedy, **where)
+
+
+def _bad(sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which numbers of values, negative where there is no list of numbers, are not those of a pose."""
+    return np.asarray((sizes <= 0) | (sizes % 3 != 0))
 
 
 # --------------------------------------------------------------------------------------------------------------- overlap
@@ -415,7 +465,7 @@ def _ignored(column: Keypoints) -> NDArray[np.bool_]:
 
 def _draw(column: Keypoints) -> list[Drawing]:
     """Return the points of each pose with v above 0, or all its points if none has v above 0, as in some detections."""
-    values, starts, stops = column.poses
+    values, (_, starts, stops, _) = column.values(), column.poses
     rows = [values[start:stop].reshape(-1, 3) for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
     return [Drawing([], row[(row[:, 2] > 0) | ~(row[:, 2] > 0).any(), :2]) for row in rows]
 
@@ -426,7 +476,7 @@ def _points(column: Keypoints) -> Points:
     first = np.cumsum(counts) - counts
     owner = np.repeat(np.arange(counts.size), counts)
     at = column.poses.starts.astype(np.int64)[owner] + 3 * (np.arange(owner.size) - first[owner])
-    values = column.poses.values
+    values = column.values()
     return Points(counts, np.stack([values[at], values[at + 1]], axis=1), values[at + 2], column.labelled)
 
 

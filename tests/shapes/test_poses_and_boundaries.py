@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from support import examples
+from support import examples, same_bits
 
 import detmap
+from detmap.formats.inputs import Input
 from detmap.kernels import keypoints, number_lists, readonly
 from detmap.kernels.segmentations import STATE_SIZE
 from detmap.kernels.words import survey
 from detmap.masks import Masks
+from detmap.reading.options import Reading
 from detmap.shapes.keypoints import Keypoints, _reach, _Truth, rows_of
 from detmap.shapes.reading import Regions, resolved
 
@@ -226,6 +228,86 @@ def test_the_point_that_may_be_farthest_says_how_far_an_object_reaches(sigmas):
 def test_nothing_is_out_of_reach_where_any_likeness_counts():
     assert _reach(None, None, 0.0) is None
     assert _reach(None, None, -math.inf) is None
+
+
+@pytest.fixture
+def posed(tmp_path, monkeypatch):
+    """Ground truth and a function that writes results; both are scanned in several windows."""
+    rng = np.random.default_rng(4)
+    truth = [rng.uniform(0, 90, 51).round(1).tolist() for _ in range(4)]
+    annotation = {"category_id": 1, "num_keypoints": 17, "area": 900.0, "iscrowd": 0, "bbox": [0, 0, 90, 90]}
+    document = {
+        "images": [{"id": i + 1} for i in range(4)],
+        "categories": [{"id": 1, "name": "person"}],
+        "annotations": [
+            {**annotation, "image_id": i + 1, "id": i + 1, "keypoints": one} for i, one in enumerate(truth)
+        ],
+    }
+    (tmp_path / "truth.json").write_text(json.dumps(document))
+    monkeypatch.setattr("detmap.formats.coco.read._WORTH_SCANNING", 0)
+    monkeypatch.setattr("detmap.reading.documents.BLOCK", 1_500)
+
+    def write(change=None):
+        near = [np.round(one + rng.normal(0, 3, 51), 2).tolist() for one in truth for _ in range(4)]
+        results = [{"image_id": i // 4 + 1, "category_id": 1, "keypoints": one} for i, one in enumerate(near)]
+        if change:
+            change(results[11])
+        path = tmp_path / "results.json"
+        path.write_text(json.dumps([{**one, "score": rng.random()} for one in results]))
+        return str(tmp_path / "truth.json"), str(path), near
+
+    return write
+
+
+def once(path, truth):
+    return Input(path, "detections", Reading(iou_type="keypoints")).detections(truth, once=True)
+
+
+def test_poses_that_are_scored_once_keep_points_without_flags(posed):
+    truth_path, path, written = posed()
+    truth = detmap.read_coco(truth_path, iou_type="keypoints")
+    whole, short = detmap.read_coco_results(path, truth, iou_type="keypoints"), once(path, truth)
+    column = short.shape("keypoints")
+    values, starts, stops, width = column.poses
+    assert width == 2
+    rows = np.arange(len(written))[::-1]
+    for own, order in ((column, rows[::-1]), (column.take(rows), rows)):
+        _, starts, stops, _ = own.poses
+        kept = [values[start:stop].reshape(-1, 2).tolist() for start, stop in zip(starts, stops, strict=True)]
+        assert kept == [np.reshape(written[row], (-1, 3))[:, :2].tolist() for row in order]
+    assert column.sizes().tolist() == [51] * len(written)
+    assert np.array_equal(column.boxes, whole.shape("keypoints").boxes)
+    expected = detmap.evaluate(truth, whole, iou_type="keypoints")
+    assert 0 < expected["AP"] < 1
+    for result in (
+        detmap.evaluate(truth, short, iou_type="keypoints"),
+        detmap.evaluate(truth_path, path, iou_type="keypoints"),
+    ):
+        assert all(same_bits(getattr(result, name), getattr(expected, name)) for name in ("precision", "scores"))
+    with pytest.raises(AssertionError, match="v was not read"):
+        column.arrays()
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda one: one["keypoints"].pop(), "three for each point; there are 50"),
+        (lambda one: one["keypoints"].clear(), "three for each point; there are 0"),
+        (lambda one: one["keypoints"].append("2"), "must be numbers"),
+        (lambda one: one.update(keypoints={}), "must be numbers"),
+        (lambda one: one.pop("keypoints"), "is missing"),
+        (lambda one: one["keypoints"].__setitem__(50, 1e300), "too far away"),
+    ],
+)
+def test_poses_that_are_scored_once_are_refused_alike(posed, change, problem):
+    truth_path, path, _ = posed(change)
+    truth = detmap.read_coco(truth_path, iou_type="keypoints")
+    said = []
+    for read in (lambda: detmap.read_coco_results(path, truth, iou_type="keypoints"), lambda: once(path, truth)):
+        with pytest.raises(detmap.InputError, match=f"record 11.*{problem}") as caught:
+            read()
+        said.append(str(caught.value))
+    assert said[0] == said[1]
 
 
 # ---------------------------------------------------------------------------------------------------------- boundaries

@@ -14,7 +14,7 @@ from detmap import columns
 from detmap.errors import InputError
 from detmap.kernels import Frozen, number_lists, readonly, segmentations
 from detmap.kernels import keypoints as kernels
-from detmap.shapes.boxes import FARTHEST, Boxes, over_rows
+from detmap.shapes.boxes import FARTHEST, Boxes, extremes, over_rows
 from detmap.shapes.kinds import SHIPPED_LISTS, WHOLE_BODIES, Drawing, Kind, Pairs, Place, Points
 from detmap.shapes.reading import Regions, Rows, resolved
 from detmap.system import parallel
@@ -29,6 +29,9 @@ SIGMAS: NDArray[np.float64] = np.array([n / 100 for n in _HUNDREDTHS]) / 10.0
 
 #: Number of pairs computed at a time.
 _PAIRS = 1 << 13
+
+#: Pixels by which reaches of objects are enlarged, and coordinate up to which corners are rounded by far less.
+_SLACK, _NEAR = 1e-3, 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -425,11 +428,24 @@ def _reach(detections: Keypoints, ground_truth: _Truth, lowest: float) -> tuple[
     if (objects.areas < 0).any():
         return None
     limit = max(-math.log(lowest), 0.0) + 1e-6
-    found, truth = np.empty((len(detections), 4)), np.empty((len(poses.starts), 4))
-    over_rows(lambda begin, end: kernels.corners(detections.boxes, begin, end, found), len(found))
+    truth = np.empty((len(poses.starts), 4))
     rows = parallel.even(len(truth), None if len(truth) > _PAIRS else 1)
     parallel.run(lambda begin, end: kernels.reaches(poses, objects, limit, begin, end, truth), rows)
-    return Boxes(readonly(found, np.float64), sizes=False), Boxes(readonly(truth, np.float64), sizes=False)
+    truth += [-_SLACK, -_SLACK, _SLACK, _SLACK]
+    return _around(detections.boxes), Boxes(readonly(truth, np.float64), sizes=False)
+
+
+def _around(boxes: NDArray[np.float64]) -> Boxes:
+    """Return boxes that contain all points after rounding by less than `_SLACK`. Boxes that have an extent and lie near
+    the origin do so already, and are not copied.
+    """
+    if len(boxes):
+        (least, greatest), (narrowest, _) = extremes(boxes), extremes(boxes[:, 2:])
+        if narrowest > _SLACK and max(-least, greatest) < _NEAR:
+            return Boxes(boxes, sizes=True)
+    found = np.empty((len(boxes), 4))
+    over_rows(lambda begin, end: kernels.corners(boxes, begin, end, found), len(found))
+    return Boxes(readonly(found, np.float64), sizes=False)
 
 
 def _refine(detections: Keypoints, ground_truth: _Truth, pairs: Pairs, out: NDArray[np.float64]) -> None:

@@ -21,7 +21,7 @@ from detmap.kernels.words import survey
 from detmap.masks import Masks
 from detmap.reading.options import Reading
 from detmap.shapes.keypoints import Keypoints, _reach, _Truth, rows_of
-from detmap.shapes.reading import Regions, resolved
+from detmap.shapes.reading import Regions, Rows, resolved
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -159,6 +159,11 @@ def test_a_survey_counts_marks_that_are_not_behind_a_colon(text, begin, inner):
 # ----------------------------------------------------------------------------------------------------------- likeness
 
 
+def corners_of(boxes):
+    table = boxes.table
+    return np.concatenate([table[:, :2], table[:, :2] + table[:, 2:]], axis=1) if boxes.sizes else table
+
+
 @settings(max_examples=examples(200), deadline=None)
 @given(
     seeds,
@@ -181,13 +186,34 @@ def test_poses_as_like_as_that_lie_within_reach(seed, points, lowest, scale):
         *(readonly(one, np.float64) for one in (boxes, areas, (sigmas * 2) ** 2)), readonly([0] * 4, np.int64)
     )
     reached = _reach(Keypoints.of(rows_of(found)), _Truth(rows_of(truth), objects), lowest)
-    near, far = (side.table for side in reached)
+    near, far = map(corners_of, reached)
     for d in range(4):
         for g in range(4):
             like = naive.likeness(found[d].tolist(), truth[g].tolist(), boxes[g].tolist(), areas[g], sigmas)
             if like >= lowest:
                 gap = np.maximum(near[d, :2], far[g, :2]) - np.minimum(near[d, 2:], far[g, 2:])
                 assert (gap <= 0).all()
+
+
+def test_rows_that_are_apart_are_joined_column_by_column(monkeypatch):
+    """Under their names and in their order, whichever column is joined first."""
+
+    def backwards(task, blocks):
+        return [task(*block) for block in reversed(blocks)][::-1]
+
+    monkeypatch.setattr("detmap.shapes.reading.parallel.run", backwards)
+    rows = Rows({"one": ((), np.int64), "four": ((4,), np.float64)})
+    parts = [rows.at(0, 2, 5), rows.apart(1), rows.at(2, 2, 5)]
+    for number, part in enumerate(parts):
+        part["one"][:], part["four"][:] = number, -number
+    made = rows.joined([(0, parts[0]), (-1, parts[1]), (2, parts[2])])
+    assert {name: column[..., None].reshape(5, -1)[:, 0].tolist() for name, column in made.items()} == {
+        "one": [0, 0, 1, 2, 2],
+        "four": [0, 0, -1, -2, -2],
+    }
+    assert [*made] == ["one", "four"]
+    placed = rows.joined([(0, parts[0]), (2, parts[2])])
+    assert all(np.shares_memory(placed[name], parts[0][name]) for name in made)
 
 
 def test_a_file_of_a_few_bytes_has_memory_for_no_numbers():
@@ -207,7 +233,7 @@ def meet(found, truth, box, sigmas, lowest):
     reached = _reach(
         Keypoints.of(rows_of(np.array([found], float))), _Truth(rows_of(np.array([truth], float)), objects), lowest
     )
-    near, far = (side.table[0] for side in reached)
+    near, far = (corners_of(side)[0] for side in reached)
     like = naive.likeness(np.float64(found).tolist(), np.float64(truth).tolist(), box, 100, np.array(sigmas))
     return bool((np.maximum(near[:2], far[:2]) <= np.minimum(near[2:], far[2:])).all()), like
 
@@ -223,6 +249,23 @@ def test_the_point_that_may_be_farthest_says_how_far_an_object_reaches(sigmas):
     near, like = meet([5, 0, 2] * 2, [0, 0, 2] * 2, [0, 0, 1, 1], sigmas, 0.4)
     assert near
     assert 0.4 < like < 0.5
+
+
+def test_boxes_around_poses_are_copied_only_where_rounding_may_exclude_a_point():
+    objects = keypoints.Objects(
+        *(readonly(one, np.float64) for one in ([[0, 0, 9, 9]], [100], [0.01, 0.01])), readonly([0], np.int64)
+    )
+    for numbers, same in (
+        ([1, 2, 2, 5, 7, 2], True),
+        ([1, 2, 2, 1, 7, 2], False),  # no width, as a pixel does not widen a box given by its size
+        ([1, 2, 2, 5, 1e7, 2], False),
+    ):
+        column = Keypoints.of(rows_of(np.array([numbers], float)))
+        near, _ = _reach(column, _Truth(rows_of(np.zeros((1, 6))), objects), 0.5)
+        assert (near.table is column.boxes) == same
+        low, high = np.reshape(numbers, (2, 3))[:, :2].min(axis=0), np.reshape(numbers, (2, 3))[:, :2].max(axis=0)
+        assert (corners_of(near)[0, :2] <= low).all()
+        assert (corners_of(near)[0, 2:] >= high).all()
 
 
 def test_nothing_is_out_of_reach_where_any_likeness_counts():

@@ -168,13 +168,13 @@ class Rows:
         starts = np.cumsum([0, *(len(part[first]) for _, part in parts)]).tolist()
         if all(row == start for (row, _), start in zip(parts, starts, strict=False)):
             return {name: column[: starts[-1]] for name, column in self._whole.items()}
-        names, empty, made = list(self._kinds), self.apart(0), {}
+        names, empty = list(self._kinds), self.apart(0)
 
-        def join(begin: int, _: int) -> None:
-            made[names[begin]] = np.concatenate([*(part[names[begin]] for _, part in parts), empty[names[begin]]])
+        def join(begin: int, _: int) -> NDArray[Any]:
+            return np.concatenate([*(part[names[begin]] for _, part in parts), empty[names[begin]]])
 
-        parallel.run(join, [(field, field + 1) for field in range(len(names))])
-        return made
+        made = parallel.run(join, [(field, field + 1) for field in range(len(names))])
+        return dict(zip(names, made, strict=True))
 
 
 def decimal(text: bytes) -> float:

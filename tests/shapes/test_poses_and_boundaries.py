@@ -21,7 +21,7 @@ from detmap.kernels.words import survey
 from detmap.masks import Masks
 from detmap.reading.options import Reading
 from detmap.shapes.keypoints import Keypoints, _reach, _Truth, rows_of
-from detmap.shapes.reading import Regions, resolved
+from detmap.shapes.reading import Regions, Rows, resolved
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -193,6 +193,27 @@ def test_poses_as_like_as_that_lie_within_reach(seed, points, lowest, scale):
             if like >= lowest:
                 gap = np.maximum(near[d, :2], far[g, :2]) - np.minimum(near[d, 2:], far[g, 2:])
                 assert (gap <= 0).all()
+
+
+def test_rows_that_are_apart_are_joined_column_by_column(monkeypatch):
+    """Under their names and in their order, whichever column is joined first."""
+
+    def backwards(task, blocks):
+        return [task(*block) for block in reversed(blocks)][::-1]
+
+    monkeypatch.setattr("detmap.shapes.reading.parallel.run", backwards)
+    rows = Rows({"one": ((), np.int64), "four": ((4,), np.float64)})
+    parts = [rows.at(0, 2, 5), rows.apart(1), rows.at(2, 2, 5)]
+    for number, part in enumerate(parts):
+        part["one"][:], part["four"][:] = number, -number
+    made = rows.joined([(0, parts[0]), (-1, parts[1]), (2, parts[2])])
+    assert {name: column[..., None].reshape(5, -1)[:, 0].tolist() for name, column in made.items()} == {
+        "one": [0, 0, 1, 2, 2],
+        "four": [0, 0, -1, -2, -2],
+    }
+    assert [*made] == ["one", "four"]
+    placed = rows.joined([(0, parts[0]), (2, parts[2])])
+    assert all(np.shares_memory(placed[name], parts[0][name]) for name in made)
 
 
 def test_a_file_of_a_few_bytes_has_memory_for_no_numbers():

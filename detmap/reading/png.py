@@ -46,8 +46,9 @@ _PROBLEMS = {
 }
 
 
-#: Number of runs for which a thread has memory, more for larger label maps.
-_ROOM = 1 << 20
+#: Number of runs for which a thread has memory beside that for the largest label map. For arrays of 4 MiB and more numpy
+#: requests huge pages, which would take memory that is not used.
+_ROOM = 1 << 18
 
 
 class _File(NamedTuple):
@@ -126,7 +127,7 @@ def _decoded(files: Sequence[_File]) -> list[LabelMap]:
         (np.concatenate(([0], ends[:-1])), ends, height, width, channels)),
     )  # fmt: skip
     scratch = _memory.scratch(int((1 + width * channels).max()))
-    out = _memory.runs(max(_ROOM, 1 + int((height * width).max())))
+    out = _memory.runs(_ROOM + 1 + int((height * width).max()))
     bounds = np.zeros(len(files), np.int64)
     made: list[LabelMap] = []
     while len(made) < len(files):

@@ -195,7 +195,8 @@ def test_maps_larger_than_the_window(monkeypatch, level):
 
 def test_files_that_need_more_room_than_is_kept(monkeypatch):
     """The kernel stops before a map that may not fit, and goes on with it in another call."""
-    monkeypatch.setattr("detmap.reading.png._ROOM", 1)
+    monkeypatch.setattr("detmap.reading.png._ROOM", 0)
+    monkeypatch.setattr("detmap.reading.png._memory", _Memory())
     ids = [np.random.default_rng(k).integers(0, 2**24, (k + 1, 2 * k + 3)) for k in range(6)]
     found = label_maps([(png(filtered(coloured(one), [1] * len(one)), *one.shape), "") for one in ids])
     assert all(np.array_equal(made.pixels(), one) for made, one in zip(found, ids, strict=True))

@@ -50,6 +50,12 @@ _WORSE, _ROUNDED = 0.1, {"normalised_boxes"}
 #: chance.
 _NEARBY = {"scaled_boxes", "shifted_boxes"}
 
+#: Maximum distance in pixels of an edge from the middle of its image, for the edge to lie at the border between tiles of
+#: half the image's sides: for odd sides the border is rounded. Minimum share of gaining detections that end there, and
+#: minimum ratio of the sampled boxes that begin there to those that end there, for the gain of another scale to come
+#: from pieces of objects: a piece around the middle of the image, times 2, overlaps its object by chance.
+_MIDDLE, _ENDING, _BEGINNING = 0.51, 0.5, 0.5
+
 #: Minimum share of gaining detections in the sample, for a hypothesis to be accepted.
 _SHARE = 0.01
 
@@ -357,6 +363,8 @@ class Agreement:
         better = made.overlap >= _WELL
         if not better.any() or np.count_nonzero(better) < _FAINT * self.rows.size:
             return None
+        if code == "scaled_boxes" and self._in_pieces(better):
+            return None
         enough = np.count_nonzero(better) >= _SHARE * self.rows.size
         gained = np.unique(made.object[better]).size  # several detections on one object are not independent
         sizes = self.found.sizes[self.rows[self.astray]]
@@ -395,6 +403,18 @@ class Agreement:
         better = np.bincount(own[(made.overlap >= _WELL) & (own >= 0)], minlength=count)
         good = better > np.bincount(on, minlength=count)
         return made._replace(overlap=np.where((own >= 0) & good[own], made.overlap, 0.0))
+
+    def _in_pieces(self, better: NDArray[np.bool_]) -> bool:
+        """Return whether most of the detections `better` (mask of `astray`) end at the middle of their image, at which other
+        boxes begin.
+        """
+        middle = self.found.sizes[self.rows] / 2
+        begins, ends = (
+            (np.abs(edges - middle) <= _MIDDLE).any(axis=1)
+            for edges in (self.boxes[:, :2], self.boxes[:, :2] + self.boxes[:, 2:])
+        )
+        ending = np.count_nonzero(ends[self.astray[better]]) >= _ENDING * np.count_nonzero(better)
+        return bool(ending and np.count_nonzero(begins) >= _BEGINNING * np.count_nonzero(ends))
 
     def borne_out(self, side: Side, rows: NDArray[np.int64], change: Change) -> bool:
         """Return whether `change` makes the boxes at `rows` of `side` overlap boxes of the other side (objects or

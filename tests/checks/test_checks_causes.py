@@ -299,6 +299,27 @@ def test_either_side_of_the_images_that_are_turned(count, said):
     assert (made is not None and made.code == "turned_boxes") is said
 
 
+@pytest.mark.parametrize(
+    ("ending", "begins", "off", "said"),
+    [(10, 5, 0, True), (9, 5, 0, False), (10, 4, 0, False), (10, 5, 0.02, False)],
+)
+def test_pieces_that_end_at_the_middle_of_their_image_are_of_no_other_size(ending, begins, off, said):
+    """10 of 20 detections that gain by another scale end half a pixel from it, and 5 others begin there."""
+    boxes = np.tile([3.0, 3, 10, 10], (100, 1))
+    boxes[:ending, 2] = 47 - off
+    boxes[50 : 50 + begins, 1] = 40
+    found = SimpleNamespace(sizes=np.full((100, 2), [101.0, 80]))
+    made = Agreement(found, found)
+    made.__dict__.update(rows=np.arange(100), astray=np.arange(40), boxes=boxes)
+    assert made._in_pieces(np.arange(40) < 20) is said
+
+
+def test_pieces_gain_nothing_by_another_scale(monkeypatch):
+    assert gained(0.9) == 40
+    monkeypatch.setattr(Agreement, "_in_pieces", lambda *given: True)
+    assert gained(0.9) == 0
+
+
 def test_boxes_that_scatter_are_of_no_other_size():
     """Boxes at an offset that grows with the place are as often larger as smaller by it."""
     rng = np.random.default_rng(0)

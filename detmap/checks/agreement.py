@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap.checks.changes import CHANGES, TURNS, Array, Change, as_sizes, scaled
+from detmap.checks.changes import CHANGES, QUARTERS, TURNS, Array, Change, as_sizes, scaled
 from detmap.checks.inputs import Side
 from detmap.checks.rates import tail
 from detmap.data.ids import locate
@@ -416,9 +416,9 @@ class Agreement:
         ending = np.count_nonzero(ends[self.astray[better]]) >= _ENDING * np.count_nonzero(better)
         return bool(ending and np.count_nonzero(begins) >= _BEGINNING * np.count_nonzero(ends))
 
-    def borne_out(self, side: Side, rows: NDArray[np.int64], change: Change) -> bool:
-        """Return whether `change` makes the boxes at `rows` of `side` overlap boxes of the other side (objects or
-        detections): at least the share `_BORNE` of the boxes, and far more boxes than overlap boxes of other images.
+    def borne_out(self, side: Side, rows: NDArray[np.int64], change: Change) -> int:
+        """Return the number of objects that overlap detections only after `change` of the boxes at `rows` of `side` (objects
+        or detections); 0 if fewer than the share `_BORNE` of these boxes do, or not far more than on other images.
         """
         if side is self.found:
             scores = self.found.table.scores[rows]  # type: ignore[union-attr]
@@ -431,7 +431,7 @@ class Agreement:
             controls = [self.nearest(*one) for one in self._controls(image, changed, sizes)]
             better = (made.overlap >= _WELL) & (plain.overlap < _HARDLY)
             if np.count_nonzero(better) < _BORNE * rows.size:
-                return False
+                return 0
             meant = np.ones(len(self.truth), np.bool_)
         else:
             image, own = self.image[self.astray], self.boxes[self.astray]
@@ -445,10 +445,10 @@ class Agreement:
             meant[rows] = True
             looked_at = rows.size * min(1.0, self.rows.size / max(self.order.size, 1))
             if np.unique(made.object[better & meant[made.object]]).size < _BORNE * looked_at:
-                return False
+                return 0
         on = [made.object[better], *(one.object[one.overlap >= _WELL] for one in controls)]
         gained, *chances = (np.unique(one[meant[one]]).size for one in on)
-        return tail(gained, 2.0 * max(chances, default=0) + 0.5) <= _CHANCE
+        return gained if tail(gained, 2.0 * max(chances, default=0) + 0.5) <= _CHANCE else 0
 
     # ------------------------------------------------------------------------------------------------------------- images
 
@@ -552,6 +552,9 @@ class Agreement:
             for turn, more in TURNS.items():
                 made = turn(own, sizes)
                 yield self.gain("turned_boxes", "detections", image, made, whole=True, more=more)
+            for turn in QUARTERS:  # other turns of objects are the same turns of detections
+                undone = turn(self.truth.boxes, self.truth.sizes)
+                yield self.gain("turned_boxes", "ground_truth", image, own, undone, whole=True, more=TURNS[turn])
         if self.shift is not None:
             moved = scaled(own, 1.0, self.shift)
             yield self.gain("shifted_boxes", "detections", image, moved, more=says_shift(self.shift))

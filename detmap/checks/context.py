@@ -24,6 +24,7 @@ _BESIDE = {
     "piled_scores",
     "score_gap",
     "cut_boxes",
+    "copied_boxes",
     "cap_reached",
     "uneven_scores",
     "unsuppressed",

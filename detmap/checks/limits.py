@@ -95,7 +95,9 @@ def check(facts: Facts) -> Iterator[Finding]:
     for one in _coordinates(facts, evidence):
         facts.causes.add(("detections", one.code))
         yield one
-    yield from _copied(evidence)
+    for one in _copied(evidence):
+        facts.causes.add(("detections", one.code))
+        yield one
 
 
 # -------------------------------------------------------------------------------------------------------------------- sizes
@@ -444,11 +446,8 @@ def _grid(side: Side, rows: Array) -> int | None:
 
 def _copied(evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding of detections with exactly the box of the object that they find."""
-    rows, objects = evidence.finders
-    if not rows.size:
-        return
-    same = (np.abs(evidence.found.boxes[rows] - evidence.object_box[objects]) <= 1e-6).all(axis=1)
-    if np.count_nonzero(same) >= max(FEWEST, COPIED * rows.size):
+    rows, same = evidence.finders[0], evidence.copied
+    if rows.size and np.count_nonzero(same) >= max(FEWEST, COPIED * rows.size):
         at = np.sort(rows[same])
         more = f"of {rows.size:,} objects that are found"
         yield found("copied_boxes", at.size, "detection", more=more, **evidence.found.records(at))

@@ -105,8 +105,10 @@ def check(facts: Facts) -> Iterator[Finding]:
     if evidence is None or facts.parts or not evidence.objects.size or not evidence.detections.size:
         return
     rows, objects = evidence.finders
+    if facts.caused("detections", "copied_boxes"):  # labels made from detections of high scores have these scores
+        rows, objects = (column[~evidence.copied] for column in (rows, objects))
     if rows.size >= FEWEST_OF_CATEGORY:
-        yield from _scores(evidence, rows, objects)
+        yield from _scores(evidence, rows, objects, evidence.finders[0])
         if evidence.found.posed is None and not facts.caused(
             "detections", "cut_boxes"
         ):  # boxes around points are smaller than their objects
@@ -170,15 +172,17 @@ def _part(evidence: Evidence, one: Statistic, looks: int) -> Iterator[tuple[Part
                 return
 
 
-def _scores(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding]:
-    """Compare scores of detections that find objects: between parts of the images, between categories, between images."""
+def _scores(evidence: Evidence, rows: Array, objects: Array, finders: Array) -> Iterator[Finding]:
+    """Compare scores between parts of the images, between categories, and between images: of the detections at `rows`,
+    which find `objects`, and of all detections but `finders`.
+    """
     scores, label, image = evidence.scores[rows], evidence.object_label[objects], evidence.object_image[objects]
     if not np.isfinite(scores).all() or scores.min() == scores.max():
         return
-    apart = list(_of_categories(evidence, scores, label))
+    apart = list(_of_categories(evidence, scores, label, image))
     yield from apart
     rank = ranks(scores, label)
-    for made in (_of_part(evidence, scores, label, image, FINDING), _of_others(evidence, rows)):
+    for made in (_of_part(evidence, scores, label, image, FINDING), _of_others(evidence, finders)):
         if made is not None:
             yield made
             return
@@ -243,7 +247,7 @@ def _of_others(evidence: Evidence, rows: Array) -> Finding | None:
     return _of_part(evidence, scores, label, image, words)
 
 
-def _of_categories(evidence: Evidence, scores: Array, label: Array) -> Iterator[Finding]:
+def _of_categories(evidence: Evidence, scores: Array, label: Array, image: Array) -> Iterator[Finding]:
     """Yield findings of categories with nearly all scores below or above nearly all scores of the other categories."""
     held = np.bincount(label, minlength=evidence.classes)
     ascending = np.sort(scores)
@@ -267,14 +271,11 @@ def _of_categories(evidence: Evidence, scores: Array, label: Array) -> Iterator[
         name = names([str(evidence.truth.on.categories.names[one])])
         if high >= least and above >= ABOVE and (1 - above) ** (OF_THOSE * own.size) < 1e-6:
             more = f"category {name}: none above {number(float(own.max()))}, as {above:.0%} of the others are"
-            yield _said(
-                "uneven_scores", evidence, evidence.object_image[evidence.finders[1]][label == one], more, FINDING
-            )
+            yield _said("uneven_scores", evidence, image[label == one], more, FINDING)
         if high < least or low > most:
             middle, rest = (number(float(np.median(values))) for values in (own, others))
             more = f"category {name}: median {middle}; of the others {rest}"
-            image = evidence.object_image[evidence.finders[1]][label == one]
-            yield _said("uneven_scores", evidence, image, more, FINDING)
+            yield _said("uneven_scores", evidence, image[label == one], more, FINDING)
 
 
 def _between(evidence: Evidence, rank: Array, image: Array, scores: Array) -> Iterator[Finding]:

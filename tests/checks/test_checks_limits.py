@@ -347,6 +347,7 @@ def test_either_side_of_copied_boxes(count, said):
     own = true + 0.01 * (np.arange(400) >= count)[:, None]
     rows = np.arange(400)
     evidence = SimpleNamespace(finders=(rows, rows), found=side(own), object_box=true)
+    evidence.copied = Evidence.copied.func(evidence)
     assert codes(limits._copied(evidence)) == said
 
 

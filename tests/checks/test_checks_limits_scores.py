@@ -17,8 +17,8 @@ def of_categories(own, others):
     label = np.concatenate([np.zeros(len(own), int), np.tile([1, 2, 3], len(others))])
     values = np.concatenate([own, np.repeat(others, 3)])
     rows = np.arange(label.size)
-    evidence = SimpleNamespace(classes=4, truth=side(), finders=(rows, rows), object_image=rows)
-    return codes(uneven._of_categories(evidence, values, label))[:1]
+    evidence = SimpleNamespace(classes=4, truth=side())
+    return codes(uneven._of_categories(evidence, values, label, rows))[:1]
 
 
 def test_either_side_of_scores_that_are_below_those_of_others():
@@ -86,7 +86,25 @@ def of_scores(middle, count=400, part=100):
         truth=side(count=count), division=Division(place, [Order("ids", place)], []), found=range(count),
         detections=place,
     )  # fmt: skip
-    return [one.says for one in uneven._scores(evidence, place, place)]
+    return [one.says for one in uneven._scores(evidence, place, place, place)]
+
+
+@pytest.mark.parametrize(("caused", "compared"), [(False, 60), (True, 40)])
+def test_scores_of_copied_boxes_are_not_compared(monkeypatch, caused, compared):
+    """20 of 60 detections have the box of their object; all 60 find one."""
+    rows = np.arange(60)
+    evidence = SimpleNamespace(
+        finders=(rows, rows), copied=rows < 20, objects=rows, detections=rows, found=SimpleNamespace(posed=True)
+    )
+    facts = SimpleNamespace(
+        evidence=evidence,
+        parts=[],
+        caused=lambda role, code: code == "sizes_cut" or (caused and code == "copied_boxes"),
+    )
+    given = []
+    monkeypatch.setattr(uneven, "_scores", lambda *them: given.extend(len(one) for one in them[1:]) or [])
+    assert not list(uneven.check(facts))
+    assert given == [compared, compared, 60]
 
 
 def test_either_side_of_a_part_with_low_scores():

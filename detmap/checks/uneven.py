@@ -42,6 +42,10 @@ AT_THE_ENDS, AT_THE_CUT = 0.2, 0.25
 #: the medians inside and outside of the part, relative to the interquartile range outside.
 BELOW, ALIKE = 0.3, 0.5
 
+#: Maximum ratio of the number of detections in a part to the number in the rest, for the part to be cut: the ratio expected
+#: of the cut to this power. Numbers are divided by the number of images and objects.
+FEWER = 0.5
+
 #: Minimum share of a part's images that have the same number of detections, 2 or more, for this number to be a limit. In
 #: 28 clean scenes of ``tests/planting`` (seeds 0 to 3 of each kind) the share is at most 0.15.
 CAPPED = 0.4
@@ -323,9 +327,12 @@ def differing(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             return  # a limit of the number of detections leaves high scores
     facts.causes.add(("detections", "uneven_scores"))
     facts.parts.append((part.images, None))
-    for which, where in ((inside, "images"), (~inside, "all but images")):
+    size = 1 + np.bincount(evidence.object_image, minlength=evidence.images)
+    for which, of_part, where in ((inside, part.images, "images"), (~inside, ~part.images, "all but images")):
         cut = _cut(scores, which, image)
-        if cut is not None:
+        own, rest = (float(held[one].sum() / size[one].sum()) for one in (of_part, ~of_part))
+        if cut is not None and own <= rest * float(np.mean(scores[~which] >= cut)) ** FEWER:
+            facts.cut = of_part, cut
             of = np.unique(image[which & (scores < cut)])
             there = image[which & ~np.isin(image, of)]
             yield _said(

@@ -410,11 +410,11 @@ class Agreement:
         """
         middle = self.found.sizes[self.rows] / 2
         begins, ends = (
-            (np.abs(edges - middle) <= _MIDDLE).any(axis=1)
+            np.flatnonzero((np.abs(edges - middle) <= _MIDDLE).any(axis=1))
             for edges in (self.boxes[:, :2], self.boxes[:, :2] + self.boxes[:, 2:])
         )
-        ending = np.count_nonzero(ends[self.astray[better]]) >= _ENDING * np.count_nonzero(better)
-        return bool(ending and np.count_nonzero(begins) >= _BEGINNING * np.count_nonzero(ends))
+        ending = np.isin(self.astray[better], ends)
+        return bool(ending.mean() >= _ENDING and begins.size >= _BEGINNING * ends.size)
 
     def borne_out(self, side: Side, rows: NDArray[np.int64], change: Change) -> int:
         """Return the number of objects that overlap detections only after `change` of the boxes at `rows` of `side` (objects

@@ -161,6 +161,7 @@ def _truth(given: Any, iou_type: str | None, schema: bool) -> Side:
 def _report(facts: Facts, findings: list[Finding]) -> Report:
     for theme in _THEMES:
         findings.extend(theme.check(facts))
+    findings = coverage.explained(facts, findings)
     said = [one.worded(facts.kind) for one in ordered(findings)]
     return Report(_subject(facts), tuple(said), tuple(data_statistics.make(facts)))
 

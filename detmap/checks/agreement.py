@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detmap.checks.changes import CHANGES, TURNS, Array, Change, as_sizes, scaled
+from detmap.checks.changes import CHANGES, QUARTERS, TURNS, Array, Change, as_sizes, scaled
 from detmap.checks.inputs import Side
 from detmap.checks.rates import tail
 from detmap.data.ids import locate
@@ -49,6 +49,12 @@ _WORSE, _ROUNDED = 0.1, {"normalised_boxes"}
 #: Codes of hypotheses that may move boxes only a little. For these, the gain of the opposite move counts as a gain by
 #: chance.
 _NEARBY = {"scaled_boxes", "shifted_boxes"}
+
+#: Maximum distance in pixels of an edge from the middle of its image, for the edge to lie at the border between tiles of
+#: half the image's sides: for odd sides the border is rounded. Minimum share of gaining detections that end there, and
+#: minimum ratio of the sampled boxes that begin there to those that end there, for the gain of another scale to come
+#: from pieces of objects: a piece around the middle of the image, times 2, overlaps its object by chance.
+_MIDDLE, _ENDING, _BEGINNING = 0.51, 0.5, 0.5
 
 #: Minimum share of gaining detections in the sample, for a hypothesis to be accepted.
 _SHARE = 0.01
@@ -357,6 +363,8 @@ class Agreement:
         better = made.overlap >= _WELL
         if not better.any() or np.count_nonzero(better) < _FAINT * self.rows.size:
             return None
+        if code == "scaled_boxes" and self._in_pieces(better):
+            return None
         enough = np.count_nonzero(better) >= _SHARE * self.rows.size
         gained = np.unique(made.object[better]).size  # several detections on one object are not independent
         sizes = self.found.sizes[self.rows[self.astray]]
@@ -396,9 +404,21 @@ class Agreement:
         good = better > np.bincount(on, minlength=count)
         return made._replace(overlap=np.where((own >= 0) & good[own], made.overlap, 0.0))
 
-    def borne_out(self, side: Side, rows: NDArray[np.int64], change: Change) -> bool:
-        """Return whether `change` makes the boxes at `rows` of `side` overlap boxes of the other side (objects or
-        detections): at least the share `_BORNE` of the boxes, and far more boxes than overlap boxes of other images.
+    def _in_pieces(self, better: NDArray[np.bool_]) -> bool:
+        """Return whether most of the detections `better` (mask of `astray`) end at the middle of their image, at which other
+        boxes begin.
+        """
+        middle = self.found.sizes[self.rows] / 2
+        begins, ends = (
+            np.flatnonzero((np.abs(edges - middle) <= _MIDDLE).any(axis=1))
+            for edges in (self.boxes[:, :2], self.boxes[:, :2] + self.boxes[:, 2:])
+        )
+        ending = np.isin(self.astray[better], ends)
+        return bool(ending.mean() >= _ENDING and begins.size >= _BEGINNING * ends.size)
+
+    def borne_out(self, side: Side, rows: NDArray[np.int64], change: Change) -> int:
+        """Return the number of objects that overlap detections only after `change` of the boxes at `rows` of `side` (objects
+        or detections); 0 if fewer than the share `_BORNE` of these boxes do, or not far more than on other images.
         """
         if side is self.found:
             scores = self.found.table.scores[rows]  # type: ignore[union-attr]
@@ -411,7 +431,7 @@ class Agreement:
             controls = [self.nearest(*one) for one in self._controls(image, changed, sizes)]
             better = (made.overlap >= _WELL) & (plain.overlap < _HARDLY)
             if np.count_nonzero(better) < _BORNE * rows.size:
-                return False
+                return 0
             meant = np.ones(len(self.truth), np.bool_)
         else:
             image, own = self.image[self.astray], self.boxes[self.astray]
@@ -425,10 +445,10 @@ class Agreement:
             meant[rows] = True
             looked_at = rows.size * min(1.0, self.rows.size / max(self.order.size, 1))
             if np.unique(made.object[better & meant[made.object]]).size < _BORNE * looked_at:
-                return False
+                return 0
         on = [made.object[better], *(one.object[one.overlap >= _WELL] for one in controls)]
         gained, *chances = (np.unique(one[meant[one]]).size for one in on)
-        return tail(gained, 2.0 * max(chances, default=0) + 0.5) <= _CHANCE
+        return gained if tail(gained, 2.0 * max(chances, default=0) + 0.5) <= _CHANCE else 0
 
     # ------------------------------------------------------------------------------------------------------------- images
 
@@ -532,6 +552,9 @@ class Agreement:
             for turn, more in TURNS.items():
                 made = turn(own, sizes)
                 yield self.gain("turned_boxes", "detections", image, made, whole=True, more=more)
+            for turn in QUARTERS:  # other turns of objects are the same turns of detections
+                undone = turn(self.truth.boxes, self.truth.sizes)
+                yield self.gain("turned_boxes", "ground_truth", image, own, undone, whole=True, more=TURNS[turn])
         if self.shift is not None:
             moved = scaled(own, 1.0, self.shift)
             yield self.gain("shifted_boxes", "detections", image, moved, more=says_shift(self.shift))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from detmap.checks import image_ids as ids
 from detmap.checks.agreement import overlaps, says_shift
-from detmap.checks.changes import CHANGES, Array, Change, as_corners, swapped_axes, swapped_sides
+from detmap.checks.changes import CHANGES, QUARTERS, TURNS, Array, Change, as_corners, swapped_axes, swapped_sides
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number as said
 from detmap.checks.findings import AT_LEAST, Finding, found
@@ -213,9 +213,16 @@ def _rather(far: Array, fits: Array, sizes: Array, code: str) -> bool:
 
 
 def _turned(facts: Facts, side: Side, far: Array, fits: Array) -> Iterator[Finding]:
-    """Yield a finding of boxes that fit their images if x and y are swapped: either the boxes or the image sizes are
-    wrong.
+    """Yield a finding of boxes that fit their images if x and y are swapped: the boxes are turned by 90 degrees, their x
+    and y are swapped, or the image sizes are wrong.
     """
+    if facts.agreement is not None:
+        rows = np.flatnonzero(far & fits)
+        swapped, *turned = (facts.agreement.borne_out(side, rows, one) for one in (swapped_axes, *QUARTERS))
+        if max(turned) >= max(swapped, 1):
+            more = TURNS[QUARTERS[turned.index(max(turned))]]
+            yield _cause(facts, side, "turned_boxes", rows, more, AT_LEAST)
+            return
     images = np.unique(side.image[far])
     other = facts.found if side is facts.truth else facts.truth
     of_image = True
@@ -230,9 +237,8 @@ def _turned(facts: Facts, side: Side, far: Array, fits: Array) -> Iterator[Findi
         agree = (kind.image_sizes(masks)[:, ::-1] == side.sizes).all(axis=1)
         of_image = of_image and not agree[far].all()
     if not of_image:
-        rows = far & fits
-        if facts.agreement is None or facts.agreement.borne_out(side, np.flatnonzero(rows), swapped_axes):
-            yield _cause(facts, side, "axes_swapped", rows)
+        if facts.agreement is None or swapped:
+            yield _cause(facts, side, "axes_swapped", far & fits)
         return
     # Report only images on which all boxes fit once width and height of the image are swapped.
     without = np.bincount(side.image[~fits & (side.image >= 0)], minlength=side.on.images.ids.size)[images] == 0

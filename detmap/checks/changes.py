@@ -106,3 +106,6 @@ TURNS: dict[Change, str] = {
     turned_right: "turned clockwise by 90 degrees",
     turned_left: "turned counter-clockwise by 90 degrees",
 }
+
+#: The turns by 90 degrees. Of a square image, turned boxes of detections are like boxes of objects turned the other way.
+QUARTERS: tuple[Change, ...] = (turned_right, turned_left)

@@ -398,8 +398,8 @@ warning coarse_boxes
     Write boxes with all their digits, not the cells of a feature map.
 warning copied_boxes
     {many} with exactly the box of the object that they find
-    A detector does not do so: numbers are too good if the labels were used.
-    Was the ground truth written in place of detections, or added to them?
+    Numbers are too good, whichever of the two was made from the other.
+    Was the ground truth written in place of detections, or were the labels made from these detections?
 warning unsuppressed
     {many} of high score that overlap a better one of their category
     All but one of the detections of an object are false.

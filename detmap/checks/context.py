@@ -24,6 +24,7 @@ _BESIDE = {
     "piled_scores",
     "score_gap",
     "cut_boxes",
+    "copied_boxes",
     "cap_reached",
     "uneven_scores",
     "unsuppressed",
@@ -48,6 +49,8 @@ class Facts:
     #: Parts of the data found to differ from the rest: a mask of images, and a category (None: all). Parts explain
     #: other findings.
     parts: list[tuple[NDArray[np.bool_], int | None]] = field(default_factory=list)
+    #: Mask of the images whose detections of low scores are missing, and the minimum of the others; None if there are none.
+    cut: tuple[NDArray[np.bool_], float] | None = None
 
     @property
     def sides(self) -> Iterator[Side]:

@@ -29,6 +29,10 @@ COMPARED, LESS, UNLIKELY = 300, 0.5, 1e-6
 #: number of images varies smoothly with the number of detections.
 LEAST_LIMIT, PILE = 5, 2.0
 
+#: Assumed ratio of the share of images without detections in a part whose low scores are missing to the share of the
+#: other images that would have none without these scores, because the score of the cut is an estimate.
+CUT_EMPTY = 1.2
+
 #: Maximum number of detections per image and category under the protocol coco.
 _LOOKED_AT = 100
 
@@ -57,6 +61,16 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield from _capped(facts, side, detections)
 
 
+def explained(facts: Facts, findings: list[Finding]) -> list[Finding]:
+    """Return `findings` without images of a missing shard that a part without low scores explains, if there is one."""
+    if facts.cut is None or facts.found is None:
+        return findings
+    image, count = facts.found.image, facts.truth.on.images.ids.size
+    objects = np.bincount(facts.truth.image[~facts.truth.crowd], minlength=count)
+    made = _empty(facts, objects, np.bincount(image[image >= 0], minlength=count))
+    return [other for one in findings for other in (made if one.code == "missing_shard" else [one])]
+
+
 def _nothing(facts: Facts) -> Iterator[Finding]:
     """Yield a finding if there are no images, no objects, or no detections, although no record was refused."""
     images = facts.truth.on.images.ids.size
@@ -71,17 +85,36 @@ def _nothing(facts: Facts) -> Iterator[Finding]:
 
 
 def _empty(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64]) -> Iterator[Finding]:
-    """Yield a finding of images without detections; the code depends on whether chance explains these images."""
+    """Yield findings of images without detections; the code depends on whether chance, or a cut of scores, explains them."""
     there = np.ones(objects.size, np.bool_) if facts.schema else objects > 0
-    empty = there & (detections == 0)
-    count = int(np.count_nonzero(empty))
-    if not count:
-        return
-    ids = facts.truth.on.images.ids[empty][:10].tolist()
     words = "{many}" if facts.schema else "{many} with objects to find"
-    why = "" if count == 1 else _lost(facts, objects, detections, there)
-    code = "missing_shard" if why else "images_without_detections"
-    yield found(code, count, "image", records=ids, named="image", more=why, words=words)
+    empty = there & (detections == 0)
+    compared = there & ~_cut_empty(facts, empty)
+    lost = empty & compared
+    why = "" if np.count_nonzero(lost) <= 1 else _lost(facts, objects, detections, compared)
+    if not why:
+        lost[:] = False
+    for code, which in (("missing_shard", lost), ("images_without_detections", empty & ~lost)):
+        if which.any():
+            ids, more = facts.truth.on.images.ids[which][:10].tolist(), why if which is lost else ""
+            yield found(code, int(which.sum()), "image", records=ids, named="image", more=more, words=words)
+
+
+def _cut_empty(facts: Facts, empty: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Mask of the images of a part without low scores, if no more of them are `empty` than of other images would be without
+    these scores; else a mask of none.
+    """
+    none = np.zeros_like(empty)
+    if facts.cut is None or facts.evidence is None:
+        return none
+    part, cut = facts.cut
+    image, scores = facts.evidence.found.image, facts.evidence.scores
+    high = np.bincount(image[(image >= 0) & (scores >= cut)], minlength=empty.size) > 0
+    others = ~part & ~empty
+    chance = float(np.mean(~high[others])) if others.any() else 0.0
+    count = int(np.count_nonzero(empty & part))
+    expected = CUT_EMPTY * chance * int(np.count_nonzero(part)) + 1
+    return part if tail(count, expected) >= 1e-3 else none
 
 
 def _skipped(facts: Facts, side: Side, objects: NDArray[np.int64], detections: NDArray[np.int64]) -> Iterator[Finding]:

@@ -247,6 +247,12 @@ class Evidence:
         return rows[first], which[first]
 
     @cached_property
+    def copied(self) -> NDArray[np.bool_]:
+        """Mask of `finders` with exactly the box of their object."""
+        rows, objects = self.finders
+        return np.asarray((np.abs(self.found.boxes[rows] - self.object_box[objects]) <= 1e-6).all(axis=1))
+
+    @cached_property
     def seen(self) -> NDArray[np.bool_]:
         """Mask of the objects on compared images, shape (objects,)."""
         _ = self._own

@@ -95,7 +95,9 @@ def check(facts: Facts) -> Iterator[Finding]:
     for one in _coordinates(facts, evidence):
         facts.causes.add(("detections", one.code))
         yield one
-    yield from _copied(evidence)
+    for one in _copied(evidence):
+        facts.causes.add(("detections", one.code))
+        yield one
 
 
 # -------------------------------------------------------------------------------------------------------------------- sizes
@@ -330,19 +332,42 @@ def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             yield found("coarse_boxes", int(there.sum()), side.unit, more=more, **side.records(there))
         if step > 1:
             return
-    lines = _lines(side, rows)
-    if lines:
-        known = set(_lines(facts.truth, true))
-        lines = [line for line in lines if line not in known]
+    if facts.caused("detections", "cut_boxes"):
+        return
+    lines = cut_lines(facts, evidence, rows)
     if not lines and squares(side, rows) and not squares(facts.truth, true):
         there = _equal(side, np.arange(len(side)))
         yield found("square_boxes", int(there.sum()), side.unit, **side.records(there))
     if lines:
-        there = np.zeros(len(side), np.bool_)
-        for what, value in lines:
-            there |= _at(side, np.arange(len(side)), what) == value
-        shown = [f"{what} = {number(value)}" for what, value in lines]
-        yield found("cut_boxes", int(there.sum()), side.unit, more=names(shown), **side.records(there))
+        yield at_lines(side, lines)
+
+
+def cut_lines(facts: Facts, evidence: Evidence, rows: Array) -> list[tuple[str, float]]:
+    """Return the coordinates that the edges of many of the detections at `rows` share, but not those of objects."""
+    lines = _lines(evidence.found, rows)
+    known = set(_lines(facts.truth, evidence.objects[:SAMPLE])) if lines else set()
+    return [line for line in lines if line not in known]
+
+
+def at_lines(side: Side, lines: list[tuple[str, float]]) -> Finding:
+    """Return the finding of boxes with an edge at one of `lines`."""
+    there = np.zeros(len(side), np.bool_)
+    for what, value in lines:
+        there |= _at(side, np.arange(len(side)), what) == value
+    shown = [f"{what} = {number(value)}" for what, value in lines]
+    return found("cut_boxes", int(there.sum()), side.unit, more=names(shown), **side.records(there))
+
+
+def crossing(side: Side, rows: Array, lines: list[tuple[str, float]]) -> NDArray[np.bool_]:
+    """Mask of the boxes at `rows` with one of `lines` in their interior."""
+    out = np.zeros(rows.size, np.bool_)
+    for what, value in lines:
+        name, _, by = what.partition(" / ")
+        axis = _EDGES.index(name) % 2
+        at = value * (side.sizes[rows, 1 - axis if by == _OTHER else axis] if by else 1.0)
+        near = side.boxes[rows, axis]
+        out |= (near + EDGE < at) & (at < near + side.boxes[rows, 2 + axis] - EDGE)
+    return out
 
 
 def _equal(side: Side, rows: Array) -> NDArray[np.bool_]:
@@ -444,11 +469,8 @@ def _grid(side: Side, rows: Array) -> int | None:
 
 def _copied(evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding of detections with exactly the box of the object that they find."""
-    rows, objects = evidence.finders
-    if not rows.size:
-        return
-    same = (np.abs(evidence.found.boxes[rows] - evidence.object_box[objects]) <= 1e-6).all(axis=1)
-    if np.count_nonzero(same) >= max(FEWEST, COPIED * rows.size):
+    rows, same = evidence.finders[0], evidence.copied
+    if rows.size and np.count_nonzero(same) >= max(FEWEST, COPIED * rows.size):
         at = np.sort(rows[same])
         more = f"of {rows.size:,} objects that are found"
         yield found("copied_boxes", at.size, "detection", more=more, **evidence.found.records(at))

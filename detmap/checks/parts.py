@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks import uneven
+from detmap.checks import limits, uneven
 from detmap.checks.agreement import Agreement, Gain
 from detmap.checks.context import Facts
 from detmap.checks.coverage import limit_of
@@ -90,6 +90,10 @@ MAPPED, FEWEST_MAPPED = 0.8, 10
 #: Minimum number of records of an image for the shares of `SCATTERED`, `ALONE` and `BOTH`; with fewer records a share
 #: is 0, because a single bad record occurs on many images.
 RECORDS = 2
+
+#: Maximum ratio of the share of missed objects in a part, of those that no line crosses at which boxes are cut, to the same
+#: share elsewhere, for the cut to explain the part.
+WHOLE = 1.5
 
 #: Minimum share of a part's detections on no object that lie on objects after a change of ids or boxes, for this change
 #: to explain the part. If boxes were clipped to another size, a few boxes fit a change of scale by chance.
@@ -454,6 +458,12 @@ def _said(
         if made is not None:
             yield made
             return
+        lines = [] if label is not None else _cut_at(facts, evidence, part)
+        if lines:
+            if not facts.caused("detections", "cut_boxes"):
+                facts.causes.add(("detections", "cut_boxes"))
+                yield limits.at_lines(evidence.found, lines)
+            return
     if response.code == "relabelled":
         made = _mapped(evidence, part, label)
         if made is not None:
@@ -493,6 +503,25 @@ def _explained(facts: Facts, part: Part, label: int | None) -> Finding | None:
             continue
         return _of_gain(facts, gain, f"{part.says}" + (f"; {gain.more}" if gain.more else ""))
     return None
+
+
+def _cut_at(facts: Facts, evidence: Evidence, part: Part) -> list[tuple[str, float]]:
+    """Return the lines at which boxes of a part are cut, if objects that no line crosses are missed there about as often
+    as elsewhere; else an empty list.
+    """
+    rows = evidence.detections[part.images[evidence.found.image[evidence.detections]]]
+    if rows.size > limits.SAMPLE:
+        rows = np.sort(np.random.default_rng(0).permutation(rows)[: limits.SAMPLE])
+    lines = limits.cut_lines(facts, evidence, rows)
+    if not lines:
+        return []
+    whole = evidence.seen & (evidence.held > 0) & ~limits.crossing(evidence.truth, evidence.objects, lines)
+    inside = part.images[evidence.object_image]
+    (own, total), rest = (
+        (int(np.count_nonzero(which & ~evidence.hit)), int(np.count_nonzero(which)))
+        for which in (whole & inside, whole & ~inside)
+    )
+    return lines if own <= WHOLE * total * (rest[0] + 1) / (rest[1] + 2) + 1 else []
 
 
 def _of_gain(facts: Facts, gain: Gain, more: str) -> Finding:

@@ -42,6 +42,10 @@ AT_THE_ENDS, AT_THE_CUT = 0.2, 0.25
 #: the medians inside and outside of the part, relative to the interquartile range outside.
 BELOW, ALIKE = 0.3, 0.5
 
+#: Maximum ratio of the number of detections in a part to the number in the rest, for the part to be cut: the ratio expected
+#: of the cut to this power. Numbers are divided by the number of images and objects.
+FEWER = 0.5
+
 #: Minimum share of a part's images that have the same number of detections, 2 or more, for this number to be a limit. In
 #: 28 clean scenes of ``tests/planting`` (seeds 0 to 3 of each kind) the share is at most 0.15.
 CAPPED = 0.4
@@ -105,8 +109,10 @@ def check(facts: Facts) -> Iterator[Finding]:
     if evidence is None or facts.parts or not evidence.objects.size or not evidence.detections.size:
         return
     rows, objects = evidence.finders
+    if facts.caused("detections", "copied_boxes"):  # labels made from detections of high scores have these scores
+        rows, objects = (column[~evidence.copied] for column in (rows, objects))
     if rows.size >= FEWEST_OF_CATEGORY:
-        yield from _scores(evidence, rows, objects)
+        yield from _scores(evidence, rows, objects, evidence.finders[0])
         if evidence.found.posed is None and not facts.caused(
             "detections", "cut_boxes"
         ):  # boxes around points are smaller than their objects
@@ -170,15 +176,17 @@ def _part(evidence: Evidence, one: Statistic, looks: int) -> Iterator[tuple[Part
                 return
 
 
-def _scores(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding]:
-    """Compare scores of detections that find objects: between parts of the images, between categories, between images."""
+def _scores(evidence: Evidence, rows: Array, objects: Array, finders: Array) -> Iterator[Finding]:
+    """Compare scores between parts of the images, between categories, and between images: of the detections at `rows`,
+    which find `objects`, and of all detections but `finders`.
+    """
     scores, label, image = evidence.scores[rows], evidence.object_label[objects], evidence.object_image[objects]
     if not np.isfinite(scores).all() or scores.min() == scores.max():
         return
-    apart = list(_of_categories(evidence, scores, label))
+    apart = list(_of_categories(evidence, scores, label, image))
     yield from apart
     rank = ranks(scores, label)
-    for made in (_of_part(evidence, scores, label, image, FINDING), _of_others(evidence, rows)):
+    for made in (_of_part(evidence, scores, label, image, FINDING), _of_others(evidence, finders)):
         if made is not None:
             yield made
             return
@@ -243,7 +251,7 @@ def _of_others(evidence: Evidence, rows: Array) -> Finding | None:
     return _of_part(evidence, scores, label, image, words)
 
 
-def _of_categories(evidence: Evidence, scores: Array, label: Array) -> Iterator[Finding]:
+def _of_categories(evidence: Evidence, scores: Array, label: Array, image: Array) -> Iterator[Finding]:
     """Yield findings of categories with nearly all scores below or above nearly all scores of the other categories."""
     held = np.bincount(label, minlength=evidence.classes)
     ascending = np.sort(scores)
@@ -267,14 +275,11 @@ def _of_categories(evidence: Evidence, scores: Array, label: Array) -> Iterator[
         name = names([str(evidence.truth.on.categories.names[one])])
         if high >= least and above >= ABOVE and (1 - above) ** (OF_THOSE * own.size) < 1e-6:
             more = f"category {name}: none above {number(float(own.max()))}, as {above:.0%} of the others are"
-            yield _said(
-                "uneven_scores", evidence, evidence.object_image[evidence.finders[1]][label == one], more, FINDING
-            )
+            yield _said("uneven_scores", evidence, image[label == one], more, FINDING)
         if high < least or low > most:
             middle, rest = (number(float(np.median(values))) for values in (own, others))
             more = f"category {name}: median {middle}; of the others {rest}"
-            image = evidence.object_image[evidence.finders[1]][label == one]
-            yield _said("uneven_scores", evidence, image, more, FINDING)
+            yield _said("uneven_scores", evidence, image[label == one], more, FINDING)
 
 
 def _between(evidence: Evidence, rank: Array, image: Array, scores: Array) -> Iterator[Finding]:
@@ -322,9 +327,12 @@ def differing(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             return  # a limit of the number of detections leaves high scores
     facts.causes.add(("detections", "uneven_scores"))
     facts.parts.append((part.images, None))
-    for which, where in ((inside, "images"), (~inside, "all but images")):
+    size = 1 + np.bincount(evidence.object_image, minlength=evidence.images)
+    for which, of_part, where in ((inside, part.images, "images"), (~inside, ~part.images, "all but images")):
         cut = _cut(scores, which, image)
-        if cut is not None:
+        own, rest = (float(held[one].sum() / size[one].sum()) for one in (of_part, ~of_part))
+        if cut is not None and own <= rest * float(np.mean(scores[~which] >= cut)) ** FEWER:
+            facts.cut = of_part, cut
             of = np.unique(image[which & (scores < cut)])
             there = image[which & ~np.isin(image, of)]
             yield _said(

@@ -11,6 +11,7 @@ from test_checks_edges import FOUND, TRUTH
 import detmap
 from detmap.checks import check, image_ids, labels, repeats
 from detmap.checks.agreement import Agreement, Counts
+from detmap.checks.changes import turned_left, turned_right
 from detmap.checks.evidence import _grouped, evidence_of
 from detmap.checks.inputs import side_of
 from detmap.checks.rates import bad_ranges, evidence
@@ -156,12 +157,12 @@ def test_either_side_of_a_shift(by, count, said):
     assert (agreement(np.arange(count), boxes).shift is not None) is said
 
 
-@pytest.mark.parametrize(("count", "said"), [(10, True), (9, False)])
+@pytest.mark.parametrize(("count", "said"), [(10, 10), (9, 0)])
 def test_either_side_of_what_bears_a_reading_out(count, said):
     boxes = places(200)[:100] + np.array([0, 20_000, 0, 0])
     made = agreement(np.arange(100), boxes)
     moved = np.where((np.arange(100) < count)[:, None], places(200)[:100], boxes)
-    assert made.borne_out(made.found, np.arange(100), lambda own, sizes: moved) is said
+    assert made.borne_out(made.found, np.arange(100), lambda own, sizes: moved) == said
 
 
 def upside_down(higher, on=1000, off=1000):
@@ -282,21 +283,54 @@ def test_either_side_of_boxes_that_are_moved_by_shares_of_their_own_sides():
     assert of_own_sides(66, 0, right=67) is None
 
 
-@pytest.mark.parametrize(("count", "said"), [(3, True), (2, False)])
-def test_either_side_of_the_images_that_are_turned(count, said):
+@pytest.mark.parametrize(
+    ("count", "turn", "said"),
+    [
+        (3, None, ("detections", "mirrored left to right")),
+        (2, None, None),
+        (3, turned_left, ("ground_truth", "turned clockwise by 90 degrees")),
+        (3, turned_right, ("ground_truth", "turned counter-clockwise by 90 degrees")),
+        (2, turned_left, None),
+    ],
+)
+def test_either_side_of_the_images_that_are_turned(count, turn, said):
+    """Detections are mirrored, or objects turned by 90 degrees."""
     image = np.repeat(np.arange(count), 12)
     rng = np.random.default_rng(0)
     boxes = np.concatenate([rng.uniform(10, 200, (len(image), 2)), rng.uniform(40, 90, (len(image), 2))], axis=1)
+    # Read in the size of the turned image, a change is the turn that the opposite change undoes.
+    drawn = boxes if turn is None else turn(boxes, np.array([[480, 640]]))
     truth = detmap.GroundTruth.from_arrays(
-        image_ids=image, category_ids=np.ones(len(image), int), boxes=boxes, images=np.arange(count), categories=[1],
+        image_ids=image, category_ids=np.ones(len(image), int), boxes=drawn, images=np.arange(count), categories=[1],
         image_sizes=[(480, 640)] * count,
     )  # fmt: skip
-    seen = np.concatenate([640 - boxes[:, :1] - boxes[:, 2:3], boxes[:, 1:]], axis=1)
+    seen = boxes if turn else np.concatenate([640 - boxes[:, :1] - boxes[:, 2:3], boxes[:, 1:]], axis=1)
     found = detmap.Detections.from_arrays(
         image_ids=image, category_ids=np.ones(len(image), int), boxes=seen, scores=np.linspace(1, 0.5, len(image))
     )
     made = Agreement(side_of(truth), side_of(found, truth)).of_boxes
-    assert (made is not None and made.code == "turned_boxes") is said
+    assert (made if made is None else (made.code, made.role, made.more)) == (said and ("turned_boxes", *said))
+
+
+@pytest.mark.parametrize(
+    ("ending", "begins", "off", "said"),
+    [(10, 5, 0, True), (9, 5, 0, False), (10, 4, 0, False), (10, 5, 0.02, False)],
+)
+def test_pieces_that_end_at_the_middle_of_their_image_are_of_no_other_size(ending, begins, off, said):
+    """10 of 20 detections that gain by another scale end half a pixel from it, and 5 others begin there."""
+    boxes = np.tile([3.0, 3, 10, 10], (100, 1))
+    boxes[:ending, 2] = 47 - off
+    boxes[50 : 50 + begins, 1] = 40
+    found = SimpleNamespace(sizes=np.full((100, 2), [101.0, 80]))
+    made = Agreement(found, found)
+    made.__dict__.update(rows=np.arange(100), astray=np.arange(40), boxes=boxes)
+    assert made._in_pieces(np.arange(40) < 20) is said
+
+
+def test_pieces_gain_nothing_by_another_scale(monkeypatch):
+    assert gained(0.9) == 40
+    monkeypatch.setattr(Agreement, "_in_pieces", lambda *given: True)
+    assert gained(0.9) == 0
 
 
 def test_boxes_that_scatter_are_of_no_other_size():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from test_checks_limits import codes, side
 
-from detmap.checks import boxes, categories, leakage, limits, scores
+from detmap.checks import boxes, categories, changes, leakage, limits, scores
 from detmap.checks.evidence import Evidence, _bounds
 from detmap.checks.findings import Finding
 
@@ -92,14 +92,14 @@ class Records(SimpleNamespace):
         return self.image.size
 
 
-def turned(on):
+def turned(on, agreement=None):
     """What is said of objects on images 0 to 9 that fit once x and y are swapped, with detections on some images."""
     truth = Records(
         **{**vars(side(image=np.repeat(np.arange(10), 3), count=20)), "role": "ground_truth", "unit": "object"}
     )
     truth.on.images.ids = np.arange(20)
     found = Records(image=np.array(on), reach=np.zeros(len(on)), role="detections")
-    facts = SimpleNamespace(truth=truth, found=found, sides=[truth, found], causes=set(), agreement=None)
+    facts = SimpleNamespace(truth=truth, found=found, sides=[truth, found], causes=set(), agreement=agreement)
     far = np.ones(30, bool)
     return codes(boxes._turned(facts, truth, far, far))
 
@@ -107,6 +107,23 @@ def turned(on):
 def test_sizes_of_images_are_swapped_where_nothing_says_otherwise():
     assert turned([15, 16]) == ["image_sizes_swapped"]
     assert turned([0, 16]) == ["axes_swapped"]  # a detection lies within its image
+
+
+@pytest.mark.parametrize(
+    ("swapped", "right", "left", "on", "said"),
+    [
+        (5, 0, 5, [15, 16], "turned_boxes"),
+        (5, 5, 0, [0, 16], "turned_boxes"),
+        (5, 4, 4, [0, 16], "axes_swapped"),
+        (0, 1, 0, [0, 16], "turned_boxes"),
+        (0, 0, 0, [15, 16], "image_sizes_swapped"),
+        (0, 0, 0, [0, 16], None),
+    ],
+)
+def test_boxes_are_turned_if_a_turn_finds_as_many_objects(swapped, right, left, on, said):
+    found_by = {changes.swapped_axes: swapped, changes.turned_right: right, changes.turned_left: left}
+    agreement = SimpleNamespace(borne_out=lambda side, rows, change: found_by[change])
+    assert turned(on, agreement) == [said] * (said is not None)
 
 
 @pytest.mark.parametrize("values", [3, 700, 10**6])

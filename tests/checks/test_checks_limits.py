@@ -96,6 +96,46 @@ def test_either_side_of_another_reading_that_explains_a_part(monkeypatch, gained
     assert facts.causes == {("detections", code) for code in said}
 
 
+@pytest.mark.parametrize(("missed", "said"), [(32, ["cut_boxes"]), (33, ["misplaced"])])
+def test_either_side_of_a_part_that_a_cut_of_boxes_explains(monkeypatch, missed, said):
+    """Of 198 objects elsewhere 20 are missed, of 200 in the part 1.5 times as many, beside 100 at which boxes are cut."""
+    image = np.repeat([0, 1, 1], [198, 200, 100])
+    place = np.concatenate([np.arange(198), np.arange(200), np.arange(100)])
+    left = np.repeat([48.0, 48, 47], [198, 200, 100])  # two pixels from the line are no part of the inside
+    boxes = np.c_[left, left, np.full((498, 2), 30.0)]
+    hit = place >= np.repeat([20, missed, 100], [198, 200, 100])
+    every, rows = np.ones(498, bool), np.arange(498)
+    of = side(boxes, image, np.full((498, 2), 100.0))
+    evidence = SimpleNamespace(
+        truth=of, found=of, detections=rows, objects=rows, object_image=image, object_label=0 * rows, seen=every,
+        held=0 * rows + 1, hit=hit, looked_at=every, sure_looked_at=every,
+    )  # fmt: skip
+    causes = set()
+    facts = SimpleNamespace(causes=causes, caused=lambda *pair: pair in causes)
+    monkeypatch.setattr(parts, "_explained", lambda *given: None)
+    monkeypatch.setattr(parts.limits, "cut_lines", lambda *given: [("left edge", 50.0)])
+    monkeypatch.setattr(parts.limits, "at_lines", lambda *given: SimpleNamespace(code="cut_boxes"))
+    part = Part(np.array([False, True]), "images 1", image == 1)
+    made = units(np.bincount(image, ~hit).astype(int), np.bincount(image))
+    given = facts, evidence, parts.RESPONSES[2], made, part
+    assert codes(parts._said(*given, None)) == said
+    assert codes(parts._said(*given, None)) == (said if said == ["misplaced"] else [])  # lines are named once
+    assert codes(parts._said(*given, 0)) == ["misplaced"]
+
+
+def test_lines_cross_boxes_at_pixels_and_at_shares_of_either_side():
+    boxes = np.array([[10.0, 20, 30, 40], [40, 20, 30, 40]])
+    of = side(boxes, image_sizes=np.array([[100.0, 80]] * 2))
+    for what, value, said in (
+        ("left edge", 25.0, [True, False]),
+        ("bottom edge", 59.0, [False, False]),
+        ("right edge / side", 0.5, [False, True]),
+        ("top edge / side", 0.5, [True, True]),
+        ("right edge / other side", 0.25, [True, False]),
+    ):
+        assert limits.crossing(of, np.arange(2), [(what, value)]).tolist() == said
+
+
 def scattered(code, shares, total=100, alone=100, sure=100, suppressed=0.75):
     """How many images are named of those with these shares of bad records, and of detections on nothing."""
     count = 200
@@ -347,6 +387,7 @@ def test_either_side_of_copied_boxes(count, said):
     own = true + 0.01 * (np.arange(400) >= count)[:, None]
     rows = np.arange(400)
     evidence = SimpleNamespace(finders=(rows, rows), found=side(own), object_box=true)
+    evidence.copied = Evidence.copied.func(evidence)
     assert codes(limits._copied(evidence)) == said
 
 

@@ -17,8 +17,8 @@ def of_categories(own, others):
     label = np.concatenate([np.zeros(len(own), int), np.tile([1, 2, 3], len(others))])
     values = np.concatenate([own, np.repeat(others, 3)])
     rows = np.arange(label.size)
-    evidence = SimpleNamespace(classes=4, truth=side(), finders=(rows, rows), object_image=rows)
-    return codes(uneven._of_categories(evidence, values, label))[:1]
+    evidence = SimpleNamespace(classes=4, truth=side())
+    return codes(uneven._of_categories(evidence, values, label, rows))[:1]
 
 
 def test_either_side_of_scores_that_are_below_those_of_others():
@@ -86,7 +86,25 @@ def of_scores(middle, count=400, part=100):
         truth=side(count=count), division=Division(place, [Order("ids", place)], []), found=range(count),
         detections=place,
     )  # fmt: skip
-    return [one.says for one in uneven._scores(evidence, place, place)]
+    return [one.says for one in uneven._scores(evidence, place, place, place)]
+
+
+@pytest.mark.parametrize(("caused", "compared"), [(False, 60), (True, 40)])
+def test_scores_of_copied_boxes_are_not_compared(monkeypatch, caused, compared):
+    """20 of 60 detections have the box of their object; all 60 find one."""
+    rows = np.arange(60)
+    evidence = SimpleNamespace(
+        finders=(rows, rows), copied=rows < 20, objects=rows, detections=rows, found=SimpleNamespace(posed=True)
+    )
+    facts = SimpleNamespace(
+        evidence=evidence,
+        parts=[],
+        caused=lambda role, code: code == "sizes_cut" or (caused and code == "copied_boxes"),
+    )
+    given = []
+    monkeypatch.setattr(uneven, "_scores", lambda *them: given.extend(len(one) for one in them[1:]) or [])
+    assert not list(uneven.check(facts))
+    assert given == [compared, compared, 60]
 
 
 def test_either_side_of_a_part_with_low_scores():
@@ -164,7 +182,7 @@ def of_counts(same, part=True):
     values = np.random.default_rng(0).random(image.size) + (image < 100)
     evidence = SimpleNamespace(
         detections=np.arange(image.size), scores=values, label=np.zeros(image.size, int), images=400, frames=1.0,
-        found=SimpleNamespace(image=image), truth=side(count=400),
+        found=SimpleNamespace(image=image), truth=side(count=400), object_image=np.arange(0),
         division=Division(np.arange(400), [Order("ids", np.arange(400))], []),
     )  # fmt: skip
     facts = SimpleNamespace(parts=[], causes=set(), caused=lambda *codes: False)
@@ -272,3 +290,36 @@ def test_either_side_of_scores_of_few_digits(few):
     assert few(np.round(values, 3 + (few is scores.halves))) is None  # every tenth has no more than two
     assert few(values.astype(np.float32).astype(float)) is None
     assert few(np.floor(255 * values)) is None
+
+
+def of_high_scores(each, objects=1, part=True):
+    """What is said of 100 images of 400 (or of the others) with high scores alone, `each` in the mean; other images have 20
+    scores, three of five of them low.
+    """
+    there = (np.arange(400) < 100) == part
+    held = np.where(there, each, 20) + np.arange(400) % 5 - 2
+    image = np.repeat(np.arange(400), held)
+    low = ~there[image] & (np.arange(image.size) % 5 < 3)
+    rng = np.random.default_rng(0)
+    values = np.where(low, rng.uniform(0, 0.3, image.size), rng.uniform(0.5, 0.9, image.size))
+    evidence = SimpleNamespace(
+        detections=np.arange(image.size), scores=values, label=np.zeros(image.size, int), images=400, frames=1.0,
+        found=SimpleNamespace(image=image), truth=side(count=400),
+        object_image=np.repeat(np.arange(400), np.where(there, objects, 1)),
+        division=Division(np.arange(400), [Order("ids", np.arange(400))], []),
+    )  # fmt: skip
+    facts = SimpleNamespace(parts=[], causes=set(), caused=lambda *codes: False, cut=None)
+    made = codes(uneven.differing(facts, evidence))
+    assert (facts.cut is None) == (made == ["uneven_scores"])
+    assert facts.cut is None or np.mean(facts.cut[0] == there) > 0.98
+    return made
+
+
+def test_either_side_of_a_number_of_detections_that_a_cut_leaves():
+    """A cut leaves 8 of 20; as many as the square root of this share, 12.6, are few enough, with as many objects."""
+    for part in (True, False):
+        assert of_high_scores(8, part=part) == ["part_score_cut"]
+        assert of_high_scores(12, part=part) == ["part_score_cut"]
+        assert of_high_scores(13, part=part) == ["uneven_scores"]
+    assert of_high_scores(20) == ["uneven_scores"]  # none is missing: the scores have another scale
+    assert of_high_scores(20, objects=3) == ["part_score_cut"]

@@ -7,6 +7,7 @@ import functools
 import json
 import re
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import planting
@@ -14,7 +15,7 @@ import pytest
 
 from detmap.checks import check, check_run
 from detmap.checks.context import Facts
-from detmap.checks.coverage import _lost
+from detmap.checks.coverage import _empty, _lost, explained
 
 clean = functools.lru_cache(maxsize=None)(planting.clean)
 
@@ -106,6 +107,33 @@ def test_images_that_hold_as_many_objects_as_others_are_lost(objects, lost):
     if lost:
         assert said.endswith(f"they hold as many objects as these, in the median {objects} and {objects}")
         assert float(said.split()[0]) * 2 <= 6
+
+
+@pytest.mark.parametrize(
+    ("empty", "cut", "codes"),
+    [
+        (25, 0.5, {"images_without_detections": 25}),
+        (26, 0.5, {"missing_shard": 26}),
+        (23, 0.05, {"missing_shard": 23}),
+        (23, None, {"missing_shard": 23}),
+    ],
+)
+def test_either_side_of_empty_images_that_a_cut_of_scores_explains(empty, cut, codes):
+    """Of 900 images 90 have no score of 0.5; in a part of 100 images without lower scores 10 would have none."""
+    detections = np.where(np.arange(1000) < empty, 0, 9)
+    image = np.repeat(np.arange(1000), detections)
+    evidence = SimpleNamespace(found=SimpleNamespace(image=image), scores=np.where(image % 10 == 5, 0.1, 0.6))
+    truth = SimpleNamespace(
+        image=np.arange(1000), crowd=np.zeros(1000, bool),
+        on=SimpleNamespace(images=SimpleNamespace(ids=np.arange(1000))),
+    )  # fmt: skip
+    facts = SimpleNamespace(
+        cut=None, evidence=evidence, schema=False, truth=truth, found=SimpleNamespace(image=image), kind=None
+    )
+    before = list(_empty(facts, np.ones(1000, int), detections))
+    assert {one.code: one.count for one in before} == {"missing_shard": empty}
+    facts.cut = None if cut is None else (np.arange(1000) < 100, cut)
+    assert {one.code: one.count for one in explained(facts, before)} == codes
 
 
 def test_images_without_detections_are_those_with_objects(tmp_path):

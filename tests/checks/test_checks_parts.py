@@ -269,6 +269,7 @@ def test_copied_boxes_are_counted_again():
     objects = {(o["image_id"], o["category_id"], *o["bbox"]) for o in data.truth["annotations"]}
     copies = sum((d["image_id"], d["category_id"], *d["bbox"]) in objects for d in data.found)
     assert made["copied_boxes"].count == copies
+    assert made["copied_boxes"].remedy.endswith("or were the labels made from these detections?")
 
 
 def test_square_boxes_are_counted_again():

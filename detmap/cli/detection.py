@@ -256,7 +256,8 @@ def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[st
         stage("reading the detections")
         from detmap.detection.given import Owned
 
-        given = Owned(inputs[0].detections(ground_truth, once=True))
+        # A card has the digest of all columns, so that none is dropped while the file is read.
+        given = Owned(inputs[0].detections(ground_truth, once=not options.card))
         if options.card:
             named += [cards.found_of(inputs[0], given.held)]
         inputs[0].release()

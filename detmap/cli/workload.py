@@ -48,6 +48,7 @@ def _detections() -> None:
     texts.kept_size(readonly(np.empty(0), np.uint64))
     # Called directly, because v is otherwise dropped only of large files that are scored once.
     keypoints.drop_flags(np.empty(0, np.uint64), np.zeros(1, np.int64), np.zeros(1, np.int64))
+    keypoints.corners(readonly(np.empty((0, 4)), np.float64), 0, 0, np.empty((0, 4)))
     names: tuple[list[Any], ...] = ([1, 2, 3, 4], ["a", "b", "c", "d"])
     for images, protocol in zip(names, (PRESETS["coco"], PRESETS["voc2007"]), strict=True):
         found: list[dict[str, Any]] = [

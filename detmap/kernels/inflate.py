@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.kernels import helper, innermost, kernel
+from detmap.kernels import helper, innermost
 from detmap.kernels.words import BYTE, U1, U2, U3, U4, U5, U6, U7, U8, U16, U24, U32, U40, U48, U56, _load, _word
 
 Array = NDArray[Any]
@@ -284,8 +284,23 @@ def _block(data: Array, codes: Codes, out: Array, i: int, pause: int, end: int) 
 
 
 @helper
-def advance(data: Array, codes: Codes, out: Array, i: int, pause: int, end: int) -> Any:
-    """See `inflate`."""
+def inflate(data: Array, codes: Codes, out: Array, i: int, pause: int, end: int) -> Any:
+    """Decompress more of `data`, until the output has `pause` bytes or the data ends.
+
+    Returns the end of the output, or `DAMAGED` or `TOO_LONG`. The data has ended if ``codes.at[1:]`` is (0, 1).
+
+    Parameters
+    ----------
+    data : ndarray of uint8, shape (n,)
+        At least eight bytes.
+    codes : Codes
+        Scratch memory. ``codes.at`` is 0 before the first call.
+    out : ndarray of uint8, shape (m,)
+        The output, which ends at `i`, with at least `HISTORY` of its last bytes or all. Bytes up to ``pause + STEP +
+        SLACK`` may be overwritten.
+    i, pause, end : int
+        The end of the output; the length after which to return; the maximum length.
+    """
     while i < pause:
         if codes.at[1] == 0:
             if codes.at[2] != 0:
@@ -306,24 +321,3 @@ def advance(data: Array, codes: Codes, out: Array, i: int, pause: int, end: int)
         if i < 0:
             return i
     return i
-
-
-@kernel
-def inflate(data: Array, codes: Codes, out: Array, i: int, pause: int, end: int) -> int:
-    """Decompress more of `data`, until the output has `pause` bytes or the data ends.
-
-    Returns the end of the output, or `DAMAGED` or `TOO_LONG`. The data has ended if ``codes.at[1:]`` is (0, 1).
-
-    Parameters
-    ----------
-    data : ndarray of uint8, shape (n,)
-        At least eight bytes.
-    codes : Codes
-        Scratch memory. ``codes.at`` is 0 before the first call.
-    out : ndarray of uint8, shape (m,)
-        The output, which ends at `i`, with at least `HISTORY` of its last bytes or all. Bytes up to ``pause + STEP +
-        SLACK`` may be overwritten.
-    i, pause, end : int
-        The end of the output; the length after which to return; the maximum length.
-    """
-    return int(advance(data, codes, out, i, pause, end))

@@ -53,7 +53,8 @@ class Outcome(NamedTuple):
     ``odd`` has for each image the number of ground-truth segments whose area is wrong, and whether any pixel's id is not
     listed; shape (images, 2). ``pairs`` and ``iou`` have the ground-truth row and the IoU of each matched pair of a
     block. ``problem`` receives the kind of a problem, its image, the id (`UNLISTED`) or row of the segment, and the number
-    of its pixels (`IMPOSSIBLE`); shape (4,).
+    of its pixels (`IMPOSSIBLE`); shape (4,). ``counts`` and ``areas`` are memory for the pixels of each pair of segments
+    and for the areas of the predicted segments, with room for the largest image.
     """
 
     truth: Array
@@ -62,11 +63,6 @@ class Outcome(NamedTuple):
     pairs: Array
     iou: Array
     problem: Array
-
-
-class Scratch(NamedTuple):
-    """Memory for an image: pixels of each pair of segments, ``counts``, and the areas of the predicted segments."""
-
     counts: Array
     areas: Array
 
@@ -195,8 +191,8 @@ def _match(counts: Array, truth: Segments, found: Segments, i: int, areas: Array
 
 @kernel
 def match(
-    maps: LabelMaps, found_maps: LabelMaps, truth: Segments, found: Segments, begin: int, end: int, scratch: Scratch,
-    stop: Array, out: Outcome,
+    maps: LabelMaps, found_maps: LabelMaps, truth: Segments, found: Segments, begin: int, end: int, stop: Array,
+    out: Outcome,
 ) -> int:  # fmt: skip
     """Match the segments of the images ``[begin, end)``; return the number of matched pairs, or -1 for a problem.
 
@@ -209,8 +205,6 @@ def match(
         The label maps of these images alone; those of an image have equal numbers of pixels.
     truth, found : Segments
         The segments of all images.
-    scratch : Scratch
-        Room for the image with the largest number of pairs.
     out : Outcome
         Written for these images; ``odd`` is 0 before.
     """
@@ -220,8 +214,8 @@ def match(
     for i in range(begin, end):
         own, other = truth.starts[i], found.starts[i]
         rows, columns = truth.starts[i + 1] - own + 2, found.starts[i + 1] - other + 1
-        counts = scratch.counts[: rows * columns].reshape((rows, columns))
-        areas = scratch.areas[: columns - 1]
+        counts = out.counts[: rows * columns].reshape((rows, columns))
+        areas = out.areas[: columns - 1]
         first, last = maps.starts[i - begin], maps.starts[i - begin + 1]
         runs = Runs(maps.runs.ends[first:last], maps.runs.values[first:last])
         first, last = found_maps.starts[i - begin], found_maps.starts[i - begin + 1]

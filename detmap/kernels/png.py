@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import helper, innermost, kernel
-from detmap.kernels.inflate import HISTORY, SLACK, STEP, Codes, advance
+from detmap.kernels.inflate import HISTORY, SLACK, STEP, Codes, inflate
 from detmap.kernels.words import _lowest_bit, _word
 
 Array = NDArray[Any]
@@ -163,7 +163,7 @@ def _decode(files: Files, f: int, scratch: Scratch, stop: Array, out: Runs, n: i
     above, n, row, begin = n, n + 1, np.int64(0), np.int64(0)
     i, end = np.int64(0), height * size
     while True:
-        i = advance(data, codes, window, i, pause, end)
+        i = inflate(data, codes, window, i, pause, end)
         if i < 0:
             return i
         while begin + size <= i:

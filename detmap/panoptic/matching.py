@@ -145,15 +145,13 @@ class _Images:
                 )
         room = int(self.pairs[begin:end].sum())
         out = kernels.Outcome(
-            self.truth, self.found, self.odd, np.empty(room, np.int64), np.empty(room), np.zeros(4, np.int64)
-        )
-        scratch = kernels.Scratch(
+            self.truth, self.found, self.odd, np.empty(room, np.int64), np.empty(room), np.zeros(4, np.int64),
             np.empty(int(self.room[begin:end].max()), np.int64),
             np.empty(int(np.diff(self.theirs.segments.starts)[begin:end].max()), np.int64),
-        )
+        )  # fmt: skip
         number = kernels.match(
-            _joined(maps), _joined(found_maps), self.own.segments, self.theirs.segments, begin, end, scratch,
-            parallel.stop_flag(), out,
+            _joined(maps), _joined(found_maps), self.own.segments, self.theirs.segments, begin, end, parallel.stop_flag(),
+            out,
         )  # fmt: skip
         if number < 0:
             self._refuse(out.problem.tolist(), found_maps[int(out.problem[1]) - begin][1])

@@ -112,8 +112,8 @@ def test_the_script_measures_recall_and_precision(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["check_the_checks.py", "1", "3"])
     check_the_checks.main()
     said = capsys.readouterr().out
-    assert "scenes, 1 seeds: 3 of 3 defects named, 0 of 3 findings wrong" in said
-    assert "small data sets, 1 seeds: 1 of 1 defects named, 0 of 1 findings wrong" in said
+    assert "scenes, 1 seed: 3 of 3 defects named, 0 of 3 findings wrong" in said
+    assert "small data sets, 1 seed: 1 of 1 defects named, 0 of 1 findings wrong" in said
 
 
 # --------------------------------------------------------------------------------------------------------- what is checked

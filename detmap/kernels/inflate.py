@@ -1,4 +1,4 @@
-"""Decompress deflate (RFC 1951), as in PNG files, in pieces that stay in the processor's cache."""
+"""Decompress deflate (RFC 1951), as in PNG files, piece by piece, in memory of bounded size."""
 
 from __future__ import annotations
 

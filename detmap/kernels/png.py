@@ -20,7 +20,7 @@ NONE, LEFT, UPPER, MEAN, NEAREST = range(5)
 #: Error codes of files beside `DAMAGED` and `TOO_LONG`: pixels are missing; a row has an unknown filter.
 MISSING, UNKNOWN = -3, -4
 
-#: Minimum size of the window in bytes: the window and what is read of it stay in the second cache of most processors.
+#: Minimum size of the window in bytes. Larger windows, up to whole files, are not faster.
 _WINDOW = 1 << 18
 
 #: Number of bytes, and number of pixels, compared at once.
@@ -124,7 +124,7 @@ def _unfilter(data: Array, begin: int, base: int, width: int, channels: int, abo
     if kind > NEAREST:
         return UNKNOWN
     x, left, corner = np.int64(0), np.uint32(0), np.uint32(0)
-    clear = np.int64(0)  # the pixels from x to this one, if it is larger, have bytes 0
+    clear = np.int64(0)  # where it is beyond x, all bytes of the pixels between x and it are known to be 0
     while x < width:
         while np.int64(out.ends[u]) - base + width <= x:
             u += 1
@@ -139,7 +139,7 @@ def _unfilter(data: Array, begin: int, base: int, width: int, channels: int, abo
             if clear < x:
                 start = begin + 1 + x * channels
                 zeros = np.uint64(_zeros(data, start, begin + 1 + width * channels) - start)
-                # Dividing by a constant takes a tenth of the time that dividing by a variable takes.
+                # The compiler turns a division by a constant into a multiplication.
                 clear = x + np.int64(zeros // np.uint64(3) if channels == 3 else zeros >> np.uint64(2))
             x = min(clear, reach)
         if n == first or out.values[n - 1] != value:

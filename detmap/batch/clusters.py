@@ -1,15 +1,19 @@
-"""Connect to a Dask cluster, send an object to all its workers once, and detect that no worker is left."""
+"""Connect to a Dask cluster, send an object to all its workers once, leave results on workers, and detect that no worker is
+left."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from typing import Any
+from itertools import chain
+from typing import Any, TypeVar
 
 from detmap.errors import DetmapError, MissingDependencyError, OptionError, shorten
+
+T = TypeVar("T")
 
 #: Seconds to wait for an answer of the scheduler, and for a worker. The latter is long, because some clusters start machines
 #: only when there are tasks.
@@ -49,6 +53,46 @@ def cluster(address: str) -> Iterator[Executor]:
             yield client.get_executor(pure=False)  # no caching, because a file can change between equal calls
 
 
+class Kept:
+    """A result that stays on a worker of a Dask cluster until the last reference to this object is gone."""
+
+    def __init__(self, client: Any, future: Any, needs: Any) -> None:
+        self._client, self.future = client, future
+        self._needs = needs  # Dask computes the result again from this object if the worker dies
+        #: The summary of the result, which is computed on the worker and sent to this process.
+        self.summary: Any = None
+
+    @staticmethod
+    def apply(function: Callable[..., T], kept: Sequence[Kept], *arguments: Any) -> list[T]:
+        """Return ``function(result, *arguments)`` for each result, computed where the results are, in one task per worker.
+
+        Raises `DetmapError` if results are lost or the connection is closed.
+        """
+        if not kept:
+            return []
+        client, futures = kept[0]._client, [one.future for one in kept]
+        try:
+            holders = client.who_has(futures)
+            places: dict[str, list[int]] = {}
+            for i, future in enumerate(futures):
+                places.setdefault(min(holders.get(future.key, ()), default=""), []).append(i)
+            tasks = [
+                client.submit(_apply, function, [futures[i] for i in rows], arguments, pure=False)
+                for rows in places.values()
+            ]
+            found = dict(zip(chain(*places.values()), chain(*client.gather(tasks)), strict=True))
+        except Exception as error:  # any exception of the connection or of a task
+            why = f"{type(error).__name__}: {shorten(str(error), 200)}"
+            raise DetmapError(
+                f"what the cluster's workers keep cannot be read ({why}); score the files again"
+            ) from None
+        return [found[i] for i in range(len(kept))]
+
+
+def _apply(function: Callable[..., T], results: Sequence[tuple[Any]], arguments: tuple[Any, ...]) -> list[T]:
+    return [function(result, *arguments) for (result,) in results]
+
+
 class Cluster:
     """The cluster to which a ``distributed.Client`` of Dask is connected."""
 
@@ -77,6 +121,10 @@ class Cluster:
             return self._client.scatter(data, broadcast=True, hash=False)
         except Exception:  # if the workers are gone by now, the caller sends the object with the tasks
             return None
+
+    def keep(self, function: Callable[..., Any], *arguments: Any, needs: Any) -> Kept:
+        """Run a function on a worker, where the result stays; `needs` is the argument that `share` returned."""
+        return Kept(self._client, self._client.submit(function, *arguments, pure=False), needs)
 
     def check(self, *, idle: bool) -> None:
         """Check that the scheduler answers and, if `idle` (no task has finished since the last check), that it has

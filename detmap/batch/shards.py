@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from detmap.batch.clusters import Kept
 from detmap.batch.finding import Entry, PathLike, find
 from detmap.batch.scoring import nothing, options_of, read_truth, rules_of
 from detmap.batch.workers import dispatch, one_line, whence
@@ -35,6 +37,14 @@ if TYPE_CHECKING:
 class _Shard:
     records: int
     tally: PackedTally
+
+    def without_columns(self) -> _Shard:
+        """Return the shard without the columns of its detections."""
+        return replace(self, tally=replace(self.tally, columns={}))
+
+    def columns_of(self, begin: int, end: int) -> dict[str, NDArray[Any]]:
+        """Return the columns of the detections of categories ``[begin, end)``."""
+        return self.tally.columns_of(begin, end)
 
 
 def _match_shard(ground_truth: GroundTruth, protocol: Protocol, found: Input) -> _Shard:
@@ -101,12 +111,16 @@ def evaluate_shards(
     counts: Counter[str] = Counter()
     lacking: Counter[str] = Counter()  # by notice about classes without a file, the number of shards with this notice
     packed: list[Any] = [None] * len(paths)
+    kept: list[Any] = [None] * len(paths)  # handles of the shards whose columns stay on a cluster's workers
     records = np.zeros(len(paths), np.int64)
     arguments = [(whence(one, executor),) for one in inputs]
-    with closing(dispatch(executor, threads, truth, _match_shard, decided, arguments)) as outcomes:
+    ended = dispatch(executor, threads, truth, _match_shard, decided, arguments, _Shard.without_columns)
+    with closing(ended) as outcomes:
         for i, outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome if isinstance(outcome, DetmapError) else InputError(one_line(outcome), source=paths[i])
+            if isinstance(outcome, Kept):
+                kept[i], outcome = outcome, outcome.summary
             frame = outcome.tally.frame
             counts.update(frame.notices)
             lacking.update(code for code in frame.notices if code.startswith("missing_classes:"))
@@ -136,7 +150,14 @@ def evaluate_shards(
         counts[code] = max(counts[code] - (len(paths) - 1) * images.size, 0)
     notices = {code: counts[code] for code in {**NOTICES, **counts} if counts[code]}
     # Ties may be broken by position in the file, which is here the position in the concatenation of all shards.
-    sharded = ShardedTally([*packed, PackedTally.of(rest)], [*(np.cumsum(records) - records), records.sum()], notices)
+    packed_rest = PackedTally.of(rest)
+
+    def columns_of(begin: int, end: int) -> list[dict[str, NDArray[Any]]]:
+        found = Kept.apply(_Shard.columns_of, kept, begin, end)
+        return [*found, packed_rest.columns_of(begin, end)]
+
+    before = [*(np.cumsum(records) - records), records.sum()]
+    sharded = ShardedTally([*packed, packed_rest], before, notices, columns_of if all(kept) else None)
     return DetectionResult(sharded, threads=threads)
 
 

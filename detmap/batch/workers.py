@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from detmap import __version__, plugins
 from detmap.batch import stamps
-from detmap.batch.clusters import Cluster
+from detmap.batch.clusters import Cluster, Kept
 from detmap.data.tables import GroundTruth
 from detmap.errors import DetmapError, shorten
 from detmap.formats.inputs import Input
@@ -129,15 +129,17 @@ def dispatch(
     task: Callable[..., T],
     common: Any,
     arguments: Sequence[tuple[Any, ...]],
-) -> Generator[tuple[int, T | BaseException], None, None]:
+    summarize: Callable[[T], Any] | None = None,
+) -> Generator[tuple[int, Any], None, None]:
     """Yield the index i and the outcome of each ``task(ground_truth, common, *arguments[i])`` as it finishes. Without an
-    executor, tasks run in threads. `ground_truth` and `common` are sent to each worker once.
+    executor, tasks run in threads. `ground_truth` and `common` are sent to each worker once. With `summarize`, results
+    stay on the workers of a Dask cluster, and the outcome of a task is a `Kept` with ``summarize(result)``.
     """
     if executor is not None:
-        yield from _run(executor, threads or 1, (ground_truth, common), task, arguments)
+        yield from _run(executor, threads or 1, (ground_truth, common), task, arguments, summarize)
         return
     with parallel.executor(len(arguments), threads) as own:
-        yield from _run(own, None, (ground_truth, common), task, arguments)
+        yield from _run(own, None, (ground_truth, common), task, arguments, None)
 
 
 def _run(
@@ -146,7 +148,8 @@ def _run(
     shared: tuple[GroundTruth, Any],
     task: Callable[..., T],
     arguments: Sequence[tuple[Any, ...]],
-) -> Generator[tuple[int, T | BaseException], None, None]:
+    summarize: Callable[[T], Any] | None,
+) -> Generator[tuple[int, Any], None, None]:
     """Run the tasks, at most twice as many at a time as the executor runs, each with `threads` threads."""
     # The first tasks carry the shared objects. If another task returns None, because its worker lacks these objects, the
     # task is submitted again with them.
@@ -159,6 +162,7 @@ def _run(
     width = _width(executor, cluster)
     waiting = deque((i, i < width and scattered is None) for i in range(len(arguments)))
     pending: dict[Future[Any], int] = {}
+    kept: dict[int, Kept] = {}
     lost = Counter[int]()
     try:
         while waiting or pending:
@@ -171,7 +175,11 @@ def _run(
                     assert threads is not None  # `dispatch` sets the number of threads per worker
                     sent = parcel if carries else scattered
                     submission = uuid.uuid4().hex
-                    future = executor.submit(_on_worker, task, keys, sent, threads, arguments[i], submission, home)
+                    call: tuple[Any, ...] = (_on_worker, task, keys, sent, threads, arguments[i], submission, home)
+                    if cluster is not None and summarize is not None:
+                        kept[i] = cluster.keep(*call, needs=sent)
+                        call = (_summarized, summarize, kept[i].future)
+                    future = executor.submit(*call)
                 pending[future] = i
             done = wait(pending, None if cluster is None else _TICK, FIRST_COMPLETED).done
             if cluster is not None:
@@ -196,6 +204,9 @@ def _run(
                     yield i, DetmapError(f"{one_line(error)}; {_AGAIN}") if lost_all else error
                 elif future.result() is None:
                     waiting.appendleft((i, True))
+                elif i in kept:
+                    kept[i].summary = future.result()[0]
+                    yield i, kept.pop(i)
                 else:
                     yield i, future.result()[0]
     except BrokenExecutor as error:
@@ -203,6 +214,11 @@ def _run(
     finally:
         for future in pending:
             future.cancel()
+
+
+def _summarized(summarize: Callable[[T], Any], result: tuple[T] | None) -> tuple[Any] | None:
+    """Return the summary of a result of `_on_worker`, which stays on the worker."""
+    return None if result is None else (summarize(result[0]),)
 
 
 def _width(executor: Executor, cluster: Cluster | None) -> int:

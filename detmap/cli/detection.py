@@ -146,9 +146,15 @@ def _eval(options: argparse.Namespace) -> int:
         raise OptionError("--sharded takes a folder or pattern of files, and not standard input (-)")
     if options.parts:
         return _eval_parts(options, protocol)
+    with _executor(options) as executor:  # until the end, because the cluster's workers keep the detections of shards
+        return _eval_on(executor, options, protocol, gates)
+
+
+def _eval_on(executor: Any, options: argparse.Namespace, protocol: Protocol, gates: Gates) -> int:
+    """Score one model, with the shards on an executor if there is one, and print and write what the options ask for."""
     from detmap.cli.second_process import second_process
 
-    with stages(options) as stage, _executor(options) as executor, second_process(protocol):
+    with stages(options) as stage, second_process(protocol):
         scored = _scored(options, protocol, stage, executor)
         result: Any = scored.result
         add_intervals(result, options, stage)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,6 +58,11 @@ class PackedTally:
         """Return the number of detections."""
         return int(self.starts[-1])
 
+    def columns_of(self, begin: int, end: int) -> dict[str, NDArray[Any]]:
+        """Return the columns of categories ``[begin, end)``, as views."""
+        rows = slice(self.starts[begin], self.starts[end])
+        return {name: values[rows] if len(values) else values for name, values in self.columns.items()}
+
 
 def _byte_count(protocol: Protocol) -> int:
     """Return the number of bytes in use in a row of words of bits."""
@@ -108,10 +113,18 @@ class ShardedTally:
     """The packed tallies of shards with disjoint images, merged and unpacked a few categories at a time. The shards
     have the same protocol and categories; `before` has the position of each shard's first detection in the
     concatenation of all, `notices` are those of the merged tally, and `frame` is that tally without its detections.
+    `columns_of` returns `PackedTally.columns_of` of each shard, for shards whose columns are in other processes.
     """
 
-    def __init__(self, shards: Sequence[PackedTally], before: Sequence[int], notices: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        shards: Sequence[PackedTally],
+        before: Sequence[int],
+        notices: Mapping[str, int],
+        columns_of: Callable[[int, int], list[dict[str, NDArray[Any]]]] | None = None,
+    ) -> None:
         self._shards, self._before = shards, before
+        self._columns_of = columns_of or (lambda begin, end: [shard.columns_of(begin, end) for shard in shards])
         merged = shards[0].frame.merge(*(shard.frame for shard in shards[1:]))
         self.frame = replace(merged, notices=notices)
         self._images = [locate(one.frame.image_ids, self.frame.image_ids).astype(np.int32) for one in shards]
@@ -161,24 +174,24 @@ class ShardedTally:
     def _part(self, begin: int, end: int, threads: int | None) -> Tally:
         """Return the tally of categories ``[begin, end)`` in ranking order; only sort keys are unpacked before sorting."""
         frame = self.frame.of_categories(np.isin(np.arange(self._counts.size), np.arange(begin, end)))
-        protocol = frame.protocol
+        protocol, columns = frame.protocol, self._columns_of(begin, end)
         counts = [np.diff(shard.starts[begin : end + 1]) for shard in self._shards]
         category = np.concatenate([np.repeat(np.arange(end - begin, dtype=np.int32), count) for count in counts])
         keys = replace(
             frame,
             category=readonly(category, np.int32),
-            image=readonly(self._column("image", begin, end), np.int32),
-            order=readonly(self._column("order", begin, end), np.int64),
-            scores=readonly(self._column("scores", begin, end), np.float64),
+            image=readonly(self._column("image", columns), np.int32),
+            order=readonly(self._column("order", columns), np.int64),
+            scores=readonly(self._column("scores", columns), np.float64),
         )
         if protocol.ties == HITS_FIRST:
-            keys = replace(keys, hit=_widened(self._column("hit", begin, end), *_HIT.shape(protocol, 1)[1:]))
+            keys = replace(keys, hit=_widened(self._column("hit", columns), *_HIT.shape(protocol, 1)[1:]))
         order, starts = np.empty(category.size, np.int32), np.empty(end - begin + 1, np.int64)
         sorting.group_by(keys.category, keys.tie_order(), order, starts)
         scores = np.take(keys.scores, order)
         del keys
         # The kernel sorts image and rank by score; `order` takes the place of image, so that `order` is sorted too.
-        rank = self._column("rank", begin, end)[order].astype(np.int32)
+        rank = self._column("rank", columns)[order].astype(np.int32)
         words = np.empty((order.size, 0), np.uint64)
         rows = sorting.Rows(order, rank, np.empty(0, np.int64), scores.view(np.uint64), words, words)
         starts = readonly(starts, np.int64)
@@ -190,7 +203,7 @@ class ShardedTally:
         made: dict[str, Any] = {"scores": scores, "rank": rank}
         for column in _PACKED:
             if column.name not in made:
-                values = self._column(column.name, begin, end)
+                values = self._column(column.name, columns)
                 if column.width == "words":  # whole words are gathered faster
                     values = _widened(values, *column.shape(protocol, 1)[1:])
                 values = np.take(values, order, axis=0) if len(values) else values
@@ -198,13 +211,10 @@ class ShardedTally:
         made |= {"scores": readonly(scores, np.float64), "rank": readonly(rank, np.int32)}
         return replace(frame, ranked=True, category=readonly(category, np.int32), **made).capped()
 
-    def _column(self, name: str, begin: int, end: int) -> NDArray[Any]:
-        """Return a packed column of categories ``[begin, end)``, concatenated over shards."""
+    def _column(self, name: str, columns: Sequence[Mapping[str, NDArray[Any]]]) -> NDArray[Any]:
+        """Return a packed column, concatenated over shards; `columns` has the columns of each shard."""
         values = []
-        for shard, images, before in zip(self._shards, self._images, self._before, strict=True):
-            own = shard.columns[name]
-            own = own[shard.starts[begin] : shard.starts[end]] if len(own) else own
-            if name == "image":
-                own = images[own]
-            values.append(own.astype(np.int64) + before if name == "order" else own)
+        for own, images, before in zip(columns, self._images, self._before, strict=True):
+            column = images[own[name]] if name == "image" else own[name]
+            values.append(column.astype(np.int64) + before if name == "order" else column)
         return np.concatenate(values)

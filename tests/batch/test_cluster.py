@@ -13,6 +13,7 @@ from support import assert_same_result
 import detmap
 from detmap import batch
 from detmap.batch import clusters, stamps, workers
+from detmap.detection import packed
 
 distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
 
@@ -107,6 +108,31 @@ def test_shards(tmp_path, capsys, cluster):
     code, out, err = run(capsys, *arguments)
     assert code == 0, err
     assert json.loads(out)["metrics"] == dict(expected)
+
+
+def test_columns_of_shards_stay_on_workers_and_outlive_one(tmp_path, monkeypatch, cluster):
+    """The asking process gets the columns of a block of categories at a time; a worker's death computes its shards again."""
+    paths = shards_of_fixture(tmp_path, 5)
+    truth = detmap.read_coco(TRUTH)
+    expected = detmap.evaluate(truth, detmap.read_coco_results(FIXTURES / "detections.json", truth))
+    monkeypatch.setattr(packed, "TOGETHER", len(expected.tally) // 3)
+    lengths, gather = [], packed.ShardedTally._column
+
+    def note(self, name, columns):
+        found = gather(self, name, columns)
+        lengths.append(len(found))
+        return found
+
+    monkeypatch.setattr(packed.ShardedTally, "_column", note)
+    with batch.cluster(cluster.scheduler_address) as executor:
+        result = batch.evaluate_shards(TRUTH, paths, executor=executor)
+        assert dict(result) == dict(expected)
+        assert 0 < max(lengths) < len(expected.tally)
+        os.kill(min(executor._client.run(os.getpid).values()), signal.SIGKILL)
+        assert_same_result(result, expected)
+        again = batch.evaluate_shards(TRUTH, paths, executor=executor)
+    with pytest.raises(detmap.DetmapError, match=r"workers keep cannot be read .*; score the files again"):
+        again.tally  # noqa: B018
 
 
 def test_no_scheduler(capsys, files, monkeypatch):

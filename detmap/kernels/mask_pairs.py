@@ -97,8 +97,8 @@ def unpack(masks: Masks, rows: Array, begin: int, end: int, out_ends: Array, out
 
 @innermost
 def _shared_at_once(one: Array, a: int, other: Array, b: int) -> Any:
-    """Compare `_AT_ONCE` pairs of runs: return whether every run ends before the other mask's next run, and the number
-    of pixels that the pairs share.
+    """Compare `_AT_ONCE` pairs of runs: return whether every run ends before the next run of the other mask begins, and
+    the number of pixels that the pairs share.
     """
     fine, shared = True, np.int64(0)
     for k in range(0, 2 * _AT_ONCE, 2):
@@ -117,8 +117,8 @@ def _shared(one: Array, a_stop: int, other: Array, b_first: int, b_stop: int) ->
     start = max(one[0], other[b_first])
     a, b = _first_behind(one, 0, a_stop, start), _first_behind(other, b_first, b_stop, start)
     shared, singly = np.int64(0), a
-    # A run needs no further comparison if it ends before the other mask's next run begins. In most pairs this is true
-    # of both runs, so both are skipped. If it is true of several consecutive pairs, they are compared at once.
+    # A run needs no further comparison if it ends before the other mask's next run begins. Mostly this holds for both
+    # runs of a pair, so the loop skips both; `_AT_ONCE` consecutive pairs for which it holds are skipped in one step.
     while a + 1 < a_stop and b + 1 < b_stop:
         if a >= singly and a + 2 * _AT_ONCE <= a_stop and b + 2 * _AT_ONCE <= b_stop:
             fine, several = _shared_at_once(one, a, other, b)

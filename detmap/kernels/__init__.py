@@ -63,17 +63,17 @@ def kernel(function: F) -> F:
 def helper(function: F) -> F:
     """Compile a function that only kernels call, and that neither allocates nor returns an array.
 
-    A kernel's arrays live until the kernel returns, so helpers need no reference counts. For an array that some path
-    does not use, numba still emits reference counts. These are atomic operations on memory shared by all threads; the
-    scanner of records had 41 of them instead of 16. ``_nrt=False`` removes the counts; numba then cannot make a wrapper
-    for Python, and a call from Python crashes.
+    A kernel's arrays live until the kernel returns, so helpers need no reference counting. By default numba counts
+    references to an array that some path does not use, by atomic operations on memory shared by all threads (41 instead
+    of 16 in the scanner of records). ``_nrt=False`` removes the counting; numba then cannot make a wrapper for Python,
+    and a call from Python crashes.
     """
     return _helped(function)
 
 
 def innermost(function: F) -> F:
-    """Compile a helper inline into every caller; meant for helpers that are called once per value, because calling them
-    would take much of the time.
+    """Compile a helper inline into every caller. This is for helpers that are called once per value, where the calls
+    themselves would take much of the time.
     """
     return _helped(function, forceinline=True)
 

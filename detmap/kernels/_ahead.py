@@ -123,8 +123,8 @@ class Object(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The object that this process takes kernels from, None if numba compiles them; and why an existing object is not
-    used.
+    """The object that this process takes kernels from (None if numba compiles them), and why an existing object was
+    refused (None if no object was refused).
     """
 
     object: Object | None

@@ -48,7 +48,7 @@ def _add_pixels(ends: Array, span: Array, begin: int, end: int, first: int, m: i
 
 @helper
 def _extent(ends: Array, span: Array) -> Any:
-    """Return the first column with foreground and the end of the last one, then the same for rows; zeros without any."""
+    """Return the begin and end of the columns with foreground, then of the rows with foreground; zeros if there are none."""
     height, low = span[2], np.int64(0)
     left, right, top, bottom = np.int64(-1), np.int64(0), height, np.int64(0)
     for k in range(span[0] + 1, span[1], 2):

@@ -1,4 +1,6 @@
-"""CMC over identities instead of items: one item of each identity is drawn, or all its items are merged."""
+"""Cumulative match characteristic (CMC) of identities instead of items: one item of each identity is drawn, or all its
+items are merged.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +138,7 @@ def shots(
     """Write CMC at ranks 1 .. k of queries ``[begin, end)`` where identities, not items, are ranked.
 
     DRAW takes one random item of each identity, many times. EXPECT is the expectation over all draws: the number of
-    other identities ahead of a match is a sum of independent Bernoulli variables, one for each identity. The
+    other identities ahead of a match is a sum of independent Bernoulli variables, one for each identity, whose
     probability is the share of the identity's items that are ahead of the match. MERGE counts the identities with an
     item ahead of the first match. Ties are in index order.
     """

@@ -1,4 +1,5 @@
-"""Measures of gains or wrong items by rank: trec_eval's variants of nDCG, and the residual of unjudged items.
+"""Measures that depend on the ranks of gains or of wrong items: trec_eval's variants of nDCG, and the residual of
+unjudged items.
 
 `starts` and `ranks` are as in `detmap.kernels.curves`, with items that have a gain in place of hits; `gains` holds the
 gains. The ideal ranking of query *q* has the descending gains ``ideal[ideal_starts[q]:ideal_starts[q + 1]]``. Sums are

@@ -125,7 +125,7 @@ def _make_table(codes: Codes, which: int, first: int, number: int) -> Any:
 
 @helper
 def _long_symbol(codes: Codes, which: int, word: int) -> Any:
-    """Return ``16 * symbol + length of its code`` for the code at the lowest bits of `word`; `DAMAGED` if no code matches."""
+    """Return ``16 * symbol + length of its code`` for the code in the lowest bits of `word`, `DAMAGED` if none matches."""
     code, first, place = np.int64(0), np.int64(0), np.int64(0)
     for length in range(1, LONGEST + 1):
         code |= np.int64(word >> np.uint64(length - 1)) & 1

@@ -83,8 +83,9 @@ class Collected(NamedTuple):
 
 @helper
 def _threshold_bits(ranges: int, thresholds: int, out: Array) -> None:
-    """Write words in which the bits of one threshold are set in every area range, shape (min(T, 64), words). With up to
-    64 thresholds row *t* is for threshold *t*; with more, word *w* of row *i* is for threshold ``(64 * w + i) % T``.
+    """Write rows of words, `out` of shape (min(T, 64), words), in which the bits of one threshold are set in every area
+    range. With up to 64 thresholds row *t* is for threshold *t*; with more, word *w* of row *i* is for threshold ``(64 * w
+    + i) % T``.
     """
     for row in range(out.shape[0]):
         for w in range(out.shape[1]):
@@ -96,7 +97,7 @@ def _threshold_bits(ranges: int, thresholds: int, out: Array) -> None:
 
 @helper
 def _range_bits(thresholds: int, out: Array) -> None:
-    """Write for each area range the words in which its bits are set at every threshold, shape (A, words)."""
+    """Write to `out`, shape (A, words), for each area range the words in which its bits are set at every threshold."""
     for a in range(out.shape[0]):
         for w in range(out.shape[1]):
             out[a, w] = np.uint64(0)
@@ -163,7 +164,9 @@ def _rise(candidates: Candidates, first: int, count: int, rising: Array) -> None
 
 @helper
 def _free(objects: Objects, start: int, count: int, ranges: Ranges, inside: Array, words: Words) -> None:
-    """Free the `count` objects of a cell; `words` has the bits at which an object is taken (``hit``) or ignored."""
+    """Mark the `count` objects of a cell as free. In `words`, ``hit`` has the bits at which an object is taken, and
+    ``ignored`` the bits at which it is ignored.
+    """
     for g in range(count):
         for w in range(inside.shape[1]):
             words.hit[g, w] = np.uint64(0)
@@ -226,10 +229,10 @@ def match(
 ) -> None:
     """Match the detections of cells ``[begin, end)``, best score first, and set the bits of detections that match.
 
-    By COCO's rule a detection takes the free object that it overlaps most (the last in a tie). It takes an ignored
-    object only if no free object that counts overlaps it enough; a crowd is always free. By VOC's rule (`only_best`) a
-    detection only considers the object that it overlaps most (the first in a tie). If that object is ignored, the
-    detection is ignored; if it is already taken, the detection is a miss.
+    By COCO's rule a detection takes the free object that it overlaps most (the last in a tie). An ignored object is
+    taken only if no free object that counts overlaps the detection enough; a crowd is always free. By VOC's rule
+    (`only_best`) a detection only considers the object that it overlaps most (the first in a tie). If that object is
+    ignored, the detection is ignored; if that object is already taken, the detection is a miss.
 
     All thresholds and area ranges are matched at once, with one bit for each combination. Candidates are tried in
     descending order of overlap. At a given bit, a candidate is taken if it is free, if its overlap reaches the threshold,

@@ -1,4 +1,4 @@
-"""The object that each detection takes at one IoU threshold, and the object that it overlaps most.
+"""Find the object that each detection takes at one IoU threshold, and the objects that each detection overlaps most.
 `detmap.kernels.matching` handles all thresholds and area ranges at once, but only gives hits.
 """
 
@@ -74,7 +74,7 @@ class Rows(NamedTuple):
 
 @kernel
 def rows_of(cells: Cells, candidates: Candidates, begin: int, end: int, out: Rows) -> None:
-    """Write the rows of the candidates of cells ``[begin, end)`` consecutively."""
+    """Write, for each candidate pair of the cells ``[begin, end)``, the row of the detection and the row of the object."""
     row = 0
     for c in range(begin, end):
         start = cells.ground_truth_starts[c]
@@ -145,7 +145,7 @@ def assign(
     out: Taken,
 ) -> None:
     """Match the detections of cells ``[begin, end)``, best score first, by the rules of
-    `detmap.kernels.matching.match`, or, with `by_object`, let the objects choose, in order.
+    `detmap.kernels.matching.match`, or, with `by_object`, let each object in turn choose its detection.
 
     ``objects.ignored`` includes objects outside of the area range. `out` must be initialised with the ``outcome`` of
     unmatched detections, -1 in ``ground_truth``, and False in ``taken``. The kernel returns early once `stop` is set.

@@ -2,8 +2,8 @@
 
 A query's relevant items are sorted by distance; in one pass over the gallery every item is counted in its interval
 between two of these distances. The counts give for each relevant item how many items are strictly nearer (`ahead`), how
-many are equally near (`tied`, including itself), and how many of the equally near items come earlier in the gallery:
-together, its rank with ties in index order.
+many are equally near (`tied`, including itself), and how many of the equally near items come earlier in the gallery.
+These numbers give the item's rank, with ties in index order.
 """
 
 from __future__ import annotations
@@ -313,10 +313,10 @@ def count_nearer(
 ) -> None:
     """For each relevant item, given by its distance only, count the items of its query that are nearer or equally near.
 
-    Query *q* has the distances ``values[rows[q]:rows[q + 1]]``; its relevant items have ``own[starts[q]:starts[q +
-    1]]``. The distinct distances of the relevant items are numbered within their query, ascending from 1. `mine` holds
-    the number of each relevant item. If several items share a distance of a relevant item, the number of the distance
-    is written to their elements of `numbers`, which are 0 at first.
+    Query *q* has the distances ``values[rows[q]:rows[q + 1]]``; its relevant items have the distances
+    ``own[starts[q]:starts[q + 1]]``. The distinct distances of the relevant items are numbered within their query,
+    ascending from 1; `mine` receives the number of each relevant item's distance. `numbers`, initially 0, has an element
+    for each item: if several items share a distance of a relevant item, their elements receive the distance's number.
     """
     most = _longest_group(starts, 0, starts.size - 1)
     orders, scratch = np.empty(most, np.int64), np.empty(most, np.int64)
@@ -397,7 +397,7 @@ def count_shared(labels: Array, wanted: Array, several: bool, begin: int, end: i
 #: Number of items measured at a time (a tile); number of queries that use a tile while it is cached; and number of
 #: items (a strip) in which equal distances are counted by comparing all of them.
 TILE, GROUP, STRIP = 4096, 8, 64
-_PLACES = np.arange(STRIP, dtype=np.uint8)  # bytes, because numba would make the loop count in words
+_PLACES = np.arange(STRIP, dtype=np.uint8)  # because numba would vectorise 64-bit loop indices, not bytes
 
 #: Number of items per relevant item below which `_stream_many` is used.
 MANY = 14

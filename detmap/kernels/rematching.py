@@ -58,8 +58,8 @@ class Steps(NamedTuple):
     """Output of matching, by position of detections. ``hit`` and ``ignored`` are the words of the first pass. For each
     bit, ``found`` and ``missed``, int32 (n, bits), are the changes of the image's numbers of hits and misses when
     detections of this score are added; ``alike``, float64 (n, bits), is the sum of the image's similarities of
-    orientation after that. ``taken``, int32 (n,), is the object, numbered within its cell, that a detection takes in
-    the first pass; `taken` may be empty.
+    orientation once they are added. ``taken``, int32 (n,), is the object, numbered within its cell, that a detection
+    takes in the first pass; ``taken`` may be empty.
     """
 
     hit: Array
@@ -314,8 +314,8 @@ class Sampled(NamedTuple):
 
 @helper
 def _wanted(place: int, hits: int, positives: int, recall: float) -> bool:
-    """Return whether precision is read at the score of hit `place` of `hits`, which is so if the next hit is no nearer
-    to `recall`.
+    """Return whether precision for `recall` is read at the score of hit `place` of `hits`: at the last hit, or if the next
+    hit is no nearer to `recall`.
     """
     last = place == hits - 1
     low = (place + 1) / positives

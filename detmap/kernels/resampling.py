@@ -128,11 +128,11 @@ def _look_ahead(
 ) -> None:
     """Count the detections ahead of the runs ``[begin, end)`` of a class, for `LANES` replicates.
 
-    `words` holds, one byte per replicate, how often each image was drawn, as in `collect_hits`. Up to `chunk` words
-    are added before a byte could overflow. `sums` is a buffer, (areas + 1, `LANES`). ``out_ahead[lane, area, run -
-    begin]`` is ``256 * ahead + copies``, with the number of detections ahead of the run on side 0, and the run's own
-    copies on side 0. ``out_all[area, run - begin]`` is the number of detections ahead of the run if every
-    image counts once.
+    `words` holds, one byte per replicate, how often each image was drawn, as in `collect_hits`. The bytes of any `chunk`
+    words add up without a carry. `sums` is a buffer, (areas + 1, `LANES`). ``out_ahead[lane, area, run - begin]`` is
+    ``256 * ahead + copies``, where ``ahead`` is the number of detections ahead of the run and ``copies`` the number of
+    copies of the run's image, both on side 0. ``out_all[area, run - begin]`` is the number of detections ahead of the run
+    if every image counts once.
     """
     images, miss_starts = events.images, events.miss_starts
     areas, byte, eight = out_all.shape[0], np.uint64(255), np.uint64(8)

@@ -41,8 +41,9 @@ ROWS = 64
 class Quads(NamedTuple):
     """Quadrilaterals.
 
-    ``corners`` float64 (n, 8): x, y of each corner, in either direction around. ``areas`` float64 (n,), 0 or more. ``turns``
-    int8 (n,): 1 where the outline is convex and turns from x to y, -1 where it is convex and turns the other way, else 0.
+    ``corners`` float64 (n, 8): x, y of each corner, in either orientation. ``areas`` float64 (n,), 0 or more. ``turns``
+    int8 (n,): 1 where the outline is convex and turns from the x axis to the y axis, -1 where it is convex and turns the
+    other way, else 0.
     """
 
     corners: Array
@@ -51,8 +52,8 @@ class Quads(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """Rows of pairs, int64 (p,); whether the second quadrilateral is a ``crowd``; and the ``lowest`` overlap that must
-    be exact.
+    """Pairs of rows ``left[p]`` and ``right[p]``, int64; whether the right quadrilateral is a ``crowd``; and the ``lowest``
+    overlap that must be exact.
     """
 
     left: Array

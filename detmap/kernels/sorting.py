@@ -175,8 +175,8 @@ class Placed(NamedTuple):
 def arrange_cells(
     starts: Array, category: Array, bits: Array, merged: bool, begin: int, end: int, out: Placed, out_starts: Array
 ) -> int:
-    """Cut the rows of images ``[begin, end)`` into cells of one category each, by descending score; return the number
-    of cells.
+    """Cut the rows of images ``[begin, end)`` into cells of one category each, and sort each cell by descending score;
+    return the number of cells.
 
     Image *g* has the rows ``out.order[starts[g]:starts[g + 1]]``, which are sorted in place. The other columns of `out`
     are written, and the starts of the cells from ``out_starts[starts[begin]]`` on. With `merged` categories an image is
@@ -308,7 +308,9 @@ def sort_rows(starts: Array, begin: int, end: int, rows: Rows, out_group: Array)
 def join(
     left_group: Array, left_key: Array, right_group: Array, right_key: Array, out_left: Array, out_right: Array
 ) -> int:
-    """Write the positions at which two lists, ascending by (group, key), hold the same pair; return their number."""
+    """Write the positions at which two lists, both ascending by (group, key), have the same (group, key); return the number
+    of matches.
+    """
     i, j, pairs = 0, 0, 0
     while i < left_group.shape[0] and j < right_group.shape[0]:
         if left_group[i] == right_group[j] and left_key[i] == right_key[j]:

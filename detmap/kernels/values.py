@@ -54,7 +54,8 @@ def _string_end(data: Any, i: int) -> int:
         quote = word ^ QUOTES
         backslash = word ^ BACKSLASHES
         special = (((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash) | ((word - SPACES) & ~word)) & HIGHS
-        if special == NOTHING and not paired:  # a branch, so that the next eight bytes need not wait for it
+        # The processor predicts this branch, so the next eight bytes need not wait for `special`.
+        if special == NOTHING and not paired:
             i += 8
             continue
         n = _before(special)
@@ -152,7 +153,9 @@ def _value_end(data: Any, i: int, lines: bool, powers: Any) -> int:
 
 @innermost
 def _braces(data: Any, i: int) -> Any:
-    """Of the eight bytes at `i`, set the highest bit of each that is an opening brace or above; clear all other bits."""
+    """Return a word in which the highest bit of each byte is set if that byte of the eight bytes at `i` is an opening brace
+    or above; all other bits are 0.
+    """
     word = _word(data, i)
     return ((word + FROM_BRACES) | word) & HIGHS
 
@@ -163,7 +166,7 @@ def _brace_after(data: Any, i: int) -> Any:
     while i + 32 <= len(data):
         one, two, three, four = _braces(data, i), _braces(data, i + 8), _braces(data, i + 16), _braces(data, i + 24)
         if one | two | three | four != NOTHING:
-            # Select the first without branches, which would be unpredictable.
+            # Select the first word with a brace, without branches, which would be unpredictable.
             near, far = one if one != NOTHING else two, three if three != NOTHING else four
             before, beyond = 0 if one != NOTHING else 8, 16 if three != NOTHING else 24
             here = one | two != NOTHING

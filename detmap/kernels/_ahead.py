@@ -247,7 +247,7 @@ def numba_version() -> str:
 
 
 def interface() -> int:
-    """Return a checksum of `_FUNCTIONS`, in order, which must be the same in an object and in this file."""
+    """Return a checksum of the names in `_FUNCTIONS`; an object can only be used if it was built with this checksum."""
     return zlib.crc32(" ".join(_FUNCTIONS).encode()) & 0x7FFFFFFF
 
 

@@ -32,7 +32,7 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
-import numpy.ma  # otherwise numba imports it in a kernel's first call, and a fork may happen meanwhile
+import numpy.ma  # otherwise numba imports it in a kernel's first call, and the process may fork during that import
 
 from detmap.installation import DISTRIBUTION, is_checkout
 from detmap.kernels import elsewhere
@@ -58,7 +58,7 @@ _DIGEST = 32
 #: Maximum number of cached files per kernel, for different processors, versions and settings.
 _MOST = 32
 
-#: File names in this module's cache, and in numba's own; a file has the suffix ``.tmp`` while it is written.
+#: Patterns of file names in this module's cache, and in numba's own. A file has the suffix ``.tmp`` while it is written.
 _OURS = re.compile(r"(?P<label>[\w.]+)-[0-9a-f]{16}-[0-9a-f]{24}\.nbc")
 _NUMBAS = re.compile(r"\.nb[ic](\.tmp\.\w+)?$")
 
@@ -172,7 +172,7 @@ def writable_folder() -> Path:
     Raises
     ------
     OSError
-        If no folder is writable; ``filename`` is the first folder.
+        If no folder is writable; its ``filename`` is the first folder that was tried.
     """
     failure: OSError | None = None
     for folder in _folders(_HOME):

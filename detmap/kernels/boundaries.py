@@ -110,7 +110,7 @@ def _deep_rows(
 
 @helper
 def _in_all(rows: Array, columns: int, size: int, reach: int) -> None:
-    """Keep in each column only rows that are set in all `reach` columns from that column on; the last ``reach - 1``
+    """Keep in each column only the bits that are set in all `reach` columns from that column on; the last ``reach - 1``
     columns become invalid.
     """
     common = 1
@@ -166,8 +166,8 @@ def boundary_runs(
             inner, outer = right, right
         else:
             inner, outer = left + distance, right - distance
-        # Upper bound of the number of runs that are appended at once: for one of the columns from `inner` to `outer`, or
-        # for all columns on one side of them.
+        # Upper bound of the number of ends that are appended between two checks for room: those of one column between
+        # `inner` and `outer`, or those of all columns to the left or to the right of these.
         most = span[1] - span[0] + tallest
         if used + most > out.shape[0]:
             out_spans[i, 1] = used + most - first

@@ -299,7 +299,7 @@ def inflate(data: Array, codes: Codes, out: Array, i: int, pause: int, end: int)
         Before `i`, the whole output so far, or at least its last `HISTORY` bytes. Bytes up to ``pause + STEP + SLACK``
         may be overwritten.
     i, pause, end : int
-        The end of the output; the length after which to return; the maximum length.
+        The end of the output so far; the length of output at which to return; the maximum length of output.
     """
     while i < pause:
         if codes.at[1] == 0:

@@ -156,7 +156,7 @@ def extents(poses: Poses, begin: int, end: int, out_boxes: Array, out_labelled: 
             left = right = poses.values[first]
             top = bottom = poses.values[first + _Y]
         for k in range(np.uint64(count)):
-            at = first + width * k  # an unsigned index has no negative case
+            at = first + width * k  # unsigned, because numba checks signed indices for negative values
             x, y, v = poses.values[at], poses.values[at + _Y], poses.values[at + _V] if flagged else 0.0
             labelled += v > 0
             farthest = max(farthest, abs(v))

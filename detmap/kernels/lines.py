@@ -105,7 +105,7 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
             if field < 0:
                 i = _token_end(data, i) if token < most or marked else -1
             else:
-                # Unsigned indices have no negative case.
+                # Unsigned, because numba checks signed indices for negative values.
                 kind, at = places[np.uint64(field), NOTHING], np.uint64(places[np.uint64(field), U2] + row)
                 if kind == NUMBERS:
                     bits, i, certain = _pointed_or_double(data, begin, inside, powers)

@@ -117,8 +117,8 @@ def _shared(one: Array, a_stop: int, other: Array, b_first: int, b_stop: int) ->
     start = max(one[0], other[b_first])
     a, b = _first_behind(one, 0, a_stop, start), _first_behind(other, b_first, b_stop, start)
     shared, singly = np.int64(0), a
-    # A run needs no further comparison if it ends before the other mask's next run begins. Mostly this holds for both
-    # runs of a pair, so the loop skips both; `_AT_ONCE` consecutive pairs for which it holds are skipped in one step.
+    # A run is finished once the other mask's next run begins after its end. Mostly both runs of a pair are finished after
+    # one comparison, and the loop goes to the next run of each mask; `_AT_ONCE` such pairs are compared in one step.
     while a + 1 < a_stop and b + 1 < b_stop:
         if a >= singly and a + 2 * _AT_ONCE <= a_stop and b + 2 * _AT_ONCE <= b_stop:
             fine, several = _shared_at_once(one, a, other, b)
@@ -166,7 +166,7 @@ def mask_overlaps(
     stop: Array,
     out: Array,
 ) -> None:
-    """Write the overlap of each pair of rows; the pairs of a detection are consecutive.
+    """Write the overlap of each pair of rows. The pairs of a detection must be consecutive.
 
     The overlap is 0 if boxes do not touch, -1 if the sizes of the images differ. The ground truth is not compressed.
     For a crowd, the intersection is divided by the detection's area. The kernel returns early once `stop` is set.

@@ -35,7 +35,7 @@ _TO_BIASED = np.uint64(0x5050505050505050)
 _SIXTEENS = np.uint64(0x0040003000200010)  # subtracted from running sums to remove the added 16s
 _MOVED = np.uint64(0x4400330022001100)
 _ABOVE_ZERO, _FROM_ZERO = np.uint64(0x3FFF3FFF3FFF3FFF), np.uint64(0x4000400040004000)
-_TWICE = np.uint64(0xC000C000C000C000)  # this minus two biased numbers is the bias minus the numbers' sum
+_TWICE = np.uint64(0xC000C000C000C000)  # this minus two biased numbers is minus the sum of the numbers, biased
 _ALL_LANES, _NO_LANES = np.uint64(0x7FFF7FFF7FFF7FFF), np.uint64(0x4000400040004000)
 
 
@@ -99,8 +99,9 @@ def _four_columns(groups: Any, inside: Any, outside: Any, line: Any, height: int
 
 @innermost
 def _lesser(one: Any, other: Any) -> Any:
-    """Return the elementwise minimum of two words of four numbers below 2**15."""
-    beyond = (one | _LANE_HIGHS) - other  # `one` minus `other` in the lanes whose highest bit is set
+    """Return the lane by lane minimum of two words with four numbers below 2**15 each."""
+    # In a lane where `one` is not less than `other`: the highest bit, and `one` minus `other` below it.
+    beyond = (one | _LANE_HIGHS) - other
     take = beyond & _LANE_HIGHS
     return one - (beyond & (take - (take >> U15)))
 

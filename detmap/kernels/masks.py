@@ -169,7 +169,7 @@ def first_unfilled(ends: Array, spans: Array, begin: int, end: int) -> int:
 @helper
 def _measure_regular(ends: Array, span: Array, out_box: Array) -> Any:
     """Write the box of a regular mask of at least two runs, and return its area; return -1 if the mask is not regular.
-    Runs come in pairs, foreground and then background.
+    Runs are read in pairs, foreground and then background.
     """
     first, stop, height = span[0], span[1], span[2]
     start = np.int64(ends[first])
@@ -398,7 +398,7 @@ def _unite(ends: Array, count: int, more: Array, span: Array, out: Array) -> int
     """Write the union of two regular masks of one size, and return its number of runs."""
     total, stop = np.int64(ends[count - 1]), span[1]
     a, b, m = 1, span[0] + 1, 0
-    if b < stop:  # runs before the other mask's next run are unchanged
+    if b < stop:  # runs before the other mask's first foreground run are unchanged
         a = _first_behind(ends, 0, count, np.int64(more[b - 1]) - 1)
         for m in range(a - 1):
             out[m] = ends[m]

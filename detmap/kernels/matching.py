@@ -238,9 +238,10 @@ def match(
     descending order of overlap. At a given bit, a candidate is taken if it is free, if its overlap reaches the threshold,
     and if the detection has not taken a better candidate.
 
-    A detection that matches no single object is assigned to the group that it overlaps most. The first detection of a
-    group is a hit, whose bits are set in both ``hit`` and ``ignored``; later detections are ignored. A detection without
-    a group is ignored if it takes the boxed object that its box overlaps most, or if it matches a boxed group.
+    A detection that matches no single object is assigned to the group that it overlaps most. The first detection that is
+    assigned to a group is a hit, and its bits are set in both ``hit`` and ``ignored``; later detections are ignored. A
+    detection without a group is ignored if it takes the boxed object that its box overlaps most, or if it matches a
+    boxed group.
 
     The kernel returns early once `stop` is set. `out` must be initialised by `mark_misses`. The loop over thresholds is
     inlined by hand, which saves 5 %.
@@ -395,11 +396,11 @@ def collect_hits(
     """Write the hits of rankings ``[begin, end)``; a ranking is numbered ``((class * A + area) * M + cap) * T +
     threshold``.
 
-    Detections are sorted by class and descending score. A ranking leaves out detections beyond its cap within their
-    image, and detections that are ignored at its threshold. All rankings of a class are made in one pass, because most
-    detections are misses, or ignored, at every threshold, and are only counted. `caps` ascend. On input ``out.starts``
-    reserves room for all possible hits of each ranking; on output it holds their actual starts. The loops over caps and
-    words are inlined by hand, which saves 4 % on crowded images.
+    Detections are sorted by class and descending score. A ranking leaves out detections whose rank within their image
+    is beyond its cap, and detections that are ignored at its threshold. All rankings of a class are made in one pass,
+    because most detections are misses, or ignored, at every threshold, and are only counted. `caps` ascend. On input
+    ``out.starts`` reserves room for all possible hits of each ranking; on output it holds the starts of the actual hits.
+    The loops over caps and words are inlined by hand, which saves 4 % on crowded images.
     """
     class_starts, ranks, scores, hit, ignored = rows.starts, rows.ranks, rows.scores, rows.hit, rows.ignored
     areas, words, cuts = positives.shape[1], hit.shape[1], caps.shape[0]
@@ -419,13 +420,13 @@ def collect_hits(
         base = c * areas * per_area
         stop = min(base + areas * per_area, end)
         first_area, last_area = (at - base) // per_area, (stop - 1 - base) // per_area
-        for area in range(areas):  # assigning to a slice would also compile an error message
+        for area in range(areas):  # an assignment to a slice would make numba compile an error message
             for cut in range(cuts + 1):
                 counted[area, cut] = 0
             for pair in range(per_area):
                 skipped[area, pair] = 0
         for i in range(class_starts[c + 1] - class_starts[c]):
-            d = np.uint64(class_starts[c] + i)  # unsigned, because negative indices cost time
+            d = np.uint64(class_starts[c] + i)  # unsigned, because numba checks signed indices for negative values
             within = np.uint64(0)
             for m in range(cuts):
                 within += np.uint64(ranks[d] < caps[m])

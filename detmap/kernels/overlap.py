@@ -104,7 +104,7 @@ def box_areas(boxes: Boxes, begin: int, end: int, out: Array) -> None:
 
 @helper
 def _sort_by_left(keys: Array, names: Array, count: int) -> None:
-    """Sort `keys`, and `names` with them. This is a heapsort because numpy's sorts take longer to compile than this file."""
+    """Sort `keys`, and `names` with them. This is a heapsort because numpy's sorts take long to compile."""
     for end in range(2 * count - 1, 0, -1):
         if end >= count:  # first make a heap, from the last parent up
             root, size = end - count, count
@@ -227,7 +227,7 @@ def box_candidates(
     """Find the candidates of the cells from ``out.reached[0]`` up to `end`: every pair that overlaps by
     ``wanted.lowest`` or more.
 
-    The overlap is intersection over union, or over the detection's own area where the ground truth is a crowd. In a
+    The overlap is intersection over union, or intersection over the detection's area if the object is a crowd. In a
     cell with many pairs, detections and objects are sorted by left edge and swept: a detection is only compared with
     objects that it meets along x. If the lowest overlap is 0 or less, pairs that do not touch count too, and all pairs
     are compared. For boxes around masks of known areas, the overlap is an upper bound, because masks share no more than

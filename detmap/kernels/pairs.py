@@ -62,8 +62,8 @@ class Nearest(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of pairs in the tables of ``detections`` and ``ground_truth``; then, for each of the two tables, the row at
-    each position.
+    """For each pair: its rows in the tables of ``detections`` and ``ground_truth``. For each position: the row of the
+    detection (``detection_order``) and of the object (``ground_truth_order``).
     """
 
     detections: Array
@@ -209,8 +209,8 @@ def nearest(
     out: Nearest,
 ) -> None:
     """Find for each detection of cells ``[begin, end)`` the best object of its category and of another category (see
-    `Nearest`); ignored objects do not count. A cell here is an image. Positions in `out` must be initialised with -1.
-    The kernel returns early once `stop` is set.
+    `Nearest`); ignored objects do not count. In this kernel a cell is an image with all its categories. Positions in
+    `out` must be initialised with -1. The kernel returns early once `stop` is set.
     """
     row = 0
     for c in range(begin, end):

@@ -1,4 +1,4 @@
-"""Shared pixels of the segments of two label maps, and matching for panoptic quality."""
+"""Count the pixels that segments of two label maps share, and match the segments for panoptic quality."""
 
 from __future__ import annotations
 

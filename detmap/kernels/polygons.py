@@ -32,7 +32,7 @@ _LANES = 8
 
 @innermost
 def _column(fifth: int, width: int) -> Any:
-    """Return the number of the image's columns with their centre before `fifth`."""
+    """Return the number of the image's columns whose centre is left of the x coordinate `fifth`."""
     # The operand of floor is at least 0.1 away from any integer, so its rounding error does not matter.
     return min(max(np.int32(np.floor((np.float64(fifth) + 2.5) * 0.2)), np.int32(0)), np.int32(min(width, _BEYOND)))
 
@@ -74,8 +74,8 @@ def count_crossings(points: Array, spans: Array, begin: int, end: int, out: Arra
 
 @helper
 def _vertices(points: Array, span: Array, out: Array) -> Any:
-    """Write x and y of each vertex in fifths, and the number of columns left of the vertex. Return the range of these
-    numbers, and whether no coordinate exceeds `_EXACT`.
+    """Write x and y of each vertex in fifths, and the number of columns whose centre is left of the vertex. Return the
+    range of these numbers, and whether no coordinate exceeds `_EXACT`.
     """
     least, most, exact = np.int32(min(span[3], _BEYOND)), np.int32(0), True
     first = span[0]
@@ -91,7 +91,7 @@ def _vertices(points: Array, span: Array, out: Array) -> Any:
 
 @innermost
 def _row(fifth: float, height: float) -> Any:
-    """Return the first row whose centre lies at or below a fifth, from 0 to `height`."""
+    """Return the first row whose centre lies at or below the y coordinate `fifth`, from 0 to `height`."""
     row = (fifth + 2.5) * 0.2
     row = row if row > 0.0 else 0.0
     return np.int32(row if row < height else height)

@@ -166,7 +166,7 @@ class Table(NamedTuple):
 
 @helper
 def _slot(x: Any, lowest: Any, scale: Any, most: Any) -> Any:
-    """Return the slot of a distance; it is monotonic, because rounding preserves order."""
+    """Return the slot of a distance. Slots ascend with distances, because rounding preserves order."""
     return np.int32(min(max((x - lowest) * scale, 0.0), most))
 
 
@@ -397,7 +397,7 @@ def count_shared(labels: Array, wanted: Array, several: bool, begin: int, end: i
 #: Number of items measured at a time (a tile); number of queries that use a tile while it is cached; and number of
 #: items (a strip) in which equal distances are counted by comparing all of them.
 TILE, GROUP, STRIP = 4096, 8, 64
-_PLACES = np.arange(STRIP, dtype=np.uint8)  # because numba would vectorise 64-bit loop indices, not bytes
+_PLACES = np.arange(STRIP, dtype=np.uint8)  # indices as bytes, because indices of loops have 64 bits in numba
 
 #: Number of items per relevant item below which `_stream_many` is used.
 MANY = 14
@@ -423,7 +423,9 @@ class Relevant(NamedTuple):
 
 @helper
 def _list_relevant(relevant: Relevant, q: int, low: int, high: int, out: Array) -> int:
-    """Write which items of ``[low, high)`` are relevant to a query, relative to `low`; return their number."""
+    """Write the indices, relative to `low`, of the items ``[low, high)`` that are relevant to a query; return the number
+    of these items.
+    """
     count, wanted = 0, relevant.wanted[q]
     for i in range(low, high):
         out[np.uint64(count)] = i - low
@@ -498,8 +500,8 @@ def _stream_many(
 
 
 class Coded(NamedTuple):
-    """The codes of the items (`codes`, flat) and of the `queries`, with equally many words for each. `own` is the item
-    that each query leaves out, or the number of items if it leaves out none.
+    """The codes of the items (`codes`, flat) and of the `queries`; all codes have the same number of words. `own` is, for
+    each query, the item that the query leaves out, or the number of items if the query leaves out none.
     """
 
     codes: Array
@@ -624,8 +626,8 @@ def rank_codes(
     Ties are in index order. The hits whose tied group begins within `depth` are written from ``starts[q]`` on;
     ``out.counts[q]`` is their number. If `out.ahead` and `out.tied` are empty, only ranks are written.
     """
-    # The last bucket is for the query's own item, which may be relevant. Items that are not relevant may be recorded in
-    # one more place after the last hit.
+    # The last bucket is for the query's own item, which may be relevant. One more place after the last hit takes items
+    # that are not relevant (see `_stream_many`).
     width, buckets, most = coded.queries.shape[1], out.radius.shape[1] + 1, 2
     for q in range(begin, end):
         most = max(most, starts[q + 1] - starts[q] + 2)
@@ -654,7 +656,9 @@ def rank_codes(
 
 @kernel
 def rank_samples(positive: Array, negative: Array, out_ahead: Array, out_tied: Array) -> None:
-    """Rank the positive samples among all, by descending score; both inputs are ascending."""
+    """Rank the positive samples among all samples, by descending score. The inputs are the scores of the positive and of
+    the negative samples, both ascending.
+    """
     j = 0
     hits, wrong = positive.size, negative.size
     below, upto = wrong, wrong  # numbers of negatives with a score below x, and with a score of at most x
@@ -679,7 +683,7 @@ def rank_samples(positive: Array, negative: Array, out_ahead: Array, out_tied: A
 def tally_intervals(
     distances: Distances, junk: Lists, steps: Array, begin: int, end: int, between: Array, equal: Array
 ) -> None:
-    """Count the distances of queries ``[begin, end)`` in the intervals of ascending `steps`, junk left out.
+    """Count the distances of queries ``[begin, end)``, except those of junk, in the intervals of ascending `steps`.
 
     Adds to ``between[g]`` the number below ``steps[g]`` and above the previous step (in the last element: above all
     steps), and to ``equal[g]`` the number equal to ``steps[g]``.

@@ -62,7 +62,7 @@ GLUE_WORDS = 4
 # of the glue, then its words, each followed by the mask of its bytes.
 KIND, PLACE, STEP, BEGIN, END, NOTES = range(6)
 LENGTH, WORDS, GLUE_NOTES = 0, 1, 1 + 2 * GLUE_WORDS
-SHORT_GLUE = np.uint64(16)  # most glue is not longer
+SHORT_GLUE = np.uint64(16)  # most glue is not longer, in bytes
 # Number of readable bytes required to compare glue, and read a number after it, without checking for the document's
 # end.
 ROOM = 8 * GLUE_WORDS + NUMBER_ROOM
@@ -92,7 +92,7 @@ def _leave_out(fields: int, places: Any, begin: int, end: int, ids: Any, words: 
 
 @helper
 def _note(values: Any, state: Any, kind: int, place: int, step: int, begin: int, end: int) -> None:
-    """Record kind, place, step and range of a value, unless `values` is full; a value is counted even then."""
+    """Count a value, and record its kind, place, step and range unless `values` is full."""
     noted = state[NOTED]
     if noted < len(values):
         values[noted, KIND] = kind

@@ -25,8 +25,8 @@ _VALID, _IGNORED, _ABSENT = 0, 1, 2
 
 
 class Pairing(NamedTuple):
-    """The ``cells`` with their ``candidates``; and, for each cell, the detections of other categories that are ignored
-    in it but may take an object (``others``), with ``others_candidates``.
+    """The ``cells`` with their ``candidates``; and, for each cell, ``others``: the detections of other categories that are
+    ignored in the cell but may take an object, with their ``others_candidates``.
     """
 
     cells: Cells
@@ -259,8 +259,8 @@ def _compare_angles(cell: Cell, span: Span, rows: Rows) -> None:
 
 @kernel
 def match(pairing: Pairing, objects: Objects, levels: Levels, rows: Rows, begin: int, end: int, out: Steps) -> None:
-    """Match cells ``[begin, end)``; in `out` all detections must be misses at first, ignored in the area ranges that do
-    not contain their size.
+    """Match the cells ``[begin, end)``. Initially all detections in `out` must be misses, ignored in the area ranges that
+    do not contain their size.
     """
     cells, others = pairing.cells, pairing.others
     widest = longest_run(cells.ground_truth_starts, cells.ground_truth_stops, begin, end)
@@ -325,7 +325,7 @@ def _wanted(place: int, hits: int, positives: int, recall: float) -> bool:
 
 @helper
 def _envelope(values: Array, count: int) -> None:
-    """Replace each of the first `count` values by the maximum of the values from there on, with the NaN semantics of
+    """Replace each of the first `count` values by the maximum of this and all later values, with the NaN semantics of
     C++'s ``max_element``.
     """
     best = 0.0

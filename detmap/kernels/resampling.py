@@ -1,8 +1,8 @@
 """Metrics of resampled data sets, in which every image counts as often as it was drawn.
 
 Replicates are processed in blocks. An image in a replicate has the code ``2 * copies + side``. A bootstrap replicate is
-one data set, one side, with any number of copies of an image. A permutation replicate is two data sets, two sides: each
-image of two models has one copy, on one of the sides. A replicate gives one row of output per side.
+one data set and has one side, with any number of copies of each image. A permutation replicate is two data sets and has
+two sides: each image of either model has one copy, on one of the sides. A replicate gives one row of output per side.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Events(NamedTuple):
     misses of segment *s* are on the images ``images[miss_starts[s]:miss_starts[s + 1]]``. Misses after the last run of
     their class are left out.
 
-    An item is a run at a bit at which one of its detections is a hit or is ignored. The items of class *c* and bit *b*,
+    An item is a run and a bit at which a detection of the run is a hit or is ignored. The items of class *c* and bit *b*,
     in ranking order, are ``item_starts[k]:item_starts[k + 1]`` with ``k = c * A * T + b``. Item *i* belongs to run
     ``item_runs[i]``. At the item's bit, ``item_steps[i]`` of the run's detections count, and ``item_skips[i]`` are
     ignored. Number the detections that count from 1: then ``places[place_starts[i]:place_starts[i + 1]]`` are the
@@ -313,7 +313,7 @@ def collect_hits(
 ) -> None:
     """Write the ranks of the hits of classes ``[begin, end)``.
 
-    Copies of a miss are only counted; copies of a run follow each other as a whole.
+    Copies of a miss are only counted. Copies of a run are ranked one after the other, each as a whole.
 
     Parameters
     ----------

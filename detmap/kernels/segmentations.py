@@ -391,7 +391,7 @@ def _read_outlines(data: Any, i: int, powers: Any, out: Segments, row: int, stat
         if polygon == first and at - begin < 6:
             return SHORT
         state[ODD] += (at - begin < 6) or ((at - begin) & 1)
-        at -= (at - begin) & 1  # pycocotools drops half a point
+        at -= (at - begin) & 1  # pycocotools drops a last x without y
         out.vertices[polygon] = at - begin
         polygon += 1
         i, another = _after_number(data, i + 1)

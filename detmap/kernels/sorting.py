@@ -77,7 +77,7 @@ class Keyed(NamedTuple):
 
 @helper
 def _by_byte(rows: Keyed, first: int, size: int, shift: Any, out: Keyed, out_first: int, counts: Array) -> None:
-    """Stably sort `rows` by one byte of the keys into `out`. The orders begin at `first` and at `out_first`."""
+    """Stably sort `rows` by one byte of the keys into `out`: ``rows.order[first:]`` into ``out.order[out_first:]``."""
     keys, order, byte = rows.keys, rows.order, np.uint64(255)
     for value in range(256):
         counts[value] = 0
@@ -102,7 +102,7 @@ def _by_bytes(rows: Keyed, first: int, size: int, differing: Any, lowest: int, s
     moved = False
     for byte in range(lowest, 8):
         shift = np.uint64(8 * byte)
-        # all keys share three bytes if they are widened float32 scores, and most bytes if they are small
+        # keys of widened float32 scores share three bytes, and keys that are small integers share most bytes
         if (differing >> shift) & np.uint64(255) == 0:
             continue
         if moved:

@@ -89,7 +89,7 @@ def _helped(function: F, **options: bool) -> F:
 
 
 def compiled_before(function: Callable[..., Any]) -> bool:
-    """Return whether an earlier process has compiled the kernel `function` to disk."""
+    """Return whether the disk holds the kernel `function` as compiled by an earlier process."""
     if not hasattr(function, "stats"):
         return True
     from detmap.kernels import _numba

@@ -334,7 +334,7 @@ def _load() -> Object | str | None:
 
 
 def _problem(path: str, described: str) -> str | None:
-    """Return the problem if the object or the present sources do not match the object's description; None if both
+    """Return the problem if the object or the current source files do not match the object's description; None if all
     match.
     """
     try:

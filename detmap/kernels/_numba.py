@@ -224,7 +224,7 @@ class SourceCache:
                     path.unlink()
 
     def is_kept(self) -> bool:
-        """Return whether there is a file for the current sources."""
+        """Return whether there is a cache file for the current sources."""
         pattern = f"{self.label}-{self._stamp()}-*.nbc"
         return any(any(folder.glob(pattern)) for folder in _folders(self._home))
 

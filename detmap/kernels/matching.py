@@ -83,7 +83,7 @@ class Collected(NamedTuple):
 
 @helper
 def _threshold_bits(ranges: int, thresholds: int, out: Array) -> None:
-    """Write rows of words, `out` of shape (min(T, 64), words), in which the bits of one threshold are set in every area
+    """Write to `out`, shape (min(T, 64), words), rows of words in which the bits of one threshold are set in every area
     range. With up to 64 thresholds row *t* is for threshold *t*; with more, word *w* of row *i* is for threshold ``(64 * w
     + i) % T``.
     """
@@ -408,7 +408,8 @@ def collect_hits(
     found = np.empty(end - begin, np.int64)
     for ranking in range(end - begin):
         found[ranking] = 0
-    counted = np.empty((areas, cuts + 1), np.int64)  # by area range, and by the number of caps that include a detection
+    # Numbers of detections, by area range and by the number of caps that include the detection.
+    counted = np.empty((areas, cuts + 1), np.int64)
     skipped = np.empty((areas, per_area), np.int64)
     masks = np.empty((areas, words), np.uint64)
     _range_bits(thresholds, masks)
@@ -465,7 +466,7 @@ def collect_hits(
                             found[first + t - begin] += 1
         for ranking in range(at, stop):
             out.items[ranking - begin] = _items(counted, skipped, ranking - base, thresholds)
-            if scored:  # the first detection is the best of its image, within any cap
+            if scored:  # the first detection is the best of its image, so that it is within any cap
                 empty = class_starts[c + 1] == class_starts[c]
                 out.first_scores[ranking - begin] = 0.0 if empty else scores[class_starts[c]]
         at = stop

@@ -549,7 +549,7 @@ def _rank_tile(
     codes: Array, query: Array, own: int, room: Room, relevant: Array, first: int, noted: Noted, row: int
 ) -> None:
     """Measure and count the items of a tile (see `_stream_few`), and count its relevant items by distance in `met`. The
-    query's own item is placed beyond all distances.
+    query's own item gets a distance that is larger than all others.
     """
     near, count, met, seen = room.near, noted.counts[row], noted.met[row], noted.seen[row, noted.found[row] :]
     _measure(codes, query, near)

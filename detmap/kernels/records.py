@@ -105,8 +105,8 @@ def _note(values: Any, state: Any, kind: int, place: int, step: int, begin: int,
 
 @helper
 def _learn(data: Any, begin: int, end: int, likeness: Likeness, count: int) -> int:
-    """Record the glue of a record: the bytes before each value, and after the last one up to the next record at `end`.
-    Returns `count`, or 0 if there are too many values or glue words.
+    """Record the glue of a record: the bytes before each value, and the bytes from the last value to the next record at
+    `end`. Returns `count`, or 0 if there are too many values or glue words.
     """
     values, glue = likeness
     if not 0 < count <= len(values):

@@ -129,7 +129,7 @@ def _look_ahead(
     """Count the detections ahead of the runs ``[begin, end)`` of a class, for `LANES` replicates.
 
     `words` holds, one byte per replicate, how often each image was drawn, as in `collect_hits`. The bytes of any `chunk`
-    words add up without a carry. `sums` is a buffer, (areas + 1, `LANES`). ``out_ahead[lane, area, run - begin]`` is
+    words add up without a carry. `sums`, (areas + 1, `LANES`), is a buffer. ``out_ahead[lane, area, run - begin]`` is
     ``256 * ahead + copies``, where ``ahead`` is the number of detections ahead of the run and ``copies`` the number of
     copies of the run's image, both on side 0. ``out_all[area, run - begin]`` is the number of detections ahead of the run
     if every image counts once.
@@ -394,7 +394,7 @@ def _pairwise(values: Array, begin: int, count: int) -> Any:
 @helper
 def _sum(values: Array, begin: int, count: int, stack: Array) -> Any:
     """Sum in numpy's order, so that a mean has the same bits: values are halved, at multiples of eight, down to blocks
-    of 128. `stack` is a buffer for left sums and pending right halves, (64, 3).
+    of 128. `stack`, (64, 3), is a buffer for left sums and pending right halves.
     """
     depth, total = 0, 0.0
     # A row of the stack is a pending right half: its start, its length (`done` while it is summed), and the sum of the

@@ -2,7 +2,7 @@
 
 Corners are taken relative to one corner of the pair and carried as sums of two floats (double-double: about 32 digits),
 so that an overlap does not depend on the position of the quadrilaterals, or on how thin they are. Except for one pair
-in billions, the overlap is the float nearest to the exact value. A polygon is clipped by the sides of a convex one
+in billions, the overlap is the float nearest to the exact value. A polygon is clipped by the sides of a convex polygon
 (Sutherland and Hodgman, 1974). A non-convex quadrilateral is the sum of two signed triangles: a region counts as often
 as the outline winds around it, as in DOTA's development kit.
 """

@@ -191,8 +191,8 @@ def _why(out: Segments, row: int) -> int:
 
 @helper
 def _read_lengths(data: Any, i: int, powers: Any, out: Segments, at: int) -> Any:
-    """Read a list of run lengths, and write the ends of the runs from ``ends[at]`` on. Return the number of runs, or a
-    problem, and the end of the list.
+    """Read a list of run lengths, and write the ends of the runs from ``ends[at]`` on. Return the number of runs or a
+    problem, and then the end of the list.
     """
     i = _blank(data, i + 1, False)
     total, count = np.int64(0), 0

@@ -1,4 +1,4 @@
-"""Counting and radix sorts of ragged groups of rows, and of the columns of such rows."""
+"""Counting sorts and radix sorts of rows in groups of different sizes, and of the columns of these rows."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _descending_key(bits: Any) -> Any:
 
 
 class Keyed(NamedTuple):
-    """Rows with sort keys: row ``order[first + i]`` has key ``keys[i]``; `first` is passed separately."""
+    """Rows with sort keys: row ``order[first + i]`` has key ``keys[i]``, where `first` is an argument of the sorts."""
 
     keys: Array
     order: Array

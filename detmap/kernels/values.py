@@ -153,8 +153,8 @@ def _value_end(data: Any, i: int, lines: bool, powers: Any) -> int:
 
 @innermost
 def _braces(data: Any, i: int) -> Any:
-    """Return a word in which the highest bit of each byte is set if that byte of the eight bytes at `i` is an opening brace
-    or above; all other bits are 0.
+    """Return a word with one byte for each of the eight bytes from `i` on: 128 if that byte is an opening brace or above,
+    else 0.
     """
     word = _word(data, i)
     return ((word + FROM_BRACES) | word) & HIGHS

@@ -1,12 +1,12 @@
 """Jitted loops over raw arrays, nothing else.
 
-Rules that every kernel keeps:
+Rules for every kernel:
 
 * Input arrays are read-only (see `readonly`) and output arrays are writable arguments. A column has one dtype, so that
   each kernel compiles once.
-* A kernel returns nothing or a number. Outputs of unknown size go to `out` too: when `out` is full the kernel stops,
-  and reports how far it came and how much room the next item needs. A kernel returns no tuple, because numba builds
-  tuples through Python's API, and the process crashes if a signal handler (Ctrl-C) raises meanwhile.
+* A kernel returns nothing or a number. Output of unknown size is written to an argument, too: when this argument is
+  full, the kernel stops and reports how far it came and how much room the next item needs. A kernel returns no tuple,
+  because numba builds tuples through Python's API, and the process crashes if a signal handler (Ctrl-C) raises then.
 * A kernel works on a block ``[begin, end)`` at a time, and blocks write disjoint outputs.
 
 A kernel may call kernels and helpers of any file of this package, because the cache key covers the sources of all files
@@ -63,17 +63,17 @@ def kernel(function: F) -> F:
 def helper(function: F) -> F:
     """Compile a function that only kernels call, and that neither allocates nor returns an array.
 
-    A kernel's arrays live until the kernel returns, so helpers need no reference counts. For an array that some path
-    does not use, numba still emits reference counts. These are atomic operations on memory shared by all threads; the
-    scanner of records had 41 of them instead of 16. ``_nrt=False`` removes the counts; numba then cannot make a wrapper
-    for Python, and a call from Python crashes.
+    A kernel's arrays live until the kernel returns, so helpers need no reference counting. By default numba counts
+    references to an array that some path does not use, by atomic operations on memory shared by all threads (41 such
+    operations instead of 16 in the scanner of records). ``_nrt=False`` removes the counting; numba then cannot make a
+    wrapper for Python, and a call from Python crashes.
     """
     return _helped(function)
 
 
 def innermost(function: F) -> F:
-    """Compile a helper inline into every caller; meant for helpers that are called once per value, because calling them
-    would take much of the time.
+    """Compile a helper inline into every caller. This is for helpers that are called once per value, where the calls
+    themselves would take much of the time.
     """
     return _helped(function, forceinline=True)
 
@@ -89,7 +89,7 @@ def _helped(function: F, **options: bool) -> F:
 
 
 def compiled_before(function: Callable[..., Any]) -> bool:
-    """Return whether an earlier process has compiled the kernel `function` to disk."""
+    """Return whether the disk holds the kernel `function` as compiled by an earlier process."""
     if not hasattr(function, "stats"):
         return True
     from detmap.kernels import _numba

@@ -123,8 +123,8 @@ class Object(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The object that this process takes kernels from, None if numba compiles them; and why an existing object is not
-    used.
+    """The object that this process takes kernels from (None if numba compiles them), and why an existing object was
+    refused (None if no object was refused).
     """
 
     object: Object | None
@@ -247,7 +247,7 @@ def numba_version() -> str:
 
 
 def interface() -> int:
-    """Return a checksum of `_FUNCTIONS`, in order, which must be the same in an object and in this file."""
+    """Return a checksum of the names in `_FUNCTIONS`; an object can only be used if it was built with this checksum."""
     return zlib.crc32(" ".join(_FUNCTIONS).encode()) & 0x7FFFFFFF
 
 
@@ -334,7 +334,7 @@ def _load() -> Object | str | None:
 
 
 def _problem(path: str, described: str) -> str | None:
-    """Return the problem if the object or the present sources do not match the object's description; None if both
+    """Return the problem if the object or the current source files do not match the object's description; None if all
     match.
     """
     try:

@@ -32,7 +32,7 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
-import numpy.ma  # otherwise numba imports it in a kernel's first call, and a fork may happen meanwhile
+import numpy.ma  # otherwise numba imports it in a kernel's first call, and the process may fork during that import
 
 from detmap.installation import DISTRIBUTION, is_checkout
 from detmap.kernels import elsewhere
@@ -58,7 +58,7 @@ _DIGEST = 32
 #: Maximum number of cached files per kernel, for different processors, versions and settings.
 _MOST = 32
 
-#: File names in this module's cache, and in numba's own; a file has the suffix ``.tmp`` while it is written.
+#: Patterns of file names in this module's cache, and in numba's own. A file has the suffix ``.tmp`` while it is written.
 _OURS = re.compile(r"(?P<label>[\w.]+)-[0-9a-f]{16}-[0-9a-f]{24}\.nbc")
 _NUMBAS = re.compile(r"\.nb[ic](\.tmp\.\w+)?$")
 
@@ -172,7 +172,7 @@ def writable_folder() -> Path:
     Raises
     ------
     OSError
-        If no folder is writable; ``filename`` is the first folder.
+        If no folder is writable; its ``filename`` is the first folder that was tried.
     """
     failure: OSError | None = None
     for folder in _folders(_HOME):
@@ -193,7 +193,7 @@ class SourceCache:
     ----------
     function : callable
         The kernel as a Python function. The key of a kernel outside of `detmap.kernels` also covers the sources in the
-        kernel's folder and of everything that the kernel uses.
+        kernel's folder, and the sources of everything that the kernel uses.
     """
 
     def __init__(self, function: Any) -> None:
@@ -224,7 +224,7 @@ class SourceCache:
                     path.unlink()
 
     def is_kept(self) -> bool:
-        """Return whether there is a file for the current sources."""
+        """Return whether there is a cache file for the current sources."""
         pattern = f"{self.label}-{self._stamp()}-*.nbc"
         return any(any(folder.glob(pattern)) for folder in _folders(self._home))
 
@@ -322,7 +322,7 @@ class _Forgiving:
         try:
             return self._kept.load_overload(sig, target_context)
         except Exception:
-            with suppress(Exception):  # numba could not extend an unreadable index either
+            with suppress(Exception):  # numba cannot add to an unreadable index either
                 self._kept.flush()
             return None
 
@@ -353,7 +353,7 @@ def _without_source(library: Any, module: Any) -> tuple[Any, bytes]:
 
 
 def _source_module(source: bytes) -> Any:
-    """Return the LLVM code that `_without_source` removed. numba made the code linkable before it was cached."""
+    """Return the LLVM code that `_without_source` removed. numba made this code linkable before it cached the kernel."""
     from llvmlite import binding
 
     return binding.parse_bitcode(zlib.decompress(source))
@@ -547,9 +547,9 @@ def _prune_once(folder: Path, stamp: str) -> None:
 
 
 def _prune(folder: Path, stamp: str, label: str | None) -> None:
-    """Remove files compiled from other sources, the oldest files beyond `_MOST`, and unfinished files of killed
-    processes. Files of all kernels are removed if `label` is None (in the folder of detmap's kernels), else only files
-    of the kernel `label`. A process that misses a removed file compiles the kernel again.
+    """Remove files compiled from other sources, all but the newest `_MOST` files of a kernel, and unfinished files of
+    killed processes. Files of all kernels are removed if `label` is None (in the folder of detmap's kernels), else only
+    files of the kernel `label`. A process that misses a removed file compiles the kernel again.
     """
     kept: dict[str, list[tuple[float, Path]]] = {}
     with suppress(OSError):

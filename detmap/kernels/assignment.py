@@ -1,4 +1,4 @@
-"""Match the detections and objects of one image and category, with the matches that pycocotools records in
+"""Match the detections and objects of one image and category, and give the matches as pycocotools records them in
 ``evalImgs``. `detmap.kernels.matching` only gives hits, which suffice for metrics.
 """
 

@@ -26,9 +26,9 @@ def _changes(above: Array, row: Array, out: Array) -> None:
 @helper
 def _find_turns(pixels: Array, edges: Array, words: Array, counts: Array, out: Array) -> int:
     """Write, row by row, the (row, column) of every pixel that differs from the pixel above it. Return the number of
-    changes, or -1 if `out` is full. The pixel above the top of a column is the bottom of the previous column.
-    ``counts[c + 1]`` is increased by the number of changes in column c. `edges` and `words` are scratch: views of the
-    same bytes, with 0 after the last column.
+    these pixels, or -1 if `out` is full. The pixel above the top of a column is the bottom of the previous column.
+    ``counts[c + 1]`` is increased by the number of these pixels in column c. `edges` and `words` are views of the same
+    scratch bytes, which are 0 after the last column.
     """
     height, width = pixels.shape
     used = 0

@@ -48,7 +48,7 @@ def _add_pixels(ends: Array, span: Array, begin: int, end: int, first: int, m: i
 
 @helper
 def _extent(ends: Array, span: Array) -> Any:
-    """Return the first column with foreground and the end of the last one, then the same for rows; zeros without any."""
+    """Return the begin and end of the columns with foreground, then of the rows with foreground; zeros if there are none."""
     height, low = span[2], np.int64(0)
     left, right, top, bottom = np.int64(-1), np.int64(0), height, np.int64(0)
     for k in range(span[0] + 1, span[1], 2):
@@ -110,7 +110,7 @@ def _deep_rows(
 
 @helper
 def _in_all(rows: Array, columns: int, size: int, reach: int) -> None:
-    """Keep in each column only rows that are set in all `reach` columns from that column on; the last ``reach - 1``
+    """Keep in each column only the bits that are set in all `reach` columns from that column on; the last ``reach - 1``
     columns become invalid.
     """
     common = 1
@@ -166,8 +166,8 @@ def boundary_runs(
             inner, outer = right, right
         else:
             inner, outer = left + distance, right - distance
-        # Upper bound of the number of runs that are appended at once: for one of the columns from `inner` to `outer`, or
-        # for all columns on one side of them.
+        # Upper bound of the number of ends that are appended between two checks for room: those of one column between
+        # `inner` and `outer`, or those of all columns to the left or to the right of these.
         most = span[1] - span[0] + tallest
         if used + most > out.shape[0]:
             out_spans[i, 1] = used + most - first

@@ -1,4 +1,4 @@
-"""Scan delimited cells, a record per line, into columns in one pass."""
+"""Scan text with one record per line and a delimiter between cells into columns, in one pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""CMC over identities instead of items: one item of each identity is drawn, or all its items are merged."""
+"""Cumulative match characteristic (CMC) of identities instead of items: one item of each identity is drawn, or all its
+items are merged.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from detmap.kernels.ranking import Distances, Lists
 
 Array = NDArray[Any]
 
-# CMC variants: draw one item per identity; the expectation over draws; merge the items of an identity.
+# CMC variants: one random item per identity; the expectation over such draws; all items of an identity merged.
 DRAW, EXPECT, MERGE = 0, 1, 2
 
 
@@ -96,7 +98,7 @@ def _draw(row: Array, q: int, identities: Identities, drawing: Drawing, room: Ro
 @helper
 def _expect(row: Array, match: int, own: int, identities: Identities, merge: bool, room: Room) -> int:
     """Return the number of identities that are certainly ahead of `match`, and write the distribution of the number of
-    other identities ahead of `match`. With `merge` every identity with an item ahead is certainly ahead.
+    other identities ahead of `match`. With `merge` an identity is certainly ahead if any of its items is ahead.
     """
     people, size, ahead, chances, k = identities.people, room.size, room.ahead, room.chances, room.chances.size
     size[:] = 0
@@ -136,7 +138,7 @@ def shots(
     """Write CMC at ranks 1 .. k of queries ``[begin, end)`` where identities, not items, are ranked.
 
     DRAW takes one random item of each identity, many times. EXPECT is the expectation over all draws: the number of
-    other identities ahead of a match is a sum of independent Bernoulli variables, one for each identity. The
+    other identities ahead of a match is a sum of independent Bernoulli variables, one for each identity, whose
     probability is the share of the identity's items that are ahead of the match. MERGE counts the identities with an
     item ahead of the first match. Ties are in index order.
     """

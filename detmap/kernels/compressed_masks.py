@@ -1,9 +1,9 @@
-"""Areas, boxes, overlaps and unions of masks as compressed strings, and strings from bitmaps and polygons, in one call
-each.
+"""Kernels that read or write compressed strings of masks directly: areas, boxes, overlaps and unions from strings, and
+strings from bitmaps and polygons.
 
 `detmap.kernels.masks` does the same in several steps. These kernels serve frequent calls with few masks, such as calls
-of pycocotools' functions, where a mask is stored only as its string. A text is bytes that hold, for every mask, its
-string and a NUL.
+of pycocotools' functions, where a mask is stored only as its string. The parameter ``text`` has the string of every
+mask, followed by a NUL.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from detmap.kernels.polygons import _LANES, _count_crossings, _draw
 
 Array = NDArray[Any]
 
-#: Status codes that kernels return in place of a mask's index: success; a mask of height 0 has foreground; the runs of
-#: two masks have different sums.
+#: Status codes of kernels that otherwise return the index of a mask: success; a mask of height 0 has foreground; the
+#: runs of two masks have different sums.
 FINE, FLAT, UNEQUAL = -1, -2, -3
 
 #: Maximum number of crossings of a polygon; polygons with more crossings are left to the caller.
@@ -98,9 +98,9 @@ def ious_of_strings(text: bytes, spans: Array, crowd: Array, out: Array) -> int:
 
 @kernel
 def merge_strings(text: bytes, count: int, both: bool, out: Array) -> int:
-    """Write the string of the union of `count` masks of one size, or of their intersection (`both`). `out` has room for
-    seven characters per byte of `text`. Returns the length of the string, or -1 if a string is truncated, if one of
-    several masks has no run, or if the runs of the masks have different sums.
+    """Write the string of the union of `count` masks of one size, or of their intersection if `both` is true. `out` has
+    room for seven characters per byte of `text`. Returns the length of the written string, or -1 if a string of `text`
+    is truncated, if one of several masks has no run, or if the runs of the masks have different sums.
     """
     ends, spans, p, room = np.empty(len(text), np.uint32), np.empty((count, 4), np.int64), 0, 0
     for i in range(count):

@@ -24,7 +24,7 @@ STEP, ALL_POINT, TRAPEZOID, TRAPEZOID_OF_HITS, PAIRWISE = 0, 1, 2, 3, 4
 KEEP, REVERSE, FIRST, LAST, COLLAPSE = 0, 1, 2, 3, 4
 
 
-#: Room for pending halves of a pairwise sum: two for each bit of its length.
+#: Maximum number of pending halves of a pairwise sum: two for each bit of the number of values.
 _HALVES = 128
 
 
@@ -40,9 +40,9 @@ class Rankings(NamedTuple):
 
 @helper
 def _envelope(ranks: Array, first: int, hits: int, epsilon: float, out: Array) -> None:
-    """Write the maximum precision at each hit or any later one."""
+    """Write, for each hit, the maximum precision at that hit or any later one."""
     row, best = ranks[first : first + hits], 0.0
-    for j in range(hits - 4, -1, -4):  # each maximum depends on the previous one; unrolled, only one in four does
+    for j in range(hits - 4, -1, -4):  # unrolled, so that the chain of dependent maxima has a quarter of the steps
         d = (j + 4) / (row[np.uint64(j + 3)] + epsilon)
         c = max(d, (j + 3) / (row[np.uint64(j + 2)] + epsilon))
         b = max(c, (j + 2) / (row[np.uint64(j + 1)] + epsilon))
@@ -109,7 +109,7 @@ def average_precision(
     one rank earlier (1 at rank 1). TRAPEZOID_OF_HITS takes the mean with the precision at the previous hit (1 at the
     first hit), a known mistake. These three add in rank order and divide the sum by the positives. ALL_POINT adds, in
     rank order, each hit's gain in recall times the largest precision at that recall or later, as VOC's development kit
-    does; it does not divide. PAIRWISE adds the same terms in the order of numpy's ``sum``, with a last term of 0 if
+    does, and does not divide the sum. PAIRWISE adds the same terms in the order of numpy's ``sum``, with a last term of 0 if
     recall does not reach 1.
     """
     area = rule in (ALL_POINT, PAIRWISE)
@@ -164,7 +164,7 @@ def interpolate(
     for q in range(begin, end):
         first, hits = starts[q], starts[q + 1] - starts[q]
         if positives[q] <= 0:
-            for i in range(grid.shape[0]):  # assigning to a slice would also compile an error message
+            for i in range(grid.shape[0]):  # an assignment to a slice would make numba compile an error message
                 out_precision[q, i] = np.nan
                 if with_scores:
                     out_scores[q, i] = np.nan
@@ -199,11 +199,11 @@ def interpolate(
 def read_lines(
     rankings: Rankings, items: Array, grid: Array, epsilon: float, tail: bool, begin: int, end: int, out: Array
 ) -> None:
-    """Write the linearly interpolated envelope of rankings ``[begin, end)`` at an ascending `grid`. Hits suffice,
-    because the last miss before a hit has the recall of the previous hit and the envelope of the next hit, so that the
-    curve is flat between the miss and the next hit. Of several points with the same recall the last one counts. After
-    all `items` the curve drops to 0, or with `tail` falls to (1, 0) in a straight line. The values are 0 without hits,
-    NaN without positives.
+    """Write the precision envelope of rankings ``[begin, end)``, interpolated linearly at the recalls of an ascending
+    `grid`. Only hits are read: between two hits, the last miss has the recall of the first hit and the envelope of the
+    second, so the curve is flat from this miss to the second hit. Of several points with the same recall the last one
+    counts. After all `items` the curve drops to 0, or with `tail` falls to (1, 0) in a straight line. The values are 0
+    without hits, NaN without positives.
     """
     starts, ranks, positives = rankings.starts, rankings.ranks, rankings.positives
     longest = _longest_group(starts, begin, end)

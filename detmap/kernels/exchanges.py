@@ -1,5 +1,5 @@
-"""Sums of interpolated precision after images are exchanged between two models. This is faster than
-`resampling.average`, and has different rounding errors.
+"""Sums of interpolated precision after images are exchanged between two models. These kernels are faster than
+`resampling.average`, but have other rounding errors.
 
 The value of a curve at a recall of the grid is the maximum precision at the first hit that reaches the recall, or at a
 later hit. The sum over the grid is therefore a sum over hits. The weight of a hit is the number of recalls that no

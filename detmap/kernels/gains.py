@@ -1,8 +1,9 @@
-"""Measures of gains or wrong items by rank: trec_eval's variants of nDCG, and the residual of unjudged items.
+"""Measures that depend on the ranks of gains or of wrong items: trec_eval's variants of nDCG, and the residual of
+unjudged items.
 
-`starts` and `ranks` are as in `detmap.kernels.curves`, with items that have a gain in place of hits; `gains` holds the
-gains. The ideal ranking of query *q* has the descending gains ``ideal[ideal_starts[q]:ideal_starts[q + 1]]``. Sums are
-taken in rank order, because the order determines the last bit.
+`starts` and `ranks` are as in `detmap.kernels.curves`, but for the items that have a gain instead of the hits; `gains`
+holds the gains of these items. The ideal ranking of query *q* has the descending gains
+``ideal[ideal_starts[q]:ideal_starts[q + 1]]``. Sums are taken in rank order, because the order determines the last bit.
 """
 
 from __future__ import annotations

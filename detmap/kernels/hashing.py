@@ -35,7 +35,7 @@ def hash_rows(words: Array, single: bool, begin: int, end: int, out: Array) -> N
     """Write a hash of each of the rows ``[begin, end)``. A word has the bits of a float64 or, with `single`, of two
     float32.
 
-    A row has a multiple of four words. Four independent chains hide the latency of each step.
+    The number of words in a row is a multiple of four. Four independent chains hide the latency of each step.
     """
     for i in range(begin, end):
         row = words[i]

@@ -1,4 +1,4 @@
-"""Decompress deflate (RFC 1951), as in PNG files, piece by piece, in memory of bounded size."""
+"""Decompress deflate (RFC 1951), the compression of PNG files, piece by piece and in bounded memory."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from detmap.kernels.words import BYTE, U1, U2, U3, U4, U5, U6, U7, U8, U16, U24,
 
 Array = NDArray[Any]
 
-#: Number of bits looked up at once; longer codes are decoded bit by bit.
+#: Maximum length in bits of a code that is looked up in a table; longer codes are decoded bit by bit.
 BITS = 11
 
-#: Maximum length of a code in bits, and maximum number of symbols of a table (the table of literals and lengths).
+#: Maximum length of a code in bits, and the number of symbols in the larger table, that of literals and lengths.
 LONGEST, SYMBOLS = 15, 288
 
 #: Number of bytes that are copied at once, and number of bytes after the end of the output that may be overwritten.
@@ -44,10 +44,11 @@ _ORDER = np.array([16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1,
 class Codes(NamedTuple):
     """Memory for two tables of codes: one for literals and lengths, one for distances.
 
-    ``fast`` maps the next `BITS` bits to ``16 * symbol + length of its code``, 0 for longer codes; shape (2, 2 **
-    BITS). ``counts`` has the number of codes by length, shape (2, 16), and ``symbols`` the symbols by code, shape (2,
-    288). ``lengths`` has the code lengths of a block, shape (320,). ``at`` has the position of the next bit, 1 within a
-    compressed block (else 0), and 1 from the header of the last block on; shape (3,).
+    ``fast``, shape (2, 2 ** BITS), maps the next `BITS` bits to ``16 * symbol + length of its code``, or to 0 if the code
+    is longer than `BITS`. ``counts``, shape (2, 16), has the number of codes of each length, and ``symbols``, shape (2,
+    288), the symbols in the order of their codes. ``lengths``, shape (320,), has the code lengths of a block. ``at``,
+    shape (3,), has the position of the next bit, 1 within a compressed block (else 0), and 1 once the header of the last
+    block is read.
     """
 
     fast: Array
@@ -89,7 +90,7 @@ def _bits(data: Array, at: Array, count: int) -> Any:
 
 @helper
 def _make_table(codes: Codes, which: int, first: int, number: int) -> Any:
-    """Make a table from the lengths ``[first, first + number)``; return 0, or `DAMAGED` if they form no code."""
+    """Make a table from ``lengths[first:first + number]``; return 0, or `DAMAGED` if no code has these lengths."""
     counts, symbols, fast = codes.counts[which], codes.symbols[which], codes.fast[which]
     counts[:] = 0
     fast[:] = 0
@@ -125,7 +126,7 @@ def _make_table(codes: Codes, which: int, first: int, number: int) -> Any:
 
 @helper
 def _long_symbol(codes: Codes, which: int, word: int) -> Any:
-    """Return ``16 * symbol + length of its code`` for the code that begins a word of bits; `DAMAGED` if there is none."""
+    """Return ``16 * symbol + length of its code`` for the code in the lowest bits of `word`, `DAMAGED` if none matches."""
     code, first, place = np.int64(0), np.int64(0), np.int64(0)
     for length in range(1, LONGEST + 1):
         code |= np.int64(word >> np.uint64(length - 1)) & 1
@@ -146,7 +147,7 @@ def _symbol(codes: Codes, which: int, word: int) -> Any:
 
 @helper
 def _read_lengths(data: Array, codes: Codes) -> Any:
-    """Read the codes of a block and make their tables; return 0, or `DAMAGED`."""
+    """Read the code lengths of a block and make both tables; return 0, or `DAMAGED`."""
     literals, distances, number = (
         _bits(data, codes.at, 5) + 257,
         _bits(data, codes.at, 5) + 1,
@@ -198,8 +199,8 @@ def _fixed(codes: Codes) -> Any:
 
 @innermost
 def _copy(out: Array, i: int, distance: int, length: int) -> None:
-    """Copy `length` bytes to `i` from `distance` bytes before `i`; the two may overlap. Up to `SLACK` more bytes are
-    written.
+    """Copy `length` bytes to `i` from `distance` bytes before `i`. Source and target may overlap. Up to `SLACK` bytes
+    after the target are overwritten.
     """
     if distance == 1:
         value = out[i - 1]
@@ -240,8 +241,8 @@ def _stored(data: Array, codes: Codes, out: Array, i: int, end: int) -> Any:
 
 @helper
 def _block(data: Array, codes: Codes, out: Array, i: int, pause: int, end: int) -> Any:
-    """Decompress a block with the present tables, up to its end or `pause`; return the end of the output, or an error
-    code.
+    """Decompress with the current tables until the block ends or the output has `pause` bytes; return the end of the
+    output, or an error code.
     """
     at, last = codes.at[0], len(data) << 3
     while i < pause:
@@ -296,10 +297,10 @@ def inflate(data: Array, codes: Codes, out: Array, i: int, pause: int, end: int)
     codes : Codes
         Scratch memory. ``codes.at`` is 0 before the first call.
     out : ndarray of uint8, shape (m,)
-        The output, which ends at `i`, with at least `HISTORY` of its last bytes or all. Bytes up to ``pause + STEP +
-        SLACK`` may be overwritten.
+        Before `i`, the whole output so far, or at least its last `HISTORY` bytes. Bytes up to ``pause + STEP + SLACK``
+        may be overwritten.
     i, pause, end : int
-        The end of the output; the length after which to return; the maximum length.
+        The end of the output so far; the length of output at which to return; the maximum length of output.
     """
     while i < pause:
         if codes.at[1] == 0:

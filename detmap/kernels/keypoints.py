@@ -1,5 +1,6 @@
-"""Object keypoint similarity (OKS): kernels for exponents of points and for means; numpy takes the exponential in
-between, because pycocotools uses numpy's `exp`, which is not libm's on every processor.
+"""Kernels for object keypoint similarity (OKS): one computes the exponents of keypoints, one the means of their
+exponentials. The exponentials are left to `numpy.exp`, which pycocotools uses, because libm's results differ from
+numpy's on some processors.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from detmap.kernels import helper, kernel
 
 Array = NDArray[Any]
 
-#: Added to areas by pycocotools, ``np.spacing(1)``.
+#: ``np.spacing(1)``, which pycocotools adds to areas.
 _EPSILON = 2.220446049250313e-16
 
-#: Exponent above which a point counts for less than `_FAR_TERM` in the mean: exp(-3) is 0.0498.
+#: Exponent above which a point is called far: its term in the mean, exp(-exponent), is then below `_FAR_TERM`.
 _FAR, _FAR_TERM = 3.0, 0.05
 #: Numbers per point of the ground truth, and the offsets of y and v.
 _XYV, _Y, _V = np.uint64(3), np.uint64(1), np.uint64(2)
 
 
 class Poses(NamedTuple):
-    """Points of ``width`` numbers x, y, v, or x, y: row *i* has ``values[starts[i]:stops[i]]``."""
+    """Keypoints, each of ``width`` numbers: x, y, v or x, y. Row *i* has the numbers ``values[starts[i]:stops[i]]``."""
 
     values: Array
     starts: Array
@@ -32,8 +33,8 @@ class Poses(NamedTuple):
 
 
 class Objects(NamedTuple):
-    """Poses of the ground truth: ``boxes`` x, y, width, height; ``areas``; and variances of points. Row *i* has the
-    variances ``variances[first[i]:]``, one for each point.
+    """Ground-truth objects: ``boxes`` (x, y, width, height), ``areas``, and variances of keypoints. The variances of row
+    *i* begin at ``variances[first[i]]``, one for each keypoint.
     """
 
     boxes: Array
@@ -43,7 +44,7 @@ class Objects(NamedTuple):
 
 
 class Likely(NamedTuple):
-    """Pairs of rows, ``left`` and ``right`` (p,) int64; and the ``lowest`` similarity that must be exact."""
+    """Pairs of rows ``left[i]`` and ``right[i]``, int64, and ``lowest``, the lowest similarity that must be exact."""
 
     left: Array
     right: Array
@@ -51,7 +52,7 @@ class Likely(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """Terms of pairs: the concatenated ``values``, float64, and the end of each pair's values, int64."""
+    """Exponents of the keypoints of pairs, ``values``, float64, and the end of each pair's exponents, ``stops``, int64."""
 
     values: Array
     stops: Array
@@ -61,8 +62,9 @@ class Terms(NamedTuple):
 def exponents(found: Poses, truth: Poses, objects: Objects, pairs: Likely, begin: int, end: int, terms: Terms) -> None:
     """Write the negated exponents of pairs ``[begin, end)`` consecutively, and the end of each pair's exponents.
 
-    If the object has visible points, only these count; else all points count, by their distance to the object's doubled
-    box. The exponents of a pair are omitted if its distant points alone keep the mean below the lowest value needed.
+    If the object has visible points, only these count; else all points count, by their distance to the object's box
+    extended by its own size on every side. The exponents of a pair are omitted if its far points alone keep the mean
+    below ``pairs.lowest``.
     """
     left, right, lowest = pairs.left, pairs.right, pairs.lowest
     out, stops, width = terms.values, terms.stops, np.uint64(found.width)
@@ -142,8 +144,8 @@ def means(values: Array, stops: Array, out: Array) -> None:
 
 @kernel
 def extents(poses: Poses, begin: int, end: int, out_boxes: Array, out_labelled: Array) -> float:
-    """Write the boxes x, y, width, height around all points of poses ``[begin, end)``, and the numbers of points with v
-    above 0, which are 0 without v. Returns the largest absolute value.
+    """Write, for each of the poses ``[begin, end)``, the box x, y, width, height around its points, and the number of
+    points with v above 0 (0 if poses have no v). Returns the largest absolute value of any x, y or v.
     """
     farthest, width, flagged = 0.0, np.uint64(poses.width), poses.width == 3
     for i in range(begin, end):
@@ -154,7 +156,7 @@ def extents(poses: Poses, begin: int, end: int, out_boxes: Array, out_labelled: 
             left = right = poses.values[first]
             top = bottom = poses.values[first + _Y]
         for k in range(np.uint64(count)):
-            at = first + width * k  # an unsigned index has no negative case
+            at = first + width * k  # unsigned, because numba checks signed indices for negative values
             x, y, v = poses.values[at], poses.values[at + _Y], poses.values[at + _V] if flagged else 0.0
             labelled += v > 0
             farthest = max(farthest, abs(v))
@@ -167,9 +169,10 @@ def extents(poses: Poses, begin: int, end: int, out_boxes: Array, out_labelled: 
 
 @kernel
 def drop_flags(values: Array, starts: Array, stops: Array) -> int:
-    """Keep x and y of every point without v, and move the rows up to the first row's start; return their end.
+    """Remove v from every point in place, so that rows stay consecutive from the first row's start on; return the end of
+    the last row.
 
-    The rows' ranges in `values` are consecutive, and change with them.
+    The rows' ranges in `values` must be consecutive. `starts` and `stops` are updated.
     """
     at = starts[0]
     for i in range(len(starts)):

@@ -28,7 +28,7 @@ from detmap.kernels.scanning import (
 from detmap.kernels.texts import ABSENT, LENGTH_BITS, LENGTHS, _same
 from detmap.kernels.words import NOTHING, U1, U2, _byte, _next_line, _tab_or_space, _token_end
 
-# Maximum number of further tokens on the line of a record, because four tokens could be a second record.
+# Maximum number of tokens after a record on the same line. Four more tokens could be a second record.
 MOST_FURTHER = 3
 
 
@@ -65,7 +65,7 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
     """Scan lines of tokens between blanks into columns; empty lines are skipped.
 
     A line that begins with ``#`` is a record if it has all tokens, with numbers where numbers belong. Other lines that
-    begin with ``#`` are comments, which are skipped and counted. The scan fails if a line could be a record or a
+    begin with ``#`` are comments, which are skipped and counted. The scan fails if a line could be either a record or a
     comment.
 
     Parameters
@@ -105,7 +105,7 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
             if field < 0:
                 i = _token_end(data, i) if token < most or marked else -1
             else:
-                # Unsigned indices have no negative case.
+                # Unsigned, because numba checks signed indices for negative values.
                 kind, at = places[np.uint64(field), NOTHING], np.uint64(places[np.uint64(field), U2] + row)
                 if kind == NUMBERS:
                     bits, i, certain = _pointed_or_double(data, begin, inside, powers)
@@ -128,7 +128,8 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
             token += 1
             i = _tab_or_space(data, i)
             c = _byte(data, i)
-        unclear = marked and not comment and token > len(tokens) and more and _unread(data, line)  # text after a tag?
+        # a comment, or a record with text after its tag
+        unclear = marked and not comment and token > len(tokens) and more and _unread(data, line)
         comment = comment or (marked and token != len(tokens))
         failed = i < 0 or unclear or (token < len(tokens) and not blank and not comment)
         i = -1 if failed else _next_line(data, i)

@@ -97,8 +97,8 @@ def unpack(masks: Masks, rows: Array, begin: int, end: int, out_ends: Array, out
 
 @innermost
 def _shared_at_once(one: Array, a: int, other: Array, b: int) -> Any:
-    """Compare `_AT_ONCE` pairs of runs: return whether every run ends before the other mask's next run, and the number
-    of pixels that the pairs share.
+    """Compare `_AT_ONCE` pairs of runs: return whether every run ends before the next run of the other mask begins, and
+    the number of pixels that the pairs share.
     """
     fine, shared = True, np.int64(0)
     for k in range(0, 2 * _AT_ONCE, 2):
@@ -117,8 +117,8 @@ def _shared(one: Array, a_stop: int, other: Array, b_first: int, b_stop: int) ->
     start = max(one[0], other[b_first])
     a, b = _first_behind(one, 0, a_stop, start), _first_behind(other, b_first, b_stop, start)
     shared, singly = np.int64(0), a
-    # A run needs no further comparison if it ends before the other mask's next run begins. In most pairs this is true
-    # of both runs, so both are skipped. If it is true of several consecutive pairs, they are compared at once.
+    # A run is finished once the other mask's next run begins after its end. Mostly both runs of a pair are finished after
+    # one comparison, and the loop goes to the next run of each mask; `_AT_ONCE` such pairs are compared in one step.
     while a + 1 < a_stop and b + 1 < b_stop:
         if a >= singly and a + 2 * _AT_ONCE <= a_stop and b + 2 * _AT_ONCE <= b_stop:
             fine, several = _shared_at_once(one, a, other, b)
@@ -166,7 +166,7 @@ def mask_overlaps(
     stop: Array,
     out: Array,
 ) -> None:
-    """Write the overlap of each pair of rows; the pairs of a detection are consecutive.
+    """Write the overlap of each pair of rows. The pairs of a detection must be consecutive.
 
     The overlap is 0 if boxes do not touch, -1 if the sizes of the images differ. The ground truth is not compressed.
     For a crowd, the intersection is divided by the detection's area. The kernel returns early once `stop` is set.

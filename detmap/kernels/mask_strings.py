@@ -1,7 +1,7 @@
 """Measure compressed masks from their strings, without storing runs.
 
-A string has COCO's format: numbers in characters of five bits. From the fourth run on, a number is the difference of
-the run's length from the length of the run two before.
+A string has COCO's format: one number per run, in characters of five bits each. From the fourth run on, a number is the
+run's length minus the length of the run two before.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ Array = NDArray[Any]
 # `_TO_GROUPS`, added to eight characters, turns each into its group: five bits, plus 32 if another group of the same
 # number follows, plus 64. The group of a valid character has bit 64 set and bit 128 clear.
 _TO_GROUPS, _GROUPS, _BEYOND = (np.uint64(n * 0x0101010101010101) for n in (0x10, 0x40, 0xC0))
-# Bits that are not set in numbers of one character, after the exclusive-or with `_TO_BIASED`.
+# Bits that are clear in the group of a one-character number after the exclusive-or with `_TO_BIASED`.
 _MARKS = np.uint64(0xE0E0E0E0E0E0E0E0)
 _FIVE, _NEXT_FIVE, _LANE = np.uint64(31), np.uint64(31 << 5), np.uint64(0xFFFF)
 U13, U15 = np.uint64(13), np.uint64(15)
-# Four 16-bit numbers in one word, each with a bias so that none is negative. The word multiplied by `_LANES` has the
-# running sums of the four numbers.
+# A word holds four 16-bit numbers (lanes), each with a bias so that none is negative. The product of the word and
+# `_LANES` holds the running sums of the four numbers.
 _BIAS, _LANE_LIMIT = 0x4000, 0x800
 _LANES, _EVEN, _LANE_HIGHS = np.uint64(0x0001000100010001), np.uint64(0x00FF00FF00FF00FF), np.uint64(0x8000800080008000)
-_TO_BIASED = np.uint64(0x5050505050505050)  # exclusive-or'ed with groups of one-character numbers: each number plus 16
+# The exclusive-or of the groups of one-character numbers with `_TO_BIASED` has the numbers plus 16.
+_TO_BIASED = np.uint64(0x5050505050505050)
 _SIXTEENS = np.uint64(0x0040003000200010)  # subtracted from running sums to remove the added 16s
 _MOVED = np.uint64(0x4400330022001100)
 _ABOVE_ZERO, _FROM_ZERO = np.uint64(0x3FFF3FFF3FFF3FFF), np.uint64(0x4000400040004000)
-_TWICE = np.uint64(0xC000C000C000C000)  # this minus two biased numbers is the bias minus the numbers' sum
+_TWICE = np.uint64(0xC000C000C000C000)  # this minus two biased numbers is minus the sum of the numbers, biased
 _ALL_LANES, _NO_LANES = np.uint64(0x7FFF7FFF7FFF7FFF), np.uint64(0x4000400040004000)
 
 
@@ -81,9 +82,9 @@ def _step(word: Any) -> Any:
 def _four_columns(groups: Any, inside: Any, outside: Any, line: Any, height: int) -> Any:
     """Read eight numbers as four pairs of runs, foreground then background; return whether the pairs are four consecutive
     columns with one foreground run each. Also return four words with 16 bits per pair, biased by `_BIAS`: lengths of the
-    foreground runs, lengths of the background runs, first rows of the foreground runs, and first rows of the foreground
-    runs after them. `inside` and `outside` are the lengths of the two runs before the first pair, `line` is the first
-    row of that pair, all biased. Unbiased, they and `height` are below `_LANE_LIMIT`.
+    foreground runs, lengths of the background runs, first rows of the foreground runs, and first rows of the next
+    foreground runs. `inside` and `outside` are the lengths of the two runs before the first pair, and `line` is the
+    first row of that pair; all three are biased. Without the bias, these three and `height` are below `_LANE_LIMIT`.
     """
     ins = ((groups & _EVEN) + inside) * _LANES - _SIXTEENS
     outs = ((groups >> U8 & _EVEN) + outside) * _LANES - _SIXTEENS
@@ -98,8 +99,9 @@ def _four_columns(groups: Any, inside: Any, outside: Any, line: Any, height: int
 
 @innermost
 def _lesser(one: Any, other: Any) -> Any:
-    """Return the elementwise minimum of two words of four numbers below 2**15."""
-    beyond = (one | _LANE_HIGHS) - other  # `one` minus `other` in the lanes whose highest bit is set
+    """Return the lane by lane minimum of two words with four numbers below 2**15 each."""
+    # In a lane where `one` is not less than `other`: the highest bit, and `one` minus `other` below it.
+    beyond = (one | _LANE_HIGHS) - other
     take = beyond & _LANE_HIGHS
     return one - (beyond & (take - (take >> U15)))
 
@@ -133,13 +135,12 @@ def _read_columns(text: Array, p: int, stop: int, height: int, tops: Any, bottom
 @helper
 def _measure_text(out: Segments, row: int, values: Array) -> bool:
     """Write area and box of a compressed mask, and whether it is regular; return whether it is valid and fills its
-    image. Runs are read in pairs of foreground and background; empty runs are left to `_measure_slowly`. Most numbers
-    are one character, and most columns have one run: eight such characters are read at once. Otherwise pairs are read
-    one by one, without branches for two-character numbers and columns of several runs, because such branches are
+    image. Runs are read in pairs of foreground and background; masks with empty runs are left to `_measure_slowly`. Most
+    numbers are one character, and most columns have one run: eight such characters are read at once. Other pairs are
+    read one by one, without branches for two-character numbers and columns of several runs, because such branches are
     unpredictable.
     """
-    # This is one long function, because it takes 4 % longer if functions of their own read long numbers and compute the
-    # box.
+    # Separate functions for reading long numbers and for computing the box would make this 4 % slower.
     text, stop, height = out.text, out.spans[row, 1], out.spans[row, 2]
     pixels = height * out.spans[row, 3]
     before, p = _number_at(text, out.spans[row, 0], stop)
@@ -219,8 +220,8 @@ def _measure_text(out: Segments, row: int, values: Array) -> bool:
 
 @helper
 def _measure_slowly(out: Segments, row: int, values: Array, count: int) -> bool:
-    """Measure a mask as `_measure_text` does, but with possibly empty runs, from the `count` numbers of its string.
-    `count` is -1 if the string is invalid.
+    """Measure a mask that may have empty runs, as `_measure_text` does, from the `count` raw numbers of its string in
+    `values`. `count` is -1 if the string is invalid.
     """
     height, width = out.spans[row, 2], out.spans[row, 3]
     pixels, position, area = height * width, np.int64(0), np.int64(0)

@@ -1,11 +1,12 @@
 """Masks as runs: conversion from and to strings and bitmaps, sizes, overlaps and unions.
 
 A mask is read column by column, pixel (row, column) being number ``column * height + row``. Its runs alternate between
-background and foreground, background first. All masks of a column share one array ``ends``, uint32: for every run the
-number of the pixel after the run. Row *i* of ``spans`` (int64, shape (n, 4)) holds the range of mask *i* in ``ends``,
-and its height and width.
+background and foreground, background first. All masks of a column share one array ``ends``, uint32, which holds for
+every run the number of the pixel after the run. Row *i* of ``spans`` (int64, shape (n, 4)) holds the range of mask *i*
+in ``ends``, and the height and width of the mask.
 
-A mask is *regular* if no run except the first is empty and no sum wraps around, so that its ends ascend strictly.
+A mask is *regular* if no run except the first is empty and no end wraps around at 32 bits, so that its ends ascend
+strictly.
 """
 
 from __future__ import annotations
@@ -139,8 +140,8 @@ def _fills(ends: Array, span: Array, size: int) -> bool:
 
 @kernel
 def draw_runs(ends: Array, spans: Array, begin: int, end: int, out: Array) -> int:
-    """Set the foreground of the masks ``[begin, end)`` to 1 in `out`, shape (n, p), which holds the pixels of each mask
-    by column and must be 0 at first.
+    """Set the foreground of the masks ``[begin, end)`` to 1 in `out`, shape (n, p). Row *i* of `out` holds the pixels of
+    mask *i* column by column, and must be 0 initially.
 
     Stops at the first mask whose runs do not add up to p pixels, and returns its index; else returns -1.
     """
@@ -168,7 +169,7 @@ def first_unfilled(ends: Array, spans: Array, begin: int, end: int) -> int:
 @helper
 def _measure_regular(ends: Array, span: Array, out_box: Array) -> Any:
     """Write the box of a regular mask of at least two runs, and return its area; return -1 if the mask is not regular.
-    Runs come in pairs, foreground and then background.
+    Runs are read in pairs, foreground and then background.
     """
     first, stop, height = span[0], span[1], span[2]
     start = np.int64(ends[first])
@@ -296,7 +297,7 @@ def _length(ends: Array, first: int, m: int) -> Any:
 
 @helper
 def _iou_by_runs(ends: Array, one: Array, other: Array, area: int) -> Any:
-    """Return the IoU of two masks, or intersection over `area` if that is not -1, by walking their runs as pycocotools
+    """Return the IoU of two masks, or intersection over `area` if `area` is not -1, by walking the runs as pycocotools
     does. The walk ends where both masks are at the end of a run and the next runs are empty. Return NaN if the walk
     would not end.
     """
@@ -366,8 +367,8 @@ def mask_ious(
 
 @helper
 def _merge_by_runs(ends: Array, count: int, more: Array, span: Array, both: bool, out: Array) -> int:
-    """Merge the mask of `count` runs in `ends` with the mask `span` of `more` as pycocotools does. Return the number of
-    runs, or -1 if the runs of the two masks have different sums.
+    """Merge two masks as pycocotools does: the first `count` runs of `ends`, and the runs ``span[0]:span[1]`` of `more`.
+    Return the number of merged runs, or -1 if the runs of the two masks have different sums.
     """
     a, b = 1, span[0] + 1
     left, right = _length(ends, 0, 0), _length(more, span[0], span[0])
@@ -397,7 +398,7 @@ def _unite(ends: Array, count: int, more: Array, span: Array, out: Array) -> int
     """Write the union of two regular masks of one size, and return its number of runs."""
     total, stop = np.int64(ends[count - 1]), span[1]
     a, b, m = 1, span[0] + 1, 0
-    if b < stop:  # runs before the other mask's next run are unchanged
+    if b < stop:  # runs before the other mask's first foreground run are unchanged
         a = _first_behind(ends, 0, count, np.int64(more[b - 1]) - 1)
         for m in range(a - 1):
             out[m] = ends[m]
@@ -451,7 +452,7 @@ def _words(ends: Array, spans: Array) -> Any:
 
 @helper
 def _paint(ends: Array, span: Array, first: int, out: Array) -> None:
-    """Set the pixels of every second run of a regular mask in `out`, 64 to a word, beginning with run `first`."""
+    """Set the bits of every second run of a regular mask in `out`, 64 pixels to a word, beginning with run `first`."""
     for m in range(span[0] + first, span[1], 2):
         start, last = np.int64(ends[m - 1]) if m > span[0] else np.int64(0), np.int64(ends[m]) - 1
         if start > last:  # an empty first run
@@ -469,8 +470,8 @@ def _paint(ends: Array, span: Array, first: int, out: Array) -> None:
 
 @helper
 def _painted(words: Array, flipped: Any, total: int, out: Array) -> int:
-    """Write the ends of the runs of the bitmap `words`, with each word exclusive-or'ed with `flipped`; return their
-    number.
+    """Write the ends of the runs of the bitmap `words` after the exclusive-or of each word with `flipped`; return the
+    number of runs.
     """
     before, m = np.uint64(0), 0
     for k in range(len(words)):
@@ -493,10 +494,10 @@ def _painted(words: Array, flipped: Any, total: int, out: Array) -> int:
 
 @helper
 def _merge_all(ends: Array, spans: Array, both: bool, words: Array, scratch: Array) -> Any:
-    """Write the merged mask of one group (see `merge_groups`) to the first row of `scratch`; return its number of runs
-    or -1.
+    """Merge one group of masks, as `merge_groups` does, into the first row of `scratch`; return the number of merged
+    runs, or -1.
 
-    `words` has the length that `_words` returns.
+    The length of `words` must be the number that `_words` returns.
     """
     regular, alike = True, True
     for i in range(spans.shape[0]):
@@ -529,9 +530,9 @@ def merge_groups(
 ) -> None:
     """Write the union of the masks of each group ``[begin, end)``, or with `both` their intersection.
 
-    Group *g* has the masks ``groups[g]:groups[g + 1]``, at least one, each of at least one run. The merged mask's ends
-    are ``out_ends[out_spans[g, 0]:out_spans[g, 1]]``; there must be room for one run more than the group's masks have.
-    ``out_spans[g, 1]`` is written; it is -1 if the masks' runs have different sums.
+    Group *g* has the masks ``groups[g]:groups[g + 1]``: at least one mask, with at least one run each. The ends of its
+    merged mask are written to ``out_ends[out_spans[g, 0]:out_spans[g, 1]]``, where there must be room for one run more
+    than the group's masks have in total. ``out_spans[g, 1]`` is written; it is -1 if the masks' runs have different sums.
     """
     for g in range(begin, end):
         room = 1

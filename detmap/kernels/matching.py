@@ -83,8 +83,9 @@ class Collected(NamedTuple):
 
 @helper
 def _threshold_bits(ranges: int, thresholds: int, out: Array) -> None:
-    """Write words in which the bits of one threshold are set in every area range, shape (min(T, 64), words). With up to
-    64 thresholds row *t* is for threshold *t*; with more, word *w* of row *i* is for threshold ``(64 * w + i) % T``.
+    """Write to `out`, shape (min(T, 64), words), rows of words in which the bits of one threshold are set in every area
+    range. With up to 64 thresholds row *t* is for threshold *t*; with more, word *w* of row *i* is for threshold ``(64 * w
+    + i) % T``.
     """
     for row in range(out.shape[0]):
         for w in range(out.shape[1]):
@@ -96,7 +97,7 @@ def _threshold_bits(ranges: int, thresholds: int, out: Array) -> None:
 
 @helper
 def _range_bits(thresholds: int, out: Array) -> None:
-    """Write for each area range the words in which its bits are set at every threshold, shape (A, words)."""
+    """Write to `out`, shape (A, words), for each area range the words in which its bits are set at every threshold."""
     for a in range(out.shape[0]):
         for w in range(out.shape[1]):
             out[a, w] = np.uint64(0)
@@ -163,7 +164,9 @@ def _rise(candidates: Candidates, first: int, count: int, rising: Array) -> None
 
 @helper
 def _free(objects: Objects, start: int, count: int, ranges: Ranges, inside: Array, words: Words) -> None:
-    """Free the `count` objects of a cell; `words` has the bits at which an object is taken (``hit``) or ignored."""
+    """Mark the `count` objects of a cell as free. In `words`, ``hit`` has the bits at which an object is taken, and
+    ``ignored`` the bits at which it is ignored.
+    """
     for g in range(count):
         for w in range(inside.shape[1]):
             words.hit[g, w] = np.uint64(0)
@@ -226,18 +229,19 @@ def match(
 ) -> None:
     """Match the detections of cells ``[begin, end)``, best score first, and set the bits of detections that match.
 
-    By COCO's rule a detection takes the free object that it overlaps most (the last in a tie). It takes an ignored
-    object only if no free object that counts overlaps it enough; a crowd is always free. By VOC's rule (`only_best`) a
-    detection only considers the object that it overlaps most (the first in a tie). If that object is ignored, the
-    detection is ignored; if it is already taken, the detection is a miss.
+    By COCO's rule a detection takes the free object that it overlaps most (the last in a tie). An ignored object is
+    taken only if no free object that counts overlaps the detection enough; a crowd is always free. By VOC's rule
+    (`only_best`) a detection only considers the object that it overlaps most (the first in a tie). If that object is
+    ignored, the detection is ignored; if that object is already taken, the detection is a miss.
 
     All thresholds and area ranges are matched at once, with one bit for each combination. Candidates are tried in
     descending order of overlap. At a given bit, a candidate is taken if it is free, if its overlap reaches the threshold,
     and if the detection has not taken a better candidate.
 
-    A detection that matches no single object is assigned to the group that it overlaps most. The first detection of a
-    group is a hit, whose bits are set in both ``hit`` and ``ignored``; later detections are ignored. A detection without
-    a group is ignored if it takes the boxed object that its box overlaps most, or if it matches a boxed group.
+    A detection that matches no single object is assigned to the group that it overlaps most. The first detection that is
+    assigned to a group is a hit, and its bits are set in both ``hit`` and ``ignored``; later detections are ignored. A
+    detection without a group is ignored if it takes the boxed object that its box overlaps most, or if it matches a
+    boxed group.
 
     The kernel returns early once `stop` is set. `out` must be initialised by `mark_misses`. The loop over thresholds is
     inlined by hand, which saves 5 %.
@@ -392,11 +396,11 @@ def collect_hits(
     """Write the hits of rankings ``[begin, end)``; a ranking is numbered ``((class * A + area) * M + cap) * T +
     threshold``.
 
-    Detections are sorted by class and descending score. A ranking leaves out detections beyond its cap within their
-    image, and detections that are ignored at its threshold. All rankings of a class are made in one pass, because most
-    detections are misses, or ignored, at every threshold, and are only counted. `caps` ascend. On input ``out.starts``
-    reserves room for all possible hits of each ranking; on output it holds their actual starts. The loops over caps and
-    words are inlined by hand, which saves 4 % on crowded images.
+    Detections are sorted by class and descending score. A ranking leaves out detections whose rank within their image
+    is beyond its cap, and detections that are ignored at its threshold. All rankings of a class are made in one pass,
+    because most detections are misses, or ignored, at every threshold, and are only counted. `caps` ascend. On input
+    ``out.starts`` reserves room for all possible hits of each ranking; on output it holds the starts of the actual hits.
+    The loops over caps and words are inlined by hand, which saves 4 % on crowded images.
     """
     class_starts, ranks, scores, hit, ignored = rows.starts, rows.ranks, rows.scores, rows.hit, rows.ignored
     areas, words, cuts = positives.shape[1], hit.shape[1], caps.shape[0]
@@ -404,7 +408,8 @@ def collect_hits(
     found = np.empty(end - begin, np.int64)
     for ranking in range(end - begin):
         found[ranking] = 0
-    counted = np.empty((areas, cuts + 1), np.int64)  # by area range, and by the number of caps that include a detection
+    # Numbers of detections, by area range and by the number of caps that include the detection.
+    counted = np.empty((areas, cuts + 1), np.int64)
     skipped = np.empty((areas, per_area), np.int64)
     masks = np.empty((areas, words), np.uint64)
     _range_bits(thresholds, masks)
@@ -416,13 +421,13 @@ def collect_hits(
         base = c * areas * per_area
         stop = min(base + areas * per_area, end)
         first_area, last_area = (at - base) // per_area, (stop - 1 - base) // per_area
-        for area in range(areas):  # assigning to a slice would also compile an error message
+        for area in range(areas):  # an assignment to a slice would make numba compile an error message
             for cut in range(cuts + 1):
                 counted[area, cut] = 0
             for pair in range(per_area):
                 skipped[area, pair] = 0
         for i in range(class_starts[c + 1] - class_starts[c]):
-            d = np.uint64(class_starts[c] + i)  # unsigned, because negative indices cost time
+            d = np.uint64(class_starts[c] + i)  # unsigned, because numba checks signed indices for negative values
             within = np.uint64(0)
             for m in range(cuts):
                 within += np.uint64(ranks[d] < caps[m])
@@ -461,7 +466,7 @@ def collect_hits(
                             found[first + t - begin] += 1
         for ranking in range(at, stop):
             out.items[ranking - begin] = _items(counted, skipped, ranking - base, thresholds)
-            if scored:  # the first detection is the best of its image, within any cap
+            if scored:  # the first detection is the best of its image, so that it is within any cap
                 empty = class_starts[c + 1] == class_starts[c]
                 out.first_scores[ranking - begin] = 0.0 if empty else scores[class_starts[c]]
         at = stop

@@ -136,7 +136,7 @@ def _any_number(data: Any, i: int, powers: Any, out: Array, at: int) -> Any:
 
 @helper
 def _alike(data: Any, places: Array, row: int, powers: Any, out: Array, at: int, size: int) -> Any:
-    """Read the lists of two rows side by side: return whether both have `size` numbers, all with certain bits."""
+    """Read the lists of two rows side by side: return whether both have `size` numbers whose bits are all certain."""
     i, j = places[row, 0], places[row + 1, 0]
     if i < 0 or j < 0 or _byte(data, i) != 91 or _byte(data, j) != 91:
         return False
@@ -160,14 +160,14 @@ def _alike(data: Any, places: Array, row: int, powers: Any, out: Array, at: int,
 def read_numbers(
     data: Any, places: Array, powers: Any, doubts: Array, state: Array, starts: Array, stops: Array, values: Array
 ) -> None:
-    """Read lists of numbers of records from ``state[ROW]`` on, until the list of doubts is full.
+    """Read the lists of numbers of records from ``state[ROW]`` on, until `doubts` is full.
 
-    If no record was read, the list of doubts is too short for one record.
+    If no record was read, `doubts` is too short for the next record.
 
     Parameters are those of `detmap.kernels.segmentations.read_segmentations`, with two differences: ``starts`` and
     ``stops``, (n,) int64, are the range of each record in `values` (uint64, the bits of float64), and ``state[POINTS]``
-    is the place of the next values. There must be room for half as many values as the lists have bytes, and one more
-    for each record. A record without a list has no values; if a list has anything but numbers, the record's stop is -1.
+    is the place of the next values. If the lists of n records have b bytes in total, `values` must have room for b / 2 + n
+    values. A record without a list has no values; if a list has anything but numbers, the record's stop is -1.
     """
     size, misses = 0, 0  # number of values of the previous row; number of consecutive failures of `_alike`
     while state[ROW] < len(places):

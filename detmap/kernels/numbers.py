@@ -1,8 +1,9 @@
 """Parse decimal numbers as doubles and integers.
 
-Short decimals are the quotient of two doubles. Other decimals are rounded with the algorithm of Eisel and Lemire (D.
-Lemire, "Number parsing at a gigabyte per second", 2021), which needs no floating-point operation. Numbers that the
-algorithm does not decide, and numbers of more than 19 digits, are put on a list of doubts for `float()`.
+Short decimals are computed as the quotient of two doubles. Other decimals are rounded with the algorithm of Eisel and
+Lemire (D. Lemire, "Number parsing at a gigabyte per second", 2021), which needs no floating-point operation. Numbers
+that the algorithm cannot round with certainty, and numbers of more than 19 digits, are put on a list of doubts, which
+the caller passes to `float()`.
 """
 
 from __future__ import annotations
@@ -295,7 +296,7 @@ def _rounded(mantissa: Any, exponent: int, five: Any, more: Any) -> Any:
 @innermost
 def _quotient(mantissa: Any, digits: int, powers: Any) -> Any:
     """Return the bits of mantissa / 10**digits: the nearest double if `mantissa` is below `EXACT` and `digits` at most
-    `HIGHEST_DIVISOR`, because it is rounded once.
+    `HIGHEST_DIVISOR`, because then only the division rounds.
     """
     quotient = np.float64(np.int64(mantissa)) / np.float64(np.int64(powers[np.uint64(digits)]))
     return np.float64(quotient).view(np.uint64)  # only numpy scalars have `view` in numba
@@ -332,8 +333,8 @@ def _double(data: Any, i: int, powers: Any) -> Any:
 
 @innermost
 def _pointed_or_double(data: Any, i: int, inside: int, powers: Any) -> Any:
-    """Read a number as `_double` does, faster if it has a point and no sign. `NUMBER_ROOM` bytes are readable before
-    `inside`.
+    """Read a number as `_double` does, but faster if the number has a point and no sign. If `i` is below `inside`,
+    `NUMBER_ROOM` bytes are readable from `i` on.
     """
     negative = _byte(data, i) == 45
     mantissa, exponent, end, fits = NOTHING, 0, -1, True

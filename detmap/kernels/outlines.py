@@ -1,9 +1,10 @@
 """Trace the outlines of a mask along pixel edges, as polygons that fill the same pixels.
 
 A mask is cut into segments: a segment is the part of a run in one column. It has a top edge, walked to the right, and a
-bottom edge, walked to the left, so that foreground is always on the right. Between edges the path follows the border of
-two columns up or down. Where two pixels only touch at a corner the path turns right, which separates the pixels. When
-a polygon is drawn, only crossings of columns' centres matter, so vertical steps do not change the filled pixels.
+bottom edge, walked to the left, so that foreground is always on the right. From one edge to the next, the path follows
+the border between two columns up or down. Where two pixels only touch at a corner the path turns right, which separates
+the pixels. Drawing a polygon uses only its crossings with the centre lines of columns, so vertical steps do not change
+the filled pixels.
 
 Edge ``2 * s`` is the top of segment s, ``2 * s + 1`` its bottom. Segments are ordered by column, then from the top.
 """
@@ -123,7 +124,7 @@ def _write_polygons(segments: Array, following: Array, seen: Array, out: Array) 
 def trace(ends: Array, first: int, stop: int, height: int, out: Array) -> int:
     """Write the polygons of a mask: rows of corners x, y, int64, and a row of -1 after each polygon. The mask has the
     ascending runs ``ends[first:stop]``. Each region connected by pixel sides becomes one polygon. Returns the number of
-    rows; if `out` may be too small, writes nothing and returns minus a sufficient number.
+    rows. If `out` may be too small, writes nothing and returns the negative of a sufficient number of rows.
     """
     count = _cut(ends, first, stop, height, np.empty((0, 3), np.int64))
     if 5 * count > len(out):

@@ -1,8 +1,8 @@
-"""Overlaps of boxes: for each detection the short list of objects that it overlaps enough.
+"""Candidates: for each detection, the objects that overlap it enough to be matched with it.
 
-A cell is one (category, image) that holds both detections and ground truth. The kernel of a geometry (boxes, for
-example) turns cells into candidates. `detmap.kernels.matching` reads only candidates, so that a further geometry needs
-only a further kernel like `box_candidates`.
+A cell is one pair of category and image that has both detections and ground truth. The kernel of a geometry (boxes,
+for example) turns cells into candidates. `detmap.kernels.matching` reads only candidates, so that a further geometry
+needs only a further kernel like `box_candidates`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Cells(NamedTuple):
 class Boxes(NamedTuple):
     """Boxes by position: the box at position *p* is ``coordinates[order[p]]``.
 
-    ``sizes`` says that columns 2 and 3 are width and height rather than the far corner. ``pixel`` is 1.0 where corners
+    If ``sizes`` is True, columns 2 and 3 are width and height, else the far corner. ``pixel`` is 1.0 where corners
     are inclusive pixels and 0.0 where they are points. ``areas`` are the areas of the masks (or other geometries) that
     the boxes enclose, by record, NaN if unreliable; empty if the boxes themselves are compared.
     """
@@ -46,8 +46,8 @@ class Boxes(NamedTuple):
 class Candidates(NamedTuple):
     """The objects that may match each detection of a block of cells.
 
-    Detection *r* of the block has ``ground_truth[first[r]:last[r]]``, positions within its cell in no particular order, and
-    their overlaps ``iou[first[r]:last[r]]``.
+    The objects for detection *r* of the block have the positions ``ground_truth[first[r]:last[r]]`` within their cell, in
+    no particular order, and the overlaps ``iou[first[r]:last[r]]`` with the detection.
     """
 
     first: Array
@@ -57,7 +57,7 @@ class Candidates(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """The pairs to find, which overlap by at least ``lowest``. ``crowd`` says which records of ground truth are crowds."""
+    """Which pairs to find: those that overlap by ``lowest`` or more. ``crowd`` flags the ground-truth records of crowds."""
 
     crowd: Array
     lowest: float
@@ -65,7 +65,7 @@ class Wanted(NamedTuple):
 
 class Found(NamedTuple):
     """The columns of `Candidates`, of which the last two may lack room for all pairs. ``reached``, int64, shape (3,),
-    says where to continue with more room: cell, row of ``first``, and pair.
+    holds the cell, the row of ``first`` and the pair at which to continue with more room.
     """
 
     first: Array
@@ -77,7 +77,7 @@ class Found(NamedTuple):
 
 @helper
 def longest_run(starts: Array, stops: Array, begin: int, end: int) -> int:
-    """Return the length of the longest of the runs ``starts[i]:stops[i]``, for *i* in ``[begin, end)``."""
+    """Return the length of the longest of the ranges ``starts[i]:stops[i]``, for *i* in ``[begin, end)``."""
     longest = 0
     for i in range(begin, end):
         longest = max(longest, stops[i] - starts[i])
@@ -104,7 +104,7 @@ def box_areas(boxes: Boxes, begin: int, end: int, out: Array) -> None:
 
 @helper
 def _sort_by_left(keys: Array, names: Array, count: int) -> None:
-    """Heapsort `keys` with `names`, because numpy's sorts take longer to compile than everything else in this file."""
+    """Sort `keys`, and `names` with them. This is a heapsort because numpy's sorts take long to compile."""
     for end in range(2 * count - 1, 0, -1):
         if end >= count:  # first make a heap, from the last parent up
             root, size = end - count, count
@@ -200,9 +200,10 @@ def _compare_all(
     used: int,
     out: Found,
 ) -> int:
-    """Compare detections with all objects of their cell, where objects are few or all pairs are wanted; return the end
-    of the pairs. `run` is the range of the detections; `least` holds the minimum overlap, and the overlap below which a
-    pair is rejected without a division. Ranges of pairs are written from `row` on, pairs from `used` on.
+    """Compare the detections of a cell with all its objects, where objects are few or all pairs are wanted; return the
+    end of the pairs. `run` is the range of the detections. `least` holds the minimum overlap, and the overlap below
+    which a pair is rejected without a division. The detections are rows of `out` from `row` on; pairs are written from
+    `used` on.
     """
     bounds = boxes.areas.shape[0] > 0
     for i in range(run[1] - run[0]):
@@ -226,10 +227,10 @@ def box_candidates(
     """Find the candidates of the cells from ``out.reached[0]`` up to `end`: every pair that overlaps by
     ``wanted.lowest`` or more.
 
-    The overlap is intersection over union, or over the detection's own area where the ground truth is a crowd. In a
-    crowded cell detections and objects are sorted by left edge and swept: a detection is only compared with objects
-    that it meets along x. If the lowest overlap is 0 or less, pairs that do not touch count too, and all pairs are
-    compared. For boxes around masks of known areas, the overlap is an upper bound, because masks share no more than
+    The overlap is intersection over union, or intersection over the detection's area if the object is a crowd. In a
+    cell with many pairs, detections and objects are sorted by left edge and swept: a detection is only compared with
+    objects that it meets along x. If the lowest overlap is 0 or less, pairs that do not touch count too, and all pairs
+    are compared. For boxes around masks of known areas, the overlap is an upper bound, because masks share no more than
     their boxes do, and no more than the smaller area. The kernel returns early once `stop` is set.
 
     Returns 0, or, if room is lacking, the minimum room needed. Then the caller copies the pairs found and calls again;

@@ -21,8 +21,8 @@ ZEROS_AND_ONES, SIGNS = 1, 2
 
 @kernel
 def pack_bytes(values: Array, bits: int, begin: int, end: int, out: Array) -> int:
-    """Pack the rows ``[begin, end)`` of a matrix with `bits` bytes per row: a byte of 1 gives a set bit, any other byte
-    0.
+    """Pack the rows ``[begin, end)`` of a matrix with `bits` bytes per row: a byte of 1 becomes a set bit, and any other
+    byte a clear bit.
 
     Returns `ZEROS_AND_ONES` if every byte is 0 or 1, plus `SIGNS` if every byte is 1 or 255 (-1 as int8); 0 if neither
     is true.

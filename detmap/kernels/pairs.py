@@ -1,4 +1,4 @@
-"""The object that each detection takes at one IoU threshold, and the object that it overlaps most.
+"""Find the object that each detection takes at one IoU threshold, and the objects that each detection overlaps most.
 `detmap.kernels.matching` handles all thresholds and area ranges at once, but only gives hits.
 """
 
@@ -62,8 +62,8 @@ class Nearest(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of pairs in the tables of ``detections`` and ``ground_truth``; then, for each of the two tables, the row at
-    each position.
+    """For each pair: its rows in the tables of ``detections`` and ``ground_truth``. For each position: the row of the
+    detection (``detection_order``) and of the object (``ground_truth_order``).
     """
 
     detections: Array
@@ -74,7 +74,7 @@ class Rows(NamedTuple):
 
 @kernel
 def rows_of(cells: Cells, candidates: Candidates, begin: int, end: int, out: Rows) -> None:
-    """Write the rows of the candidates of cells ``[begin, end)`` consecutively."""
+    """Write, for each candidate pair of the cells ``[begin, end)``, the row of the detection and the row of the object."""
     row = 0
     for c in range(begin, end):
         start = cells.ground_truth_starts[c]
@@ -145,7 +145,7 @@ def assign(
     out: Taken,
 ) -> None:
     """Match the detections of cells ``[begin, end)``, best score first, by the rules of
-    `detmap.kernels.matching.match`, or, with `by_object`, let the objects choose, in order.
+    `detmap.kernels.matching.match`, or, with `by_object`, let each object in turn choose its detection.
 
     ``objects.ignored`` includes objects outside of the area range. `out` must be initialised with the ``outcome`` of
     unmatched detections, -1 in ``ground_truth``, and False in ``taken``. The kernel returns early once `stop` is set.
@@ -209,8 +209,8 @@ def nearest(
     out: Nearest,
 ) -> None:
     """Find for each detection of cells ``[begin, end)`` the best object of its category and of another category (see
-    `Nearest`); ignored objects do not count. A cell here is an image. Positions in `out` must be initialised with -1.
-    The kernel returns early once `stop` is set.
+    `Nearest`); ignored objects do not count. In this kernel a cell is an image with all its categories. Positions in
+    `out` must be initialised with -1. The kernel returns early once `stop` is set.
     """
     row = 0
     for c in range(begin, end):

@@ -1,4 +1,4 @@
-"""Shared pixels of the segments of two label maps, and matching for panoptic quality."""
+"""Count the pixels that segments of two label maps share, and match the segments for panoptic quality."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SEEN = 256
 
 
 #: Problems of an image: a predicted segment that the JSON does not list, that has no pixels, or whose category the ground
-#: truth lacks; a ground-truth segment with an area that its pixels do not fit.
+#: truth lacks; a ground-truth segment whose given area contradicts its pixels.
 UNLISTED, EMPTY, UNKNOWN, IMPOSSIBLE = range(4)
 
 
@@ -50,11 +50,11 @@ class Segments(NamedTuple):
 class Outcome(NamedTuple):
     """Outcomes of the segments of the ground truth (``truth``) and of the predictions (``found``).
 
-    ``odd`` has for each image the number of ground-truth segments whose area is wrong, and whether any pixel's id is not
-    listed; shape (images, 2). ``pairs`` and ``iou`` have the ground-truth row and the IoU of each matched pair of a
-    block. ``problem`` receives the kind of a problem, its image, the id (`UNLISTED`) or row of the segment, and the number
-    of its pixels (`IMPOSSIBLE`); shape (4,). ``counts`` and ``areas`` are memory for the pixels of each pair of segments
-    and for the areas of the predicted segments, with room for the largest image.
+    ``odd``, shape (images, 2), has for each image the number of ground-truth segments whose area is wrong, and whether any
+    pixel's id is not listed. ``pairs`` and ``iou`` have the ground-truth row and the IoU of each matched pair of a block.
+    ``problem``, shape (4,), receives the kind of a problem, the image, the segment's id if `UNLISTED` or else its row,
+    and, if `IMPOSSIBLE`, its number of pixels. ``counts`` and ``areas`` are memory for the pixels of each pair of
+    segments and for the areas of the predicted segments, with room for the largest image.
     """
 
     truth: Array
@@ -82,7 +82,9 @@ def _place(ids: Array, wanted: int) -> Any:
 
 @innermost
 def _row(ids: Array, value: int, seen: Array, places: Array) -> Any:
-    """Return 0 for VOID, 1 plus the index of a listed id, and 1 plus the number of `ids` for an unlisted id."""
+    """Return the row of an id in the table of counts: 0 for VOID, 1 plus the index in `ids`, or, for an unlisted id, 1 plus
+    the length of `ids`.
+    """
     slot = (value ^ value >> 8 ^ value >> 16) & (_SEEN - 1)
     if seen[slot] != value:
         found = 0
@@ -145,7 +147,7 @@ def _check(counts: Array, found: Segments, first: int, areas: Array, problem: Ar
 
 @helper
 def _match(counts: Array, truth: Segments, found: Segments, i: int, areas: Array, out: Outcome, matches: int) -> Any:
-    """Match the segments of image `i`, writing pairs from `matches` on; return the end of the pairs, or -1."""
+    """Match the segments of image `i` and write the pairs from index `matches` on; return their end, or -1 for a problem."""
     own, other = truth.starts[i], found.starts[i]
     objects, predictions = truth.starts[i + 1] - own, found.starts[i + 1] - other
     for p in range(predictions):
@@ -196,17 +198,17 @@ def match(
 ) -> int:  # fmt: skip
     """Match the segments of the images ``[begin, end)``; return the number of matched pairs, or -1 for a problem.
 
-    Pairs come by image, then in ascending order of the ids of ground truth, then predictions. The kernel returns early
-    once `stop` is set.
+    Pairs are sorted by image, then by ground-truth id, then by predicted id. The kernel returns early once `stop` is
+    set.
 
     Parameters
     ----------
     maps, found_maps : LabelMaps
-        The label maps of these images alone; those of an image have equal numbers of pixels.
+        The label maps of these images only. Both maps of an image have the same number of pixels.
     truth, found : Segments
         The segments of all images.
     out : Outcome
-        Written for these images; ``odd`` is 0 before.
+        Written for these images. ``odd`` must be 0 initially.
     """
     seen = np.empty((2, _SEEN), np.int64)
     places = np.zeros((2, _SEEN), np.int64)

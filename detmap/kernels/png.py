@@ -1,4 +1,4 @@
-"""Label maps as runs of equal pixels: from the compressed, filtered rows of PNG files, and from arrays."""
+"""Convert label maps, from the compressed rows of PNG files or from arrays, to runs of equal pixels."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from detmap.kernels.words import _lowest_bit, _word
 
 Array = NDArray[Any]
 
-#: Filters of rows, by the value added to a pixel: 0, the left pixel, the upper pixel, their mean, or whichever of left,
-#: upper and upper left is nearest to left + upper - upper left.
+#: PNG's row filters, named after the value that each adds to a pixel: 0, the left pixel, the upper pixel, the mean of
+#: both, or whichever of left, upper and upper left is nearest to left + upper - upper left.
 NONE, LEFT, UPPER, MEAN, NEAREST = range(5)
 
-#: Error codes of files beside `DAMAGED` and `TOO_LONG`: pixels are missing; a row has an unknown filter.
+#: Error codes of files, in addition to `DAMAGED` and `TOO_LONG`: pixels are missing; a row has an unknown filter.
 MISSING, UNKNOWN = -3, -4
 
 #: Minimum size of the window in bytes. Larger windows, up to whole files, are not faster.
@@ -26,23 +26,23 @@ _WINDOW = 1 << 18
 #: Number of bytes, and number of pixels, compared at once.
 _BYTES, _PIXELS = 32, 16
 
-#: Mask of a colour's three bytes.
+#: Bit mask of the three bytes of a colour.
 _COLOUR = np.uint64(0xFFFFFF)
 
-#: Masks for each byte of a colour: the lower seven bits, the highest bit, and all bits but the lowest.
+#: Bit masks that select, in each byte of a colour, the lower seven bits, the highest bit, and all bits but the lowest.
 _LOW, _HIGH, _UPPER_BITS = np.uint32(0x7F7F7F), np.uint32(0x808080), np.uint32(0xFEFEFE)
 
 
 class Runs(NamedTuple):
-    """Runs of equal pixels, row by row: run *i* has the value ``values[i]`` up to the pixel ``ends[i]``."""
+    """Runs of equal pixels in row-major order: run *i* has the value ``values[i]`` and ends before pixel ``ends[i]``."""
 
     ends: Array
     values: Array
 
 
 class Files(NamedTuple):
-    """F PNG files: file *f* has the compressed pixels ``data[begin[f]:end[f]]`` without the two bytes of their header,
-    and `height` rows of `width` pixels of `channels` bytes.
+    """F PNG files: file *f* has the compressed pixels ``data[begin[f]:end[f]]``, without zlib's header of two bytes, and
+    ``height[f]`` rows of ``width[f]`` pixels of ``channels[f]`` bytes.
     """
 
     data: Array
@@ -54,7 +54,7 @@ class Files(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory for decompression: tables of `codes`, and the `window`, which has the latest decompressed rows."""
+    """Memory for decompression: the tables `codes`, and `window`, which holds the latest decompressed rows."""
 
     codes: Codes
     window: Array
@@ -67,7 +67,7 @@ def window(row: int) -> int:
 
 @innermost
 def _zeros(data: Array, begin: int, end: int) -> Any:
-    """Return the end of the zeros that begin at `begin`, at most `end`; eight bytes after `end` must be readable."""
+    """Return the end of the zero bytes from `begin` on, at most `end`. Eight bytes after `end` must be readable."""
     i = begin
     while i + _BYTES <= end and (_word(data, i) | _word(data, i + 8) | _word(data, i + 16) | _word(data, i + 24)) == 0:
         i += _BYTES
@@ -114,9 +114,9 @@ def _expected(kind: int, left: Any, upper: Any, corner: Any) -> Any:
 
 @helper
 def _unfilter(data: Array, begin: int, base: int, width: int, channels: int, above: int, n: int, out: Runs) -> Any:
-    """Write the runs of a row from run `n` on; return the end of its runs, or `UNKNOWN`.
+    """Write the runs of a row from ``out[n]`` on; return the end of the row's runs in `out`, or `UNKNOWN`.
 
-    The row is ``data[begin:]``, its first pixel is number `base` of the map, and the row above begins in run `above`.
+    The row begins at ``data[begin]``, its first pixel is pixel `base` of the map, and the row above begins in run `above`.
     Only pixels whose bytes are not 0, or that follow a change in the row above, are computed, because every other pixel
     equals its left neighbour.
     """
@@ -124,7 +124,7 @@ def _unfilter(data: Array, begin: int, base: int, width: int, channels: int, abo
     if kind > NEAREST:
         return UNKNOWN
     x, left, corner = np.int64(0), np.uint32(0), np.uint32(0)
-    clear = np.int64(0)  # where it is beyond x, all bytes of the pixels between x and it are known to be 0
+    clear = np.int64(0)  # if it is above x, all bytes of the pixels x to clear - 1 are known to be 0
     while x < width:
         while np.int64(out.ends[u]) - base + width <= x:
             u += 1
@@ -152,7 +152,7 @@ def _unfilter(data: Array, begin: int, base: int, width: int, channels: int, abo
 
 @helper
 def _decode(files: Files, f: int, scratch: Scratch, stop: Array, out: Runs, n: int) -> Any:
-    """Write the runs of file `f` from run `n` on, after a first run that ends at 0; return the end of the runs, or an
+    """Write an empty run and then the runs of file `f`, from ``out[n]`` on; return the end of the runs in `out`, or an
     error code.
     """
     data, window, codes = files.data[files.begin[f] : files.end[f]], scratch.window, scratch.codes
@@ -186,18 +186,19 @@ def _decode(files: Files, f: int, scratch: Scratch, stop: Array, out: Runs, n: i
 def label_maps(files: Files, first: int, scratch: Scratch, stop: Array, out: Runs, ends: Array) -> int:
     """Write the runs of the ids ``R + 256 G + 65536 B`` of PNG files, one file after the other from file `first` on.
 
-    The runs of a file come after a run that ends at 0. Returns the number of the file at which the kernel stopped:
-    because it is damaged, because `out` lacks room for a run per pixel, or because `stop` is set; else the number of
-    files.
+    An empty run, which ends at 0, precedes the runs of each file. The kernel stops at a file that is damaged, at a file
+    for which `out` lacks room for a run per pixel, or when `stop` is set. Returns the number of the file at which it
+    stopped, or the number of files if it did not stop.
 
     Parameters
     ----------
     files : Files
         F files.
     scratch : Scratch
-        Memory for rows, at least `window` bytes for each width.
+        Memory for decompression. Its window has at least ``window(row)`` bytes, where ``row`` is the size of the longest
+        row.
     out : Runs
-        Of uint32.
+        Receives the runs, as uint32.
     ends : ndarray of int64, shape (F,)
         Receives the end of each file's runs in `out`, or an error code: `DAMAGED`, `TOO_LONG`, `MISSING`, `UNKNOWN`.
     """
@@ -214,7 +215,7 @@ def label_maps(files: Files, first: int, scratch: Scratch, stop: Array, out: Run
 
 @kernel
 def runs(pixels: Array, out: Runs) -> int:
-    """Write the runs of an array of ids, uint32, shape (n,), and return their number; `out` has room for n runs."""
+    """Write the runs of an array of ids, uint32, shape (n,); return the number of runs. `out` has room for n runs."""
     n, i, end = np.int64(0), np.int64(0), len(pixels)
     while i < end:
         value = pixels[i]

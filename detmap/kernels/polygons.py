@@ -1,8 +1,9 @@
-"""Rasterise polygons to runs as pycocotools does: on a grid five times as fine, by crossings of the columns' centres.
+"""Rasterise polygons to runs as pycocotools does: on a grid five times as fine, from where outlines cross the centre
+lines of columns.
 
 Vertices are rounded to fifths of a pixel. Where the outline steps from fifth 5c + 2 to 5c + 3, or back, it crosses the
-centre of column c, at the row of the upper one of the two points. Each crossing toggles inside and outside for all
-following pixels.
+centre of column c, at the row of the upper one of the two points. Each crossing toggles between outside and inside for
+all pixels after it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Array = NDArray[Any]
 #: Maximum absolute coordinate of a vertex in fifths of a pixel, so that differences fit into 32 bits.
 FIFTHS_LIMIT = 2**30
 
-#: Maximum absolute coordinate, in fifths, for which the sums below are exact enough to round to the right fifth.
+#: Maximum absolute coordinate, in fifths, for which the sums in `_down` are exact enough to round to the right fifth.
 _EXACT = 2**20
 
 #: Maximum row or column of a vertex.
@@ -31,14 +32,14 @@ _LANES = 8
 
 @innermost
 def _column(fifth: int, width: int) -> Any:
-    """Return the number of the image's columns with their centre before `fifth`."""
+    """Return the number of the image's columns whose centre is left of the x coordinate `fifth`."""
     # The operand of floor is at least 0.1 away from any integer, so its rounding error does not matter.
     return min(max(np.int32(np.floor((np.float64(fifth) + 2.5) * 0.2)), np.int32(0)), np.int32(min(width, _BEYOND)))
 
 
 @innermost
 def _fifth(value: float) -> Any:
-    return np.int32(5.0 * value + 0.5)  # towards zero, as in C
+    return np.int32(5.0 * value + 0.5)  # truncates towards zero, as in C
 
 
 @helper
@@ -73,8 +74,8 @@ def count_crossings(points: Array, spans: Array, begin: int, end: int, out: Arra
 
 @helper
 def _vertices(points: Array, span: Array, out: Array) -> Any:
-    """Write each vertex: fifths x, y, and the number of columns before it. Return the range of columns, and whether no
-    coordinate exceeds `_EXACT`.
+    """Write x and y of each vertex in fifths, and the number of columns whose centre is left of the vertex. Return the
+    range of these numbers, and whether no coordinate exceeds `_EXACT`.
     """
     least, most, exact = np.int32(min(span[3], _BEYOND)), np.int32(0), True
     first = span[0]
@@ -90,7 +91,7 @@ def _vertices(points: Array, span: Array, out: Array) -> Any:
 
 @innermost
 def _row(fifth: float, height: float) -> Any:
-    """Return the first row whose centre lies at or below a fifth, from 0 to `height`."""
+    """Return the first row whose centre lies at or below the y coordinate `fifth`, from 0 to `height`."""
     row = (fifth + 2.5) * 0.2
     row = row if row > 0.0 else 0.0
     return np.int32(row if row < height else height)
@@ -274,8 +275,8 @@ def _draw(
     points: Array, span: Array, vertices: Array, rows: Array, ordered: Array, starts: Array, out_ends: Array, at: int
 ) -> Any:
     """Write the ends of a polygon's mask from ``out_ends[at]``, and return their end. `vertices` has room for three
-    numbers per vertex, (3, n) int32. For c crossings, `ordered` has room for c, `rows` for ``c + _LANES``, both int32,
-    `starts` for c + 2, and `out_ends` for c + 1.
+    numbers per vertex, (3, n) int32. For c crossings, `ordered` and `rows`, both int32, have room for c and ``c +
+    _LANES`` numbers, `starts` for c + 2, and `out_ends` for c + 1.
     """
     count, height, width = span[1] - span[0], span[2], span[3]
     left, right, exact = _vertices(points, span, vertices)
@@ -301,7 +302,8 @@ def draw_polygons(points: Array, spans: Array, begin: int, end: int, out_ends: A
     """Write the masks of polygons ``[begin, end)`` into ``out_ends``; mask *i* begins at ``out_spans[i, 0]``. Polygons are
     given as for `count_crossings`.
 
-    There must be room for one run more than there are crossings; the end of the mask is written to ``out_spans[i, 1]``.
+    Each mask needs room for one run more than its polygon has crossings. Before the call ``out_spans[i, 1]`` is the end of
+    this room; the kernel replaces it by the end of the mask.
     """
     most, longest = np.int64(0), np.int64(0)
     for i in range(begin, end):

@@ -2,8 +2,8 @@
 
 A query's relevant items are sorted by distance; in one pass over the gallery every item is counted in its interval
 between two of these distances. The counts give for each relevant item how many items are strictly nearer (`ahead`), how
-many are equally near (`tied`, including itself), and how many of the equally near items come earlier in the gallery:
-together, its rank with ties in index order.
+many are equally near (`tied`, including itself), and how many of the equally near items come earlier in the gallery.
+These numbers give the item's rank, with ties in index order.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class Table(NamedTuple):
 
 @helper
 def _slot(x: Any, lowest: Any, scale: Any, most: Any) -> Any:
-    """Return the slot of a distance; it is monotonic, because rounding preserves order."""
+    """Return the slot of a distance. Slots ascend with distances, because rounding preserves order."""
     return np.int32(min(max((x - lowest) * scale, 0.0), most))
 
 
@@ -313,10 +313,10 @@ def count_nearer(
 ) -> None:
     """For each relevant item, given by its distance only, count the items of its query that are nearer or equally near.
 
-    Query *q* has the distances ``values[rows[q]:rows[q + 1]]``; its relevant items have ``own[starts[q]:starts[q +
-    1]]``. The distinct distances of the relevant items are numbered within their query, ascending from 1. `mine` holds
-    the number of each relevant item. If several items share a distance of a relevant item, the number of the distance
-    is written to their elements of `numbers`, which are 0 at first.
+    Query *q* has the distances ``values[rows[q]:rows[q + 1]]``; its relevant items have the distances
+    ``own[starts[q]:starts[q + 1]]``. The distinct distances of the relevant items are numbered within their query,
+    ascending from 1; `mine` receives the number of each relevant item's distance. `numbers`, initially 0, has an element
+    for each item: if several items share a distance of a relevant item, their elements receive the distance's number.
     """
     most = _longest_group(starts, 0, starts.size - 1)
     orders, scratch = np.empty(most, np.int64), np.empty(most, np.int64)
@@ -397,7 +397,7 @@ def count_shared(labels: Array, wanted: Array, several: bool, begin: int, end: i
 #: Number of items measured at a time (a tile); number of queries that use a tile while it is cached; and number of
 #: items (a strip) in which equal distances are counted by comparing all of them.
 TILE, GROUP, STRIP = 4096, 8, 64
-_PLACES = np.arange(STRIP, dtype=np.uint8)  # bytes, because numba would make the loop count in words
+_PLACES = np.arange(STRIP, dtype=np.uint8)  # indices as bytes, because indices of loops have 64 bits in numba
 
 #: Number of items per relevant item below which `_stream_many` is used.
 MANY = 14
@@ -423,7 +423,9 @@ class Relevant(NamedTuple):
 
 @helper
 def _list_relevant(relevant: Relevant, q: int, low: int, high: int, out: Array) -> int:
-    """Write which items of ``[low, high)`` are relevant to a query, relative to `low`; return their number."""
+    """Write the indices, relative to `low`, of the items ``[low, high)`` that are relevant to a query; return the number
+    of these items.
+    """
     count, wanted = 0, relevant.wanted[q]
     for i in range(low, high):
         out[np.uint64(count)] = i - low
@@ -498,8 +500,8 @@ def _stream_many(
 
 
 class Coded(NamedTuple):
-    """The codes of the items (`codes`, flat) and of the `queries`, with equally many words for each. `own` is the item
-    that each query leaves out, or the number of items if it leaves out none.
+    """The codes of the items (`codes`, flat) and of the `queries`; all codes have the same number of words. `own` is, for
+    each query, the item that the query leaves out, or the number of items if the query leaves out none.
     """
 
     codes: Array
@@ -547,7 +549,7 @@ def _rank_tile(
     codes: Array, query: Array, own: int, room: Room, relevant: Array, first: int, noted: Noted, row: int
 ) -> None:
     """Measure and count the items of a tile (see `_stream_few`), and count its relevant items by distance in `met`. The
-    query's own item is placed beyond all distances.
+    query's own item gets a distance that is larger than all others.
     """
     near, count, met, seen = room.near, noted.counts[row], noted.met[row], noted.seen[row, noted.found[row] :]
     _measure(codes, query, near)
@@ -624,8 +626,8 @@ def rank_codes(
     Ties are in index order. The hits whose tied group begins within `depth` are written from ``starts[q]`` on;
     ``out.counts[q]`` is their number. If `out.ahead` and `out.tied` are empty, only ranks are written.
     """
-    # The last bucket is for the query's own item, which may be relevant. Items that are not relevant may be recorded in
-    # one more place after the last hit.
+    # The last bucket is for the query's own item, which may be relevant. One more place after the last hit takes items
+    # that are not relevant (see `_stream_many`).
     width, buckets, most = coded.queries.shape[1], out.radius.shape[1] + 1, 2
     for q in range(begin, end):
         most = max(most, starts[q + 1] - starts[q] + 2)
@@ -654,7 +656,9 @@ def rank_codes(
 
 @kernel
 def rank_samples(positive: Array, negative: Array, out_ahead: Array, out_tied: Array) -> None:
-    """Rank the positive samples among all, by descending score; both inputs are ascending."""
+    """Rank the positive samples among all samples, by descending score. The inputs are the scores of the positive and of
+    the negative samples, both ascending.
+    """
     j = 0
     hits, wrong = positive.size, negative.size
     below, upto = wrong, wrong  # numbers of negatives with a score below x, and with a score of at most x
@@ -679,7 +683,7 @@ def rank_samples(positive: Array, negative: Array, out_ahead: Array, out_tied: A
 def tally_intervals(
     distances: Distances, junk: Lists, steps: Array, begin: int, end: int, between: Array, equal: Array
 ) -> None:
-    """Count the distances of queries ``[begin, end)`` in the intervals of ascending `steps`, junk left out.
+    """Count the distances of queries ``[begin, end)``, except those of junk, in the intervals of ascending `steps`.
 
     Adds to ``between[g]`` the number below ``steps[g]`` and above the previous step (in the last element: above all
     steps), and to ``equal[g]`` the number equal to ``steps[g]``.

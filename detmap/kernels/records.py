@@ -58,15 +58,15 @@ EXPECTED_KEYS = 16
 # Maximum number of values, and of glue words between two values, for comparing records with the first record.
 MOST_VALUES = 24
 GLUE_WORDS = 4
-# Columns for a value: kind, place of row 0, stride of rows, first byte, end. Columns for the glue before a value:
-# length, then its words, each followed by its mask.
+# Columns of `Likeness.values`: kind, place of row 0, stride of rows, first byte, end. Columns of `Likeness.glue`: length
+# of the glue, then its words, each followed by the mask of its bytes.
 KIND, PLACE, STEP, BEGIN, END, NOTES = range(6)
 LENGTH, WORDS, GLUE_NOTES = 0, 1, 1 + 2 * GLUE_WORDS
-SHORT_GLUE = np.uint64(16)  # most glue is not longer
+SHORT_GLUE = np.uint64(16)  # most glue is not longer, in bytes
 # Number of readable bytes required to compare glue, and read a number after it, without checking for the document's
 # end.
 ROOM = 8 * GLUE_WORDS + NUMBER_ROOM
-# Number of consecutive records unlike the first record after which comparison is given up.
+# Number of consecutive records unlike the first record after which records are no longer compared with it.
 MOST_MISSES = 64
 
 
@@ -92,7 +92,7 @@ def _leave_out(fields: int, places: Any, begin: int, end: int, ids: Any, words: 
 
 @helper
 def _note(values: Any, state: Any, kind: int, place: int, step: int, begin: int, end: int) -> None:
-    """Record kind, place, step and range of a value, unless `values` is full; a value is counted even then."""
+    """Count a value, and record its kind, place, step and range unless `values` is full."""
     noted = state[NOTED]
     if noted < len(values):
         values[noted, KIND] = kind
@@ -105,8 +105,8 @@ def _note(values: Any, state: Any, kind: int, place: int, step: int, begin: int,
 
 @helper
 def _learn(data: Any, begin: int, end: int, likeness: Likeness, count: int) -> int:
-    """Record the glue of a record: the bytes before each value, and after the last one up to the next record at `end`.
-    Returns `count`, or 0 if there are too many values or glue words.
+    """Record the glue of a record: the bytes before each value, and the bytes from the last value to the next record at
+    `end`. Returns `count`, or 0 if there are too many values or glue words.
     """
     values, glue = likeness
     if not 0 < count <= len(values):
@@ -141,8 +141,8 @@ def _has_glue(data: Any, place: int, glue: Any, g: Any) -> bool:
 
 @innermost
 def _short_or_long(data: Any, i: int, powers: Any) -> Any:
-    """Read a number as `_double` does, short ones faster: return its bits, its end (-1: invalid), and whether the bits
-    are certain. Requires `NUMBER_ROOM` readable bytes.
+    """Read a number as `_double` does, but a short number faster: return its bits, its end (-1: invalid), and whether the
+    bits are certain. Requires `NUMBER_ROOM` readable bytes.
     """
     negative = np.int64(data[np.uint64(i)] == 45)
     certain = True
@@ -415,12 +415,12 @@ def scan_records(data: Any, stop: int, lines: bool, names: Any, powers: Any, col
     powers : uint64
         The powers, as in `values.skip_value`.
     columns : Columns
-        Fields of the types `ID`, `NUMBERS`, `FLAG`, `SPAN` or `LISTS`. A record without an optional field has all bits
-        set in its column; the column of a field that no record of the block has is left unwritten. There is room for at
-        least `MOST_NUMBERS` doubts.
+        Fields of the types `ID`, `NUMBERS`, `FLAG`, `SPAN` or `LISTS`. If a record lacks a field, all bits of its words in
+        the field's column are set; the column of a field that no record of the block has is left unwritten. There is
+        room for at least `MOST_NUMBERS` doubts.
     state : (STATE_SIZE,) int64
-        In and out. Begin with `POSITION` at the first byte of a record, `FIRST` = `ROW` = the first row to write,
-        `LIMIT` = the row after the last, `ALWAYS` all bits set, the rest 0.
+        In and out. Initially, `POSITION` is the first byte of a record, `FIRST` and `ROW` are the first row to write,
+        `LIMIT` is the row after the last row, `ALWAYS` has all bits set, and the other slots are 0.
     """
     places, ids, words, doubts = columns
     expected = np.zeros(EXPECTED_KEYS, np.int64)
@@ -444,8 +444,8 @@ def scan_records(data: Any, stop: int, lines: bool, names: Any, powers: Any, col
         if state[DOUBTS] + MOST_NUMBERS > len(doubts):
             state[STATUS] = FULL
             break
-        # The caller has counted braces and reserved a row for each, at least one per record. If the file has changed
-        # since the count, it may hold more records.
+        # The caller has counted opening braces and reserved a row for each brace. A record has at least one brace, so the
+        # rows only run out if the file has changed since the count.
         if row >= state[LIMIT] or _byte(data, start) != 123:
             break
         state[NOTED] = 0 if first_fields == 0 else MOST_VALUES  # only the first record is noted

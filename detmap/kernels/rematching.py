@@ -25,8 +25,8 @@ _VALID, _IGNORED, _ABSENT = 0, 1, 2
 
 
 class Pairing(NamedTuple):
-    """The ``cells`` with their ``candidates``; and, for each cell, the detections of other categories that are ignored
-    in it but may take an object (``others``), with ``others_candidates``.
+    """The ``cells`` with their ``candidates``; and, for each cell, ``others``: the detections of other categories that are
+    ignored in the cell but may take an object, with their ``others_candidates``.
     """
 
     cells: Cells
@@ -58,8 +58,8 @@ class Steps(NamedTuple):
     """Output of matching, by position of detections. ``hit`` and ``ignored`` are the words of the first pass. For each
     bit, ``found`` and ``missed``, int32 (n, bits), are the changes of the image's numbers of hits and misses when
     detections of this score are added; ``alike``, float64 (n, bits), is the sum of the image's similarities of
-    orientation after that. ``taken``, int32 (n,), is the object, numbered within its cell, that a detection takes in
-    the first pass; `taken` may be empty.
+    orientation once they are added. ``taken``, int32 (n,), is the object, numbered within its cell, that a detection
+    takes in the first pass; ``taken`` may be empty.
     """
 
     hit: Array
@@ -259,8 +259,8 @@ def _compare_angles(cell: Cell, span: Span, rows: Rows) -> None:
 
 @kernel
 def match(pairing: Pairing, objects: Objects, levels: Levels, rows: Rows, begin: int, end: int, out: Steps) -> None:
-    """Match cells ``[begin, end)``; in `out` all detections must be misses at first, ignored in the area ranges that do
-    not contain their size.
+    """Match the cells ``[begin, end)``. Initially all detections in `out` must be misses, ignored in the area ranges that
+    do not contain their size.
     """
     cells, others = pairing.cells, pairing.others
     widest = longest_run(cells.ground_truth_starts, cells.ground_truth_stops, begin, end)
@@ -314,8 +314,8 @@ class Sampled(NamedTuple):
 
 @helper
 def _wanted(place: int, hits: int, positives: int, recall: float) -> bool:
-    """Return whether precision is read at the score of hit `place` of `hits`, which is so if the next hit is no nearer
-    to `recall`.
+    """Return whether precision for `recall` is read at the score of hit `place` of `hits`: at the last hit, or if the next
+    hit is no nearer to `recall`.
     """
     last = place == hits - 1
     low = (place + 1) / positives
@@ -325,7 +325,7 @@ def _wanted(place: int, hits: int, positives: int, recall: float) -> bool:
 
 @helper
 def _envelope(values: Array, count: int) -> None:
-    """Replace each of the first `count` values by the maximum of the values from there on, with the NaN semantics of
+    """Replace each of the first `count` values by the maximum of this and all later values, with the NaN semantics of
     C++'s ``max_element``.
     """
     best = 0.0

@@ -1,8 +1,8 @@
 """Metrics of resampled data sets, in which every image counts as often as it was drawn.
 
 Replicates are processed in blocks. An image in a replicate has the code ``2 * copies + side``. A bootstrap replicate is
-one data set, one side, with any number of copies of an image. A permutation replicate is two data sets, two sides: each
-image of two models has one copy, on one of the sides. A replicate gives one row of output per side.
+one data set and has one side, with any number of copies of each image. A permutation replicate is two data sets and has
+two sides: each image of either model has one copy, on one of the sides. A replicate gives one row of output per side.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Events(NamedTuple):
     misses of segment *s* are on the images ``images[miss_starts[s]:miss_starts[s + 1]]``. Misses after the last run of
     their class are left out.
 
-    An item is a run at a bit at which one of its detections is a hit or is ignored. The items of class *c* and bit *b*,
+    An item is a run and a bit at which a detection of the run is a hit or is ignored. The items of class *c* and bit *b*,
     in ranking order, are ``item_starts[k]:item_starts[k + 1]`` with ``k = c * A * T + b``. Item *i* belongs to run
     ``item_runs[i]``. At the item's bit, ``item_steps[i]`` of the run's detections count, and ``item_skips[i]`` are
     ignored. Number the detections that count from 1: then ``places[place_starts[i]:place_starts[i + 1]]`` are the
@@ -128,11 +128,11 @@ def _look_ahead(
 ) -> None:
     """Count the detections ahead of the runs ``[begin, end)`` of a class, for `LANES` replicates.
 
-    `words` holds, one byte per replicate, how often each image was drawn, as in `collect_hits`. Up to `chunk` words
-    are added before a byte could overflow. `sums` is a buffer, (areas + 1, `LANES`). ``out_ahead[lane, area, run -
-    begin]`` is ``256 * ahead + copies``, with the number of detections ahead of the run on side 0, and the run's own
-    copies on side 0. ``out_all[area, run - begin]`` is the number of detections ahead of the run if every
-    image counts once.
+    `words` holds, one byte per replicate, how often each image was drawn, as in `collect_hits`. The bytes of any `chunk`
+    words add up without a carry. `sums`, (areas + 1, `LANES`), is a buffer. ``out_ahead[lane, area, run - begin]`` is
+    ``256 * ahead + copies``, where ``ahead`` is the number of detections ahead of the run and ``copies`` the number of
+    copies of the run's image, both on side 0. ``out_all[area, run - begin]`` is the number of detections ahead of the run
+    if every image counts once.
     """
     images, miss_starts = events.images, events.miss_starts
     areas, byte, eight = out_all.shape[0], np.uint64(255), np.uint64(8)
@@ -313,7 +313,7 @@ def collect_hits(
 ) -> None:
     """Write the ranks of the hits of classes ``[begin, end)``.
 
-    Copies of a miss are only counted; copies of a run follow each other as a whole.
+    Copies of a miss are only counted. Copies of a run are ranked one after the other, each as a whole.
 
     Parameters
     ----------
@@ -394,7 +394,7 @@ def _pairwise(values: Array, begin: int, count: int) -> Any:
 @helper
 def _sum(values: Array, begin: int, count: int, stack: Array) -> Any:
     """Sum in numpy's order, so that a mean has the same bits: values are halved, at multiples of eight, down to blocks
-    of 128. `stack` is a buffer for left sums and pending right halves, (64, 3).
+    of 128. `stack`, (64, 3), is a buffer for left sums and pending right halves.
     """
     depth, total = 0, 0.0
     # A row of the stack is a pending right half: its start, its length (`done` while it is summed), and the sum of the

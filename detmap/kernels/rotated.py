@@ -2,7 +2,7 @@
 
 Corners are taken relative to one corner of the pair and carried as sums of two floats (double-double: about 32 digits),
 so that an overlap does not depend on the position of the quadrilaterals, or on how thin they are. Except for one pair
-in billions, the overlap is the float nearest to the exact value. A polygon is clipped by the sides of a convex one
+in billions, the overlap is the float nearest to the exact value. A polygon is clipped by the sides of a convex polygon
 (Sutherland and Hodgman, 1974). A non-convex quadrilateral is the sum of two signed triangles: a region counts as often
 as the outline winds around it, as in DOTA's development kit.
 """
@@ -41,8 +41,9 @@ ROWS = 64
 class Quads(NamedTuple):
     """Quadrilaterals.
 
-    ``corners`` float64 (n, 8): x, y of each corner, in either direction around. ``areas`` float64 (n,), 0 or more. ``turns``
-    int8 (n,): 1 where the outline is convex and turns from x to y, -1 where it is convex and turns the other way, else 0.
+    ``corners`` float64 (n, 8): x, y of each corner, in either orientation. ``areas`` float64 (n,), 0 or more. ``turns``
+    int8 (n,): 1 where the outline is convex and turns from the x axis to the y axis, -1 where it is convex and turns the
+    other way, else 0.
     """
 
     corners: Array
@@ -51,8 +52,8 @@ class Quads(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """Rows of pairs, int64 (p,); whether the second quadrilateral is a ``crowd``; and the ``lowest`` overlap that must
-    be exact.
+    """Pairs of rows ``left[p]`` and ``right[p]``, int64; whether the right quadrilateral is a ``crowd``; and the ``lowest``
+    overlap that must be exact.
     """
 
     left: Array
@@ -211,8 +212,8 @@ def _clip(scratch: Scratch, count: int, a: int, b: int) -> int:
 @helper
 def _part(points: Array, turn: int, half: int, out: Array) -> int:
     """Write all corners of a convex quadrilateral, or of one triangle (`half`) of a non-convex quadrilateral, in the
-    order that turns from x to y. Returns the number of corners: 0 for a triangle without area, negative if a triangle
-    turns the other way.
+    order that turns from the x axis to the y axis. Returns the number of corners: 0 for a triangle without area,
+    negative if a triangle turns the other way.
     """
     count, sign = 4, 1
     if turn == 0:
@@ -257,7 +258,7 @@ def _extent(corners: Array, row: int, x: float, y: float) -> float:
 
 @helper
 def load(first: Quads, i: int, second: Quads, j: int, scratch: Scratch) -> float:
-    """Write the corners of a pair to ``scratch.left`` and ``scratch.right``, and return the scale of lengths."""
+    """Write the scaled corners of a pair to ``scratch.left`` and ``scratch.right``, and return the factor of the scaling."""
     x, y = first.corners[i, 0], first.corners[i, 1]
     extent = max(_extent(first.corners, i, x, y), _extent(second.corners, j, x, y))
     scale = 1.0 / _SCALE if extent > _LARGE else _SCALE if extent < _SMALL else 1.0
@@ -292,8 +293,8 @@ def _overlap(first: Quads, i: int, second: Quads, j: int, crowd: bool, scratch: 
     load(first, i, second, j, scratch)
     shared = twice_shared_area(scratch, first.turns[i], second.turns[j])
     whole, other = _twice_area(scratch.left, 4), _twice_area(scratch.right, 4)
-    # The shared area assumes outlines that turn from x to y: corners of convex outlines were ordered so; other outlines
-    # must have a positive total area.
+    # The shared area assumes outlines that turn from the x axis to the y axis: corners of convex outlines were ordered so;
+    # other outlines must have a positive total area.
     if (whole[0] < 0.0 and first.turns[i] == 0) != (other[0] < 0.0 and second.turns[j] == 0):
         shared = -shared[0], -shared[1]
     if whole[0] < 0.0:

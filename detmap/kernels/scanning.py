@@ -4,8 +4,8 @@ Scanners raise no exceptions. A kernel stops with a status at any input that it 
 the document to a parser with precise errors. A document that a kernel accepts is strictly valid, also in skipped
 values.
 
-A column is a run of 64-bit words in one flat array, so that integers, floats and byte spans take one path; a float is
-written as its bit pattern.
+A column is a range of 64-bit words in one flat array, so that one code path serves integers, floats and byte spans; a
+float is written as its bit pattern.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ from typing import Any, NamedTuple
 
 from detmap.kernels import helper
 
-# The type of a field. REPEATED (an id that often equals that of the line before) and INTEGER occur in lines only. For SPAN
-# and LISTS the column holds the place of the value in the document; the contents of LISTS are checked by their reader.
+# The type of a field. REPEATED (an id that often equals the id on the line before) occurs in lines only, INTEGER in lines
+# and cells. For SPAN and LISTS the column holds the range of the value in the document; the reader of LISTS checks their
+# contents.
 # QUOTED (a string that is an id) and PASSED (a value that is not read) are used for records with the layout of the
 # first record.
 ID, NUMBERS, FLAG, SPAN, REPEATED, INTEGER, QUOTED, PASSED, LISTS = range(9)
 # Types whose columns are stored separately, because they are freed once ids are looked up or lists are read.
 APART = (ID, REPEATED, LISTS)
-# Why a kernel stopped: at a record that begins at or after `stop`; after the list; at unsupported input; with a full
-# list of doubts (empty it and call again).
+# Why a kernel stopped: at a record that begins at or after `stop`; after the end of the list; at unsupported input; with
+# a full list of doubts (the caller empties the list and calls again).
 STOPPED, CLOSED, FAILED, FULL = range(4)
-# The slots of `state`. EVER, ALWAYS, INTEGERS, STRINGS have a bit per field: some record has the field, every record
-# has it, some value is an integer, some value is a string. LONGER: number of lines with more tokens than fields. NOTED:
-# number of recorded values of a record. UNREAD: bits of `records._key_bit` for keys that are not fields. COMMENTS:
-# number of comment lines.
+# The slots of `state`. EVER, ALWAYS, INTEGERS, STRINGS have a bit per field, which is set if some record has the field,
+# if every record has it, if some value is an integer, or if some value is a string. LONGER: number of lines with more
+# tokens than fields. NOTED: number of recorded values of a record. UNREAD: bits of `records._key_bit` for keys that are
+# not fields. COMMENTS: number of comment lines.
 STATUS, POSITION, FIRST, ROW, LIMIT, EVER, ALWAYS, INTEGERS, STRINGS, DOUBTS, LONGER, NOTED, UNREAD, COMMENTS = range(
     14
 )

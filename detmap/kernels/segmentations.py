@@ -47,8 +47,8 @@ NEITHER, INCOMPLETE, TWICE, BAD_SIZE, BAD_COUNTS, FOREIGN, CUT, UNFILLED, NO_OUT
 )
 
 # The slots of `state`: the next record; the numbers of elements used of `text`, `ends`, `points` and `vertices`; the
-# numbers of doubts, and of polygons with fewer than three points or half a point at the end; and whether `text` begins
-# with the bytes of `data`, so that strings without escapes stay where they are.
+# number of doubts; the number of polygons with fewer than three points or an odd number of coordinates; and whether
+# `text` begins with the bytes of `data`, so that strings without escapes need not be copied.
 ROW, TEXT, ENDS, POINTS, POLYGONS, DOUBTS, ODD, WITHIN, STATE_SIZE = range(9)
 
 _WORD = 0xFFFFFFFF
@@ -101,8 +101,8 @@ def _read_size(data: Any, i: int, powers: Any, out: Segments, row: int) -> int:
 
 @helper
 def _escaped(data: Any, i: int) -> int:
-    """Return the character that an escape stands for, with `i` after the backslash; 1 if that character cannot occur in
-    a mask.
+    """Return the character for the escape whose backslash is just before `i`, or 1 if the character cannot occur in a
+    mask.
     """
     c = _byte(data, i)
     if c == 117:
@@ -126,7 +126,7 @@ def _read_text(data: Any, i: int, stop: int, out: Segments, at: int) -> Any:
             special = (((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash)) & HIGHS
             for k in range(8):
                 out.text[np.uint64(at + k)] = np.uint8(word >> np.uint64(8 * k) & BYTE)
-            if special == NOTHING:  # a branch, so that the next eight bytes need not wait for it
+            if special == NOTHING:  # predicted by the processor, so the next eight bytes need not wait for `special`
                 i, at = i + 8, at + 8
                 continue
             n = _before(special)
@@ -191,8 +191,8 @@ def _why(out: Segments, row: int) -> int:
 
 @helper
 def _read_lengths(data: Any, i: int, powers: Any, out: Segments, at: int) -> Any:
-    """Read a list of run lengths, and write the ends of the runs from ``ends[at]`` on. Return the number of runs, or a
-    problem, and the end of the list.
+    """Read a list of run lengths, and write the ends of the runs from ``ends[at]`` on. Return the number of runs or a
+    problem, and then the end of the list.
     """
     i = _blank(data, i + 1, False)
     total, count = np.int64(0), 0
@@ -228,8 +228,8 @@ def _same(data: Any, one: int, other: int, length: int) -> Any:
 
 @helper
 def _may_have_escapes(data: Any, begin: int, end: int) -> Any:
-    """Return whether there is a backslash in a range of bytes; if the range is shorter than `_AT_ONCE` bytes, in the
-    `_AT_ONCE` bytes before its end.
+    """Return whether a range of bytes may have a backslash. Of a range shorter than `_AT_ONCE` bytes, the `_AT_ONCE`
+    bytes before its end are searched.
     """
     found = np.uint8(end < _AT_ONCE)
     while begin < end and not found:
@@ -246,8 +246,8 @@ def _read_alike(data: Any, place: Array, out: Segments, row: int, state: Array, 
     do. `alike` holds place and number of the bytes before the string, place and number of the bytes after it, then
     height and width.
 
-    The bytes in between are not always searched for quotes, and if they contain one they are not a single string. Such
-    a mask is invalid, so the caller must check the mask.
+    The bytes in between are not always searched for quotes. With a quote they are not a single string, and the mask is
+    invalid; the caller must therefore validate the mask.
     """
     begin, end = place[0] + alike[1], place[1] - alike[3]
     if alike[1] == 0 or begin > end:
@@ -358,7 +358,7 @@ def _after_number(data: Any, i: int) -> Any:
 
 @helper
 def _read_outlines(data: Any, i: int, powers: Any, out: Segments, row: int, state: Array, doubts: Array) -> int:
-    """Read a list of polygons; return `OUTLINES`, or a problem, or `ABSENT` if there is no room for doubts."""
+    """Read a list of polygons; return `OUTLINES`, or a problem, or `ABSENT` if `doubts` is full."""
     polygon, at = state[POLYGONS], state[POINTS]
     first = polygon
     i = _blank(data, i + 1, False)
@@ -391,7 +391,7 @@ def _read_outlines(data: Any, i: int, powers: Any, out: Segments, row: int, stat
         if polygon == first and at - begin < 6:
             return SHORT
         state[ODD] += (at - begin < 6) or ((at - begin) & 1)
-        at -= (at - begin) & 1  # pycocotools drops half a point
+        at -= (at - begin) & 1  # pycocotools drops a last x without y
         out.vertices[polygon] = at - begin
         polygon += 1
         i, another = _after_number(data, i + 1)
@@ -404,9 +404,9 @@ def _read_outlines(data: Any, i: int, powers: Any, out: Segments, row: int, stat
 
 @kernel
 def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, state: Array, out: Segments) -> None:
-    """Read the segmentations of records from ``state[ROW]`` on, until the list of doubts is full.
+    """Read the segmentations of records from ``state[ROW]`` on, until `doubts` is full.
 
-    If no record was read, the list of doubts is too short for one record.
+    If no record was read, `doubts` is too short for the next record.
 
     Parameters
     ----------
@@ -421,8 +421,8 @@ def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, sta
     state : (STATE_SIZE,) int64
         In and out: the slots `ROW` to `WITHIN`.
     out : Segments
-        Out. ``points`` are uint64, the bits of doubles. ``text`` must have room for as many bytes as the values have,
-        and eight more; ``ends``, ``points`` and ``vertices`` for half as many elements, and one more.
+        Out. ``points`` are uint64, the bits of doubles. If the values have b bytes in total, ``text`` must have room for
+        b + 8 bytes, and each of ``ends``, ``points`` and ``vertices`` for b / 2 + 1 elements.
     """
     longest = 0
     for row in range(state[ROW], len(places)):

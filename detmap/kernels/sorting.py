@@ -1,4 +1,4 @@
-"""Counting and radix sorts of ragged groups of rows, and of the columns of such rows."""
+"""Counting sorts and radix sorts of rows in groups of different sizes, and of the columns of these rows."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _descending_key(bits: Any) -> Any:
 
 
 class Keyed(NamedTuple):
-    """Rows with sort keys: row ``order[first + i]`` has key ``keys[i]``; `first` is passed separately."""
+    """Rows with sort keys: row ``order[first + i]`` has key ``keys[i]``, where `first` is an argument of the sorts."""
 
     keys: Array
     order: Array
@@ -77,7 +77,7 @@ class Keyed(NamedTuple):
 
 @helper
 def _by_byte(rows: Keyed, first: int, size: int, shift: Any, out: Keyed, out_first: int, counts: Array) -> None:
-    """Stably sort `rows` by one byte of the keys into `out`. The orders begin at `first` and at `out_first`."""
+    """Stably sort `rows` by one byte of the keys into `out`: ``rows.order[first:]`` into ``out.order[out_first:]``."""
     keys, order, byte = rows.keys, rows.order, np.uint64(255)
     for value in range(256):
         counts[value] = 0
@@ -102,7 +102,7 @@ def _by_bytes(rows: Keyed, first: int, size: int, differing: Any, lowest: int, s
     moved = False
     for byte in range(lowest, 8):
         shift = np.uint64(8 * byte)
-        # all keys share three bytes if they are widened float32 scores, and most bytes if they are small
+        # keys of widened float32 scores share three bytes, and keys that are small integers share most bytes
         if (differing >> shift) & np.uint64(255) == 0:
             continue
         if moved:
@@ -175,8 +175,8 @@ class Placed(NamedTuple):
 def arrange_cells(
     starts: Array, category: Array, bits: Array, merged: bool, begin: int, end: int, out: Placed, out_starts: Array
 ) -> int:
-    """Cut the rows of images ``[begin, end)`` into cells of one category each, by descending score; return the number
-    of cells.
+    """Cut the rows of images ``[begin, end)`` into cells of one category each, and sort each cell by descending score;
+    return the number of cells.
 
     Image *g* has the rows ``out.order[starts[g]:starts[g + 1]]``, which are sorted in place. The other columns of `out`
     are written, and the starts of the cells from ``out_starts[starts[begin]]`` on. With `merged` categories an image is
@@ -308,7 +308,9 @@ def sort_rows(starts: Array, begin: int, end: int, rows: Rows, out_group: Array)
 def join(
     left_group: Array, left_key: Array, right_group: Array, right_key: Array, out_left: Array, out_right: Array
 ) -> int:
-    """Write the positions at which two lists, ascending by (group, key), hold the same pair; return their number."""
+    """Write the positions at which two lists, both ascending by (group, key), have the same (group, key); return the number
+    of matches.
+    """
     i, j, pairs = 0, 0, 0
     while i < left_group.shape[0] and j < right_group.shape[0]:
         if left_group[i] == right_group[j] and left_key[i] == right_key[j]:

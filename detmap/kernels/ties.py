@@ -213,7 +213,7 @@ def tie_band(ties: Ties, trapezoid: bool, by_hits: bool, begin: int, end: int, o
                     top += _precision(c + x, s + x, trapezoid)
                 if x < fewest:
                     continue
-                if x > taken:  # a hit ahead of the others raises their precisions by 1 / rank
+                if x > taken:  # a hit ahead of the others raises the precision at each of these by 1 / (its rank)
                     while taken < x:
                         taken += 1
                         rank = s + inside - taken + 1

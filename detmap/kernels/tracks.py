@@ -17,7 +17,7 @@ class Tracks(NamedTuple):
     """A column of tracks: masks as in `detmap.kernels.mask_pairs.Masks`, and the range of masks of each track.
 
     Track *i* has the masks ``tracks[i, 0]:tracks[i, 1]``; ``frames`` has the frame of each mask, ascending within a
-    track. Track *i* is given for ``lengths[i]`` frames, with or without a mask.
+    track. Track *i* covers ``lengths[i]`` frames, of which some may have no mask.
     """
 
     text: Array
@@ -147,7 +147,7 @@ def _longest(tracks: Any, track: int) -> Any:
 def track_overlaps(
     found: Tracks, truth: Tracks, left: Array, right: Array, lowest: float, stop: Array, out: Array
 ) -> None:
-    """Write the overlap of pairs of tracks over the frames for which both are given; pairs of a detection are consecutive.
+    """Write the overlap of pairs of tracks over the frames that both cover. The pairs of a detection must be consecutive.
 
     Pairs whose areas and boxes bound the overlap below `lowest` get 0. The masks of the ground truth must be unpacked.
     Areas are integers, exact as doubles, so only the quotient is rounded. The kernel returns early once `stop` is set.

@@ -54,7 +54,8 @@ def _string_end(data: Any, i: int) -> int:
         quote = word ^ QUOTES
         backslash = word ^ BACKSLASHES
         special = (((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash) | ((word - SPACES) & ~word)) & HIGHS
-        if special == NOTHING and not paired:  # a branch, so that the next eight bytes need not wait for it
+        # The processor predicts this branch, so the next eight bytes need not wait for `special`.
+        if special == NOTHING and not paired:
             i += 8
             continue
         n = _before(special)
@@ -152,7 +153,9 @@ def _value_end(data: Any, i: int, lines: bool, powers: Any) -> int:
 
 @innermost
 def _braces(data: Any, i: int) -> Any:
-    """Of the eight bytes at `i`, set the highest bit of each that is an opening brace or above; clear all other bits."""
+    """Return a word with one byte for each of the eight bytes from `i` on: 128 if that byte is an opening brace or above,
+    else 0.
+    """
     word = _word(data, i)
     return ((word + FROM_BRACES) | word) & HIGHS
 
@@ -163,7 +166,7 @@ def _brace_after(data: Any, i: int) -> Any:
     while i + 32 <= len(data):
         one, two, three, four = _braces(data, i), _braces(data, i + 8), _braces(data, i + 16), _braces(data, i + 24)
         if one | two | three | four != NOTHING:
-            # Select the first without branches, which would be unpredictable.
+            # Select the first word with a brace, without branches, which would be unpredictable.
             near, far = one if one != NOTHING else two, three if three != NOTHING else four
             before, beyond = 0 if one != NOTHING else 8, 16 if three != NOTHING else 24
             here = one | two != NOTHING
@@ -192,7 +195,7 @@ def _past_numbers(data: Any, i: int) -> int:
 def _lists_end(data: Any, i: int, lines: bool, powers: Any) -> int:
     """Return the end of the value that begins at `i`; faster than `_value_end` for flat objects and for lists of
     numbers, nulls and flat objects. In such lists only brackets are checked: ``[1 2]`` passes. In an object without
-    inner braces only the closing brace is searched: the reader of the object must check that the object ends there.
+    inner braces only the closing brace is looked for: the reader of the object must check that the object ends there.
     """
     begin, depth = i, 0
     if not lines and _byte(data, i) == 123:

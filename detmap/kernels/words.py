@@ -20,7 +20,7 @@ FROM_BRACES = np.uint64(0x0505050505050505)  # added to a byte, sets the highest
 BYTE = np.uint64(0xFF)
 FIVE_BYTES = np.uint64(0xFFFFFFFFFF)
 COLON, SPACE, COMMA = (np.uint8(ord(c)) for c in ": ,")
-# Number of bytes per step in which marks are counted.
+# Number of bytes that one step of `survey` searches for marks.
 AT_ONCE = 128
 
 
@@ -135,7 +135,7 @@ def _token_end(data: Any, i: int) -> int:
 
 @helper
 def _next_line(data: Any, i: int) -> int:
-    """Return the start of the next line if one ends at `i`, or at the end of the document; else -1."""
+    """Return the start of the next line if a line or the document ends at `i`, else -1."""
     c = _byte(data, i)
     if c == 13:
         i += 1

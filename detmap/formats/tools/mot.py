@@ -94,7 +94,7 @@ def _place(name: str, lines: Lines, row: int) -> str:
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read all sequences; the names of a single sequence on both sides may differ."""
+    """Read all sequences. If detections and ground truth have one sequence each, the names of these may differ."""
     found = Collected(name_of(source, "detections"), "xywh")
     sequences = list(_sequences(source, "det"))
     known = [] if ground_truth is None else [str(one) for one in ground_truth.images.ids.tolist()]
@@ -169,7 +169,7 @@ def _sequences(source: Any, side: str) -> Iterator[_Sequence]:
 
 
 def _described(folder: str, path: str) -> _Sequence:
-    """Return a sequence with the facts of its seqinfo.ini; raise `InputError` if that is damaged."""
+    """Return a sequence with the facts of its seqinfo.ini; raise `InputError` if that file is damaged."""
     found = _Sequence(os.path.basename(folder), path)
     place = os.path.join(folder, "seqinfo.ini")
     if not os.path.isfile(place):

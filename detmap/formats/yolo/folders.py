@@ -162,7 +162,7 @@ def _yaml(path: str) -> dict[str, Any]:
 
 
 def _repeated_key(root: Any) -> tuple[str, int] | None:
-    """Return a repeated key of a document's top mapping, or of its names, and its line from 1."""
+    """Return a repeated key of a document's top mapping or of its mapping `names`, and the line of the key, from 1."""
     import yaml
 
     if not isinstance(root, yaml.MappingNode):
@@ -179,7 +179,7 @@ def _repeated_key(root: Any) -> tuple[str, int] | None:
 
 
 def _class_names(given: Any) -> dict[int, str] | None:
-    """Return names by number; None for invalid ones."""
+    """Return names by number; None if a name or number is invalid."""
     if isinstance(given, str):  # an empty value is read as text
         return {} if not given else None
     pairs = list(enumerate(given)) if isinstance(given, list) else list(given.items())
@@ -373,7 +373,7 @@ def lists_images(head: bytes) -> bool:
 
 
 def in_list(path: str, root: str) -> list[Entry]:
-    """Return the images in a text file, a path per line, relative to its own folder or to `root`."""
+    """Return the images listed in a text file, a path per line, relative to the folder of this file or to `root`."""
     data, name = read_bytes(path, "list of images")
     try:
         lines = [line.strip() for line in bytes(data).decode("utf-8-sig").splitlines()]

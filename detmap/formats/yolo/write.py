@@ -103,7 +103,9 @@ def _sizes(table: GroundTruth | Detections, truth: GroundTruth) -> NDArray[np.in
 
 
 class _Lines:
-    """The lines to write for a table's records, counts of what is lost, and the areas by the written numbers."""
+    """The lines to write for a table's records, the number of records by kind of lost content, and the areas of the
+    written shapes.
+    """
 
     def __init__(self, table: GroundTruth | Detections, sizes: NDArray[np.int64]) -> None:
         scale = sizes[table.images.codes][:, ::-1].astype(np.float64)

@@ -454,7 +454,7 @@ def _images(files: Iterable[_Results]) -> Ids:
 
 
 def _line(files: list[tuple[str, _Results]], row: int) -> tuple[str, str]:
-    """Return the file and the line of a row of all files."""
+    """Return the file and the line of a row; rows are counted over all files."""
     for place, found in files:
         if row < len(found.numbers):
             return place, f"line {row + 1 if found.lines is None else found.lines[row]}"

@@ -51,7 +51,9 @@ def with_clusters(table: GroundTruth, clusters: Path | Mapping[Any, Any], field_
 
 
 def clusters_of(clusters: Path | Mapping[Any, Any], ids: NDArray[Any], names: Mapping[Any, Any]) -> NDArray[Any]:
-    """Return each image's cluster, shape (i,), from a file or mapping by id or by a key of `names`."""
+    """Return each image's cluster, shape (i,), from a file or mapping that refers to images by id or by a key of
+    `names`.
+    """
     rows, name = image_values(clusters, "cluster")
     found = dict[Any, Any]()
     for place, image, cluster in rows:

@@ -31,7 +31,7 @@ from detmap.system import collector
 if TYPE_CHECKING:
     from typing import TypeGuard
 
-# The built-in formats, the best known first, by the modules that register them when needed.
+# The names of the built-in formats, the best known first, by the module that registers them when needed.
 for _module, _names in {
     "coco.read": ("coco",),
     "voc.read": ("voc",),
@@ -72,9 +72,9 @@ _PLAIN = Reading()
 
 
 class Input:
-    """Ground truth or detections to read: a path, a stream (``-`` is standard input), the content of a stream, or
-    COCO's document as ``json.load`` returns it; with reading options. By default the content decides the role. Files
-    are opened lazily. The format is recognised once, and a stream is read once.
+    """Ground truth or detections to read, with reading options. The source is a path, a stream (``-`` is standard
+    input), the content of a stream, or COCO's document as ``json.load`` returns it. By default the content decides the
+    role. Files are opened lazily. The format is recognised once, and a stream is read once.
     """
 
     def __init__(self, path: Source, role: Role | None = None, reading: Reading = _PLAIN) -> None:
@@ -258,7 +258,9 @@ class Input:
         return () if form.beside is None else form.beside(self.source)
 
     def _members(self) -> tuple[Path | Held, str]:
-        """Return the folder with the files of detections and their suffix, or the source and "" if it is no folder."""
+        """Return the folder with the files of detections, and the files' suffix; if the source is not a folder, the
+        source and "".
+        """
         if isinstance(self.source, Held) or not os.path.isdir(self.source):
             return self.source, ""
         inside = os.path.join(self.source, self.format.inside)

@@ -1,4 +1,4 @@
-"""Names of models from the paths of their files: the shortest last parts of the paths that are distinct."""
+"""Derive the names of models from the paths of result files: the shortest last parts of the paths that are distinct."""
 
 from __future__ import annotations
 

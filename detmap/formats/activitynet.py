@@ -49,7 +49,7 @@ _Segment = tuple[float, float]
 
 
 class _Annotation(msgspec.Struct):
-    """An object, or a detection without its score."""
+    """The fields that objects and detections share."""
 
     label: str
     segment: _Segment
@@ -145,7 +145,7 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
 
 
 def _decoded(source: Any, what: str) -> tuple[Any, str]:
-    """Return a parsed file and its name."""
+    """Return the decoded content of a file, and the file's name."""
     data, name = read_bytes(source, what)
     try:
         return decoded(data, _TYPES[what], name, remedy=_REMEDY[what]), name
@@ -186,7 +186,7 @@ def _categories(labels: Iterable[str], ground_truth: GroundTruth) -> list[Any]:
 
 
 def _named(videos: Iterable[tuple[str, Any]], source: str) -> AbstractContextManager[None]:
-    """Within this context, errors about a record state its video, and its index in this video."""
+    """Within this context, errors about a record name the video, and the index of the record in that video."""
 
     def place(record: int) -> tuple[str, int | str]:
         for video, held in videos:

@@ -104,8 +104,8 @@ def mapped_detections(table: Detections, class_map: Mapping[str, str], ground_tr
         names = dict(zip(own_ids, ground_truth.category_names, strict=True))
 
     def key(one: Any) -> str:
-        """Return the text by which the class map may list a class: the id or, if the map lacks the id, the class's name
-        in the ground truth.
+        """Return the key of a class for the class map: its id or, if the map lacks the id, its name in the ground
+        truth.
         """
         text = str(one)
         return text if text in class_map else names.get(text, text)
@@ -196,7 +196,8 @@ def _mapped_lists(
     lists: CategoryLists | None, places: NDArray[np.int64], count: int, *, every: bool
 ) -> CategoryLists | None:
     """Return the lists for merged categories. A merged category is listed if any of its source categories is listed;
-    with `every`, only if all of them are. `places` holds the new index of each category, negative for a dropped one.
+    with `every`, only if all of them are. `places` holds the new index of each category, negative for a dropped
+    category.
     """
     if lists is None:
         return None

@@ -152,7 +152,7 @@ def _is_header(words: list[bytes]) -> bool:
 
 
 def _texts(lines: Lines, place: int) -> list[str]:
-    """Return one word of each line as text."""
+    """Return the word at index `place` of each line as text."""
     words = [line[place] for line in lines.fields]
     texts: dict[bytes, str] = {}
     for word in set(words):

@@ -71,7 +71,9 @@ def _short_names(ids: Sequence[Any]) -> dict[Any, str]:
 
 
 def _own_stems(table: GroundTruth) -> dict[Any, str]:
-    """Return the file names of images, without folder and suffix, by image id; empty if they are not distinct."""
+    """Return the file names of images, without folder and suffix, by image id; empty if two images have the same file
+    name.
+    """
     if table.images.names is None:
         return {}
     pairs = [
@@ -158,8 +160,8 @@ def matched(
     place: Callable[[int], int | str] = int,
 ) -> dict[str, Any]:
     """Return the arguments of `Detections.from_arrays` with image and category ids of the ground truth. Raises
-    `InputError` for an unknown image, unless `unknown` is "ignore", which drops its detections. ``place(row)`` returns
-    the record's name for messages.
+    `InputError` for an unknown image; if `unknown` is "ignore", drops the detections on unknown images instead.
+    ``place(row)`` returns the record's name for messages.
     """
     if ground_truth is None:
         return found

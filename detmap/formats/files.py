@@ -204,7 +204,7 @@ def write(
 
 
 def read_small(path: Path) -> bytes:
-    """Return the bytes of a file of settings."""
+    """Return the bytes of a settings file."""
     with sources.Opened(path, os.fspath(path)) as opened:
         if len(opened) > 1 << 20:
             raise InputError("is larger than 1 MiB, which no such file is", source=opened.name)

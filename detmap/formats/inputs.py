@@ -107,7 +107,7 @@ class Input:
         return made
 
     def from_anywhere(self) -> Input:
-        """Return the same input with a path that is valid in other working folders."""
+        """Return the same input with an absolute path, which is valid in any working directory."""
         if not _is_path(self.path) or self.path == STANDARD_INPUT:
             return self
         made = Input(os.path.abspath(self.path), self._role, self.reading)
@@ -267,7 +267,7 @@ class Input:
         return (inside if self.format.inside and os.path.isdir(inside) else self.source), self.format.members
 
     def fingerprint(self) -> str:
-        """Return the hash of a file, or of a folder's names and contents, including the files of `beside`."""
+        """Return the hash of a file, or of the names and contents of a folder's files, including the files of `beside`."""
         own = sources.fingerprint(*self._members())
         more = [sources.fingerprint(one, "") for one in self.beside()]
         if not more:
@@ -390,7 +390,7 @@ def _role_of(source: Path | Held, format: str | None) -> Role:
 
 
 def _read_for(table: T, iou_type: str) -> T:
-    """Return a table marked as read for a kind of shape, if it holds such shapes."""
+    """Return a table, marked as read for `iou_type` if the table holds geometries of this kind."""
     kind = find(iou_type)
     if not isinstance(table, GroundTruth | Detections) or table.kinds == (kind.name,):
         return table

@@ -160,7 +160,7 @@ def _counted(ids: Sequence[Any]) -> Iterable[tuple[Any, int]]:
 
 
 def _column(ids: Sequence[Any]) -> Any:
-    """Return strings as a coded column; other ids as a list, whose types ``from_arrays`` checks."""
+    """Return strings as a coded column; other ids as a list, because ``from_arrays`` checks the types of its elements."""
     if not ids:
         return np.empty(0, np.int64)
     return coded(ids) if all(isinstance(one, str) for one in ids) else list(ids)
@@ -269,7 +269,7 @@ def _points_of(made: _Images, image: Any, result: Any, count: int) -> NDArray[An
 
 
 def _masks_of(made: _Images, image: Any, result: Any, count: int) -> MaskColumn:
-    """Return the masks of a result in its image's size."""
+    """Return the masks of a result at the size of the image."""
     size = tuple(int(side) for side in result.orig_shape)
     masks = getattr(result, "masks", None)
     if masks is None:

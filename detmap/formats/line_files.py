@@ -433,7 +433,7 @@ def _short(value: float) -> str:
 
 
 def _of_rows(columns: dict[str, Any], rows: NDArray[np.int64]) -> dict[str, Any]:
-    """Return some rows of arguments of ``from_arrays``, which are columns or mappings of columns."""
+    """Return the given rows of arguments of ``from_arrays``; an argument is a column or a mapping of columns."""
     made: dict[str, Any] = {}
     for name, value in columns.items():
         if isinstance(value, Mapping):

@@ -133,7 +133,7 @@ class _Read(NamedTuple):
 
 
 def _document(source: Any, kind: str, form: type) -> tuple[Any, str]:
-    """Return the decoded content of a JSON file, and its name; Python's ``NaN`` is read as null."""
+    """Return the decoded content of a JSON file, and the file's name; Python's ``NaN`` is read as null."""
     data, name = read_bytes(source, kind)
     return _decoded(data, name, form), name
 
@@ -406,7 +406,7 @@ class _Tables:
 
 
 def _of_tables(folder: Any, wanted: set[str] | None) -> list[_Scene]:
-    """Return the samples of the tables, or only the wanted ones, by scene name or token."""
+    """Return the samples of the tables; unless `wanted` is None, only samples whose token or scene name is in `wanted`."""
     tables = _Tables(folder)
     scenes = {one.token: one.name for one in tables.rows("scene", _Named)}
     rows = tables.rows("sample", _SampleRow)

@@ -221,7 +221,7 @@ def read_detections(source: Source, ground_truth: GroundTruth | None, reading: R
 
 
 class _Rows(NamedTuple):
-    """Detections in file order: image, label, score and line of each."""
+    """Columns of detections in file order: images, labels, scores and line numbers."""
 
     images: list[str]
     labels: list[str]

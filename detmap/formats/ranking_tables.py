@@ -167,7 +167,7 @@ def _of_json(source: Any, kind: str) -> dict[str, dict[str, Any]]:
     return document
 
 
-#: Names of the arrays of neighbours, each with the titles that its column may have in a table.
+#: For each array of neighbours, the titles that its column in a table may have.
 _NEIGHBORS = {
     "indices": ("indices", "neighbors", "neighbours", "index"),
     "distances": ("distances", "distance"),

@@ -535,8 +535,8 @@ def _refuse_unlike(given: Given, source: Path | Held) -> None:
 
 
 def _inside(given: Given, iou_type: str | None = None) -> str:
-    """Return the remedy that names the entries of a folder whose format is known and can hold a kind of shape; "" if
-    there are none.
+    """Return the remedy that names the entries of a folder whose format is recognised and, if `iou_type` is given, can
+    hold this kind of shape; "" if there are no such entries.
     """
     known: list[str] = []
     for name in given.names[:_LINES]:
@@ -548,8 +548,8 @@ def _inside(given: Given, iou_type: str | None = None) -> str:
 
 
 def to_write(path: Path, role: Role, name: str | None = None) -> Format:
-    """Return the format called `name`, or else the format of the path's suffix; raise `OptionError` if it cannot write
-    this role.
+    """Return the format called `name`, or else the format of the path's suffix; raise `OptionError` if this format
+    cannot write the role.
     """
     writers = [one for one in FORMATS.values() if getattr(one, f"write_{role}") is not None]
     if name is not None:

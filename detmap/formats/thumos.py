@@ -119,7 +119,7 @@ def _class_numbers(data: bytes, place: str) -> dict[str, int]:
 
 
 def _videos(lines: Lines, width: int, form: str) -> list[str]:
-    """Return the first word of each line; raise for a line without `width` words."""
+    """Return the first word of each line; raise `InputError` for a line without `width` words."""
     made = []
     for row, words in enumerate(lines.fields):
         if len(words) != width:

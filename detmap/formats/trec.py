@@ -167,8 +167,8 @@ def _documents(found: RunColumns | QrelsColumns) -> Texts:
 
 
 def _fields(opened: Opened, kind: str, count: int, wanted: int) -> tuple[Lines, list[bytes], list[str]]:
-    """Return the lines without values, the text of field `wanted` of each line, and each line's name for messages. A
-    record has `count` fields.
+    """Return the lines, whose `values` are still empty, the text of field `wanted` of each line, and each line's name
+    for messages. A record has `count` fields.
     """
     data, name = bytes(opened.whole()).removeprefix(_MARK), opened.name
     if b"\0" in data or data[:1] == b"<":

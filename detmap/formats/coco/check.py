@@ -1,4 +1,4 @@
-"""Find the errors in COCO's records, in parsed objects and in files that the typed decoder refused."""
+"""Find the first invalid record of a COCO document that is given as parsed objects, or that the typed decoder refused."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ _LIMBS = 500
 
 def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
     """Return ground truth with names and sizes of images and limbs of categories, which are read from the JSON `data`.
-    Raises `InputError` for invalid text. Invalid names, sizes and skeletons are left out; a valid size is two whole
+    Raises `InputError` for invalid JSON. Invalid names, sizes and skeletons are left out; a valid size is two whole
     numbers of at least 1.
     """
     try:
@@ -164,7 +164,7 @@ def _absent(opened: Opened, names: Iterable[str]) -> set[str]:
 
 
 def is_side(value: Any) -> bool:
-    """Return whether a value of a document is the height or width of an image."""
+    """Return whether a JSON value can be the height or width of an image."""
     return type(value) in (int, float) and 1 <= value < 2**32 and value == int(value)
 
 

@@ -285,7 +285,7 @@ def folder_of(source: Any, given: str | os.PathLike[str] | None, predictions: bo
 
 
 def _path(folder: str, row: _Annotation, name: str) -> str:
-    """Return the path of an image's label map; raise if it is outside of the folder."""
+    """Return the path of an image's label map; raise `InputError` if the path leads out of the folder."""
     file = row.file_name
     problem = None
     if file is None:

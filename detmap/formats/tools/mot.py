@@ -1,4 +1,4 @@
-"""MOTChallenge: a folder per sequence with ``gt/gt.txt`` or ``det/det.txt``, or such a file, with a line per box and
+"""MOTChallenge: a folder per sequence with ``gt/gt.txt`` or ``det/det.txt``, or one such file. A line is a box in a
 frame.
 
 Frames and coordinates count from 1 in files; coordinates in tables count from 0. In ground truth, a line with flag 1 is
@@ -142,7 +142,7 @@ def _lines(path: Any, what: str) -> Lines:
 
 
 def _sequences(source: Any, side: str) -> Iterator[_Sequence]:
-    """Yield the sequences of a folder, or the only sequence of a sequence's folder or file."""
+    """Yield all sequences of a folder, or the single sequence of a sequence's own folder or file."""
     if not isinstance(source, str | os.PathLike):
         yield _Sequence("sequence", source)
         return

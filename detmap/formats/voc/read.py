@@ -285,7 +285,7 @@ def _number(text: str | bytes, source: str, record: str, field: str, finite: boo
 
 
 def class_of(path: str) -> str | None:
-    """Return the class of a file of results by its name; None if the name does not tell."""
+    """Return the class that is part of the name of a file of results; None if the name has another form."""
     match = _RESULTS.fullmatch(basename(path))
     return match["name"] if match else None
 

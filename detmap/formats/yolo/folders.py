@@ -215,7 +215,9 @@ def names_given(classes: Any) -> dict[int, str]:
 
 
 def with_classes(settings: Settings, classes: Any) -> Settings:
-    """Return settings with a caller's classes: names, and from a ``data.yaml`` also keypoints, if it has any."""
+    """Return settings with the class names that a caller gives; if these come from a ``data.yaml``, also with its
+    keypoints.
+    """
     if classes is None:
         return settings
     if _are_settings(classes):
@@ -293,7 +295,7 @@ def labels_of(path: str, last: str = "labels") -> str:
 
 
 def resolved(settings: Settings, split: str, source: str) -> tuple[list[str], list[str]]:
-    """Return the paths of a split, and those among them that are outside of the settings' folder."""
+    """Return the paths of a split, and a list of the paths that lie outside of the folder of ``data.yaml``."""
     if split not in settings.splits:
         have = ", ".join(settings.splits) or "none"
         raise OptionError(f"{shorten(source, 200)} has no split {split}, only: {have}: choose another (--image-set)")
@@ -436,7 +438,7 @@ def _is_stray(name: str, data: bytes) -> bool:
 
 
 def check_names(stems: Sequence[str], rows: Sequence[Sized], source: str) -> None:
-    """Refuse to write an empty label file that would be taken for something else."""
+    """Refuse to write an empty label file that, by its name, would not be taken for labels."""
     for name, own in zip(stems, rows, strict=True):
         if not len(own) and f"{name}.txt".lower() in NO_LABELS:
             problem = "an image without objects cannot have this name: its empty file would not be taken for labels"

@@ -147,8 +147,8 @@ def _masks(
     scale: NDArray[np.float64],
     names: Sequence[str],
 ) -> Masks:
-    """Draw polygons on images of `sizes`; `outlines` holds the points of one polygon after the other, `points` the
-    number of each.
+    """Draw polygons on images of `sizes`; `outlines` holds the points of one polygon after the other, and `points` the
+    number of points of each polygon.
     """
     from detmap.masks import Masks
 
@@ -494,7 +494,9 @@ _WHOLE = re.compile(rb"\d+(\.0*)?")
 
 
 def _sniff(given: Given) -> bool:
-    """Recognise settings, a list of images, a folder of these or of labels, and text of classes and normalised boxes."""
+    """Recognise ``data.yaml``, lists of images, folders of a data set, of images or of labels, and text files with
+    classes and normalised boxes.
+    """
     truth = given.role == "ground_truth"
     if not given.is_folder and (truth or not given.is_archive):
         listed = given.name.lower().endswith(".txt") and folders.lists_images(given.head)

@@ -84,7 +84,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _sizes(table: GroundTruth | Detections, truth: GroundTruth) -> NDArray[np.int64]:
-    """Return height and width of each of a table's images; raise `InputError` for an unknown size."""
+    """Return heights and widths of a table's images; raise `InputError` for an unknown size."""
     known = np.zeros((truth.images.values.size, 2), np.int64) if truth.images.sizes is None else truth.images.sizes
     if isinstance(table, Detections):
         place = {one: i for i, one in enumerate(truth.images.values.tolist())}

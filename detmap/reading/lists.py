@@ -24,7 +24,8 @@ from detmap.shapes import Reader
 from detmap.shapes.reading import decimal, powers
 from detmap.system import parallel
 
-# Maximum number of numbers that a kernel could not round with certainty and collects until `float()` parses them.
+# Maximum number of values that a kernel collects, because it cannot round them with certainty, before `float()` parses
+# them.
 DOUBTS = 1 << 10
 
 _FIRST_KEY = re.compile(rb'\{[ \t\n\r]{0,64}"[^"\\]{0,64}"')
@@ -188,8 +189,8 @@ class List:
         return self.rows[block] < self.rows[block + 1] <= self.capacity
 
     def guess(self, block: int, _: int) -> Part | None:
-        """Scan a block from its guessed first record; return None if the rows have no room, or the list ends before the
-        block.
+        """Scan a block from its guessed first record; return None if there is no room for the rows, or the list ends
+        before the block.
         """
         window, plain = None, False
         if block == self.rest:
@@ -317,7 +318,7 @@ class List:
                 self.document.keep(window.data, self.ids[place + first : place + row])
 
     def check(self, window: _Window, begin: int, end: int, plain: bool) -> None:
-        """Raise unless the scanned records of a window are UTF-8."""
+        """Raise `NotUnderstood` unless the scanned records of a window are UTF-8."""
         stop, end = window.stop - window.base, min(end, window.data.size)
         if not (plain and self.document.survey(window.data, stop, max(stop, end))[1]):
             self.document.check(window.data, begin, end)

@@ -278,8 +278,8 @@ def _drained(raw: Any, name: str) -> bytes:
 
 
 def most_streamed() -> int:
-    """Return the maximum number of bytes read from a stream: a user's limit, or the default, but then at most a quarter
-    of the memory.
+    """Return the maximum number of bytes read from a stream: the limit set by the user, or else the smaller of the
+    default limit and a quarter of the memory.
     """
     most = limits.STREAM.value()
     if most != limits.STREAM.default:

@@ -126,7 +126,7 @@ class Table:
             elif row != begin:
                 column[row : row + end - begin] = column[begin:end]
             row += end - begin
-        # Tables use read-only arrays without a copy, so boxes and scores stay in place; ids are stored separately.
+        # Tables do not copy read-only arrays, so boxes and scores stay in this buffer; ids have a separate buffer.
         column.setflags(write=False)
         return column[:row]
 

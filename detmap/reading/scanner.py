@@ -260,8 +260,8 @@ def scan_ground_truth(
 def scan_tracks(data: Buffer, threads: int | None = None) -> TrackColumns | None:
     """Scan YouTube-VIS' results: a JSON list of objects. Returns None where `scan_results` does.
 
-    The lists of segmentations are not validated: whatever parses them must check that each list is valid and ends where
-    its range ends.
+    The lists of segmentations are not validated: the caller must check that each list is valid and ends where its range
+    ends.
     """
     try:
         document = Document(data, threads)

@@ -342,9 +342,9 @@ def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, s
     """Yield name, bytes and full name of every file whose name ends in `suffix`, sorted by name, from a folder, a tar
     archive (``.tar``, ``.tar.gz``) or a mapping.
 
-    The case of the suffix is ignored; in yielded names the suffix is spelled as given. Links are followed, in an
-    archive to its other members. Raises `InputError` if there is no such file, for a dangling link, or if files change
-    meanwhile.
+    The case of the suffix is ignored; in yielded names the suffix is spelled as given. Links are followed; links in an
+    archive may lead only to other members of the archive. Raises `InputError` if there is no such file, for a dangling
+    link, or if files change meanwhile.
     """
     if isinstance(source, Mapping):
         given: dict[str, str] = {}

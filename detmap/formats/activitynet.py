@@ -49,7 +49,7 @@ _Segment = tuple[float, float]
 
 
 class _Annotation(msgspec.Struct):
-    """An object, or a detection without its score."""
+    """The fields that objects and detections share."""
 
     label: str
     segment: _Segment
@@ -120,7 +120,9 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read results. The protocol decides about detections in videos that the ground truth lacks."""
+    """Read results. Detections in videos that the ground truth lacks are kept by default, because the protocol decides
+    how they count.
+    """
     results, name = _decoded(source, "detections")
     found = results.results
     known = None if ground_truth is None else set(ground_truth.images.ids.tolist())
@@ -143,7 +145,7 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
 
 
 def _decoded(source: Any, what: str) -> tuple[Any, str]:
-    """Return a parsed file and its name."""
+    """Return the decoded content of a file, and the file's name."""
     data, name = read_bytes(source, what)
     try:
         return decoded(data, _TYPES[what], name, remedy=_REMEDY[what]), name
@@ -153,7 +155,7 @@ def _decoded(source: Any, what: str) -> tuple[Any, str]:
 
 
 def _check_videos(data: Buffer, what: str, name: str) -> None:
-    """Raise the error of the first invalid video, because the decoder does not name keys of mappings."""
+    """Raise an error that names the first invalid video, which the decoder's own error does not name."""
     top = _TYPES[what].__struct_fields__[0]
     of: Any = list[_Found] if what == "detections" else _Video
     with suppress(*UNREADABLE):
@@ -184,7 +186,7 @@ def _categories(labels: Iterable[str], ground_truth: GroundTruth) -> list[Any]:
 
 
 def _named(videos: Iterable[tuple[str, Any]], source: str) -> AbstractContextManager[None]:
-    """Within this context, errors about a record state its video, and its index in this video."""
+    """Within this context, errors about a record name the video, and the index of the record in that video."""
 
     def place(record: int) -> tuple[str, int | str]:
         for video, held in videos:
@@ -241,7 +243,9 @@ _VERSION = "VERSION 1.3"
 def _written(
     table: GroundTruth | Detections, truth: GroundTruth | None
 ) -> tuple[list[dict[str, Any]], list[str], dict[str, int]]:
-    """Return the label and segment of each row, the labels of all categories, and what is lost (keys of `LOST`)."""
+    """Return the label and segment of each row, the labels of all categories, and the number of records by kind of lost
+    content (keys of `LOST`).
+    """
     names = category_names(table, truth)
     ends = table.shape(TEMPORAL).arrays()["ends"].tolist()
     rows = [

@@ -28,7 +28,7 @@ _ENDINGS = {"parquet": (".parquet",), "feather": (".feather", ".arrow")}
 
 
 def _named(reading: Reading) -> Mapping[str, str] | None:
-    """Return the option `columns` as a mapping from the role of a column, such as "score", to its title."""
+    """Return the option `columns` as a mapping from the role of a column, such as "score", to the column's title."""
     given: Any = reading.columns
     if isinstance(given, str):
         given = dict(part.strip().partition("=")[::2] for part in given.split(","))

@@ -33,7 +33,8 @@ def class_map_of(given: ClassMap) -> dict[str, str]:
     """Return a class map from a mapping or a file. Raises `InputError` for an invalid file or a repeated class,
     `OptionError` for other types.
 
-    A file holds either one line ``from,to`` per class, separated by a comma, semicolon or tab, or a JSON object.
+    A file is either text with a line ``from,to`` per class, in which a semicolon or tab may replace the comma, or a
+    JSON object.
     """
     if isinstance(given, Mapping):
         return {str(one): "" if other is None else str(other) for one, other in given.items()}
@@ -103,7 +104,9 @@ def mapped_detections(table: Detections, class_map: Mapping[str, str], ground_tr
         names = dict(zip(own_ids, ground_truth.category_names, strict=True))
 
     def key(one: Any) -> str:
-        """Return the class map's key for a class; an id that the map lacks is replaced by its name in the ground truth."""
+        """Return the key of a class for the class map: its id or, if the map lacks the id, its name in the ground
+        truth.
+        """
         text = str(one)
         return text if text in class_map else names.get(text, text)
 
@@ -135,7 +138,9 @@ def mapped_detections(table: Detections, class_map: Mapping[str, str], ground_tr
 
 
 def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> GroundTruth:
-    """Return ground truth with mapped classes; a class is merged with the class that its target names, if any."""
+    """Return ground truth with mapped classes; a class whose target is the name or id of another class is merged into
+    that class.
+    """
     ids, names = table.categories.ids.tolist(), table.categories.names
     target = [class_map.get(name, class_map.get(str(one), name)) for one, name in zip(ids, names, strict=True)]
     there = {name: i for i, name in enumerate(names)}
@@ -191,7 +196,8 @@ def _mapped_lists(
     lists: CategoryLists | None, places: NDArray[np.int64], count: int, *, every: bool
 ) -> CategoryLists | None:
     """Return the lists for merged categories. A merged category is listed if any of its source categories is listed;
-    with `every`, only if all of them are. `places` holds the new index of each category, negative for a dropped one.
+    with `every`, only if all of them are. `places` holds the new index of each category, negative for a dropped
+    category.
     """
     if lists is None:
         return None

@@ -175,7 +175,7 @@ def _first_kind(form: Format) -> str:
     return BOXES if form.holds is None or BOXES in form.holds else form.holds[0]
 
 
-#: Fields of objects that a conversion keeps, under their names in the formats.
+#: Fields of objects that a conversion keeps, in the spellings of all formats.
 _CARRIED = ("truncation", "occlusion", "truncated", "occluded", "IsTruncated", "IsOccluded")
 
 

@@ -152,7 +152,7 @@ def _is_header(words: list[bytes]) -> bool:
 
 
 def _texts(lines: Lines, place: int) -> list[str]:
-    """Return one word of each line as text."""
+    """Return the word at index `place` of each line as text."""
     words = [line[place] for line in lines.fields]
     texts: dict[bytes, str] = {}
     for word in set(words):
@@ -164,7 +164,9 @@ def _texts(lines: Lines, place: int) -> list[str]:
 
 
 class _Found(NamedTuple):
-    """Lines of results: distinct images, and for each line its image, file, and numbers, the score first."""
+    """Lines of results: the distinct images, and for each line the index of its image, the index of its file, and its
+    numbers, which begin with the score.
+    """
 
     images: list[str]
     codes: NDArray[Any]
@@ -250,7 +252,9 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _quads(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], dict[str, int]]:
-    """Return the corners of the rotated boxes, or of the boxes if there are none, and what is lost (keys of `LOST`)."""
+    """Return the corners of the rotated boxes, or of the boxes if the table has no rotated boxes, and the number of
+    records by kind of lost content (keys of `LOST`).
+    """
     column = table.shapes.get(ROTATED)
     lost = {"shapes": shapes_lost(table, (ROTATED,))}
     if column is not None:
@@ -261,7 +265,7 @@ def _quads(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], dict[s
 
 
 def _kinds_in(source: Any) -> dict[str, int]:
-    """Return the number of lines with rotated boxes (all but those of Task2), and the number of all lines."""
+    """Return the number of lines with rotated boxes (all lines except Task2's), and the number of all lines."""
     lines = read_lines((data, place) for _, data, place in _result_files(source))
     counts = [len(words) for words in lines.fields if not _is_header(words)]
     return {ROTATED: sum(count != 6 for count in counts), "": len(counts)}

@@ -1,7 +1,7 @@
 """Helpers for formats that identify images by file name and categories by name or list index.
 
 If the ground truth has integer ids, an image is found by its file name in the ground truth, without folder and suffix,
-or else by a name that is the id. Categories are found by name.
+or else by its id if the given name is an integer. Categories are found by name.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def stems_of(table: GroundTruth | Detections, ground_truth: GroundTruth | None) 
 
 
 def _short_names(ids: Sequence[Any]) -> dict[Any, str]:
-    """Return ids without suffixes of image files, by id; empty if there are none, or two would become equal."""
+    """Map each id to the id without the suffix of an image file; empty if no id has such a suffix, or two ids would
+    become equal.
+    """
     if not any(isinstance(one, str) and one.lower().endswith(ENDINGS) for one in ids):
         return {}
     pairs = [(one, stem(one) if one.lower().endswith(ENDINGS) else one) for one in ids]
@@ -69,7 +71,9 @@ def _short_names(ids: Sequence[Any]) -> dict[Any, str]:
 
 
 def _own_stems(table: GroundTruth) -> dict[Any, str]:
-    """Return the file names of images, without folder and suffix, by image id; empty if they are not distinct."""
+    """Return the file names of images, without folder and suffix, by image id; empty if two images have the same file
+    name.
+    """
     if table.images.names is None:
         return {}
     pairs = [
@@ -123,7 +127,7 @@ def resolve_images(
 
 
 def match_images(distinct: list[Any], ground_truth: GroundTruth, source: str) -> list[Any]:
-    """Return distinct image ids, integers or strings, as ids of the ground truth; None for unknown ones."""
+    """Return the ground truth's id for each of some distinct image ids, integers or strings; None for an unknown image."""
     if distinct and isinstance(distinct[0], int) and ground_truth.images.values.dtype.kind == "i":
         known = set(ground_truth.images.values.tolist())
         return [one if one in known else None for one in distinct]
@@ -131,7 +135,7 @@ def match_images(distinct: list[Any], ground_truth: GroundTruth, source: str) ->
 
 
 def match_categories(distinct: list[Any], ground_truth: GroundTruth, source: str) -> list[Any]:
-    """Return distinct ids or names of categories as ids of the ground truth."""
+    """Return the ground truth's id for each of some distinct ids or names of categories."""
     categories = ground_truth.categories
     if distinct and isinstance(distinct[0], int) and categories.ids.dtype.kind == "i":
         return distinct
@@ -156,8 +160,8 @@ def matched(
     place: Callable[[int], int | str] = int,
 ) -> dict[str, Any]:
     """Return the arguments of `Detections.from_arrays` with image and category ids of the ground truth. Raises
-    `InputError` for an unknown image, unless `unknown` is "ignore", which drops its detections. ``place(row)`` returns
-    the record's name for messages.
+    `InputError` for an unknown image; if `unknown` is "ignore", drops the detections on unknown images instead.
+    ``place(row)`` returns the record's name for messages.
     """
     if ground_truth is None:
         return found
@@ -203,9 +207,9 @@ def _number(name: str, known: set[int]) -> int | None:
 
 
 def resolve_categories(names: Sequence[str], ground_truth: GroundTruth) -> list[Any]:
-    """Return the id of each category by its name or id in the ground truth; unknown names are kept. Raises `InputError`
-    for a name of several categories. With integer ids, unknown categories get unused integers, because ids of a table
-    have one type; the detections of unknown categories are counted, but not scored.
+    """Return the ground truth's id for each category, given its name or id as text; unknown names are kept. Raises
+    `InputError` for a name of several categories. With integer ids, unknown categories get unused integers, because ids
+    of a table have one type; the detections of unknown categories are counted, but not scored.
     """
     by_name = dict(zip(ground_truth.category_names, ground_truth.categories.values.tolist(), strict=True))
     if len(by_name) < ground_truth.categories.ids.size:
@@ -313,7 +317,7 @@ def unused(codes: NDArray[Any], count: int) -> int:
 
 
 def lost_order(names: Sequence[str], codes: NDArray[Any]) -> int:
-    """Return the number of categories with objects whose order changes if they are ordered by name instead of id."""
+    """Count the categories that change place if the categories with objects are ordered by name instead of id."""
     used = [names[code] for code in np.unique(codes).tolist()]
     return sum(one != other for one, other in zip(used, sorted(used), strict=True))
 
@@ -324,7 +328,9 @@ def lost_sizes(table: GroundTruth) -> int:
 
 
 def lost_by_names(table: GroundTruth, names: Sequence[str], stems: Sequence[str]) -> dict[str, int]:
-    """Return what formats lose that hold the names of categories and the names of images' files in place of ids."""
+    """Return the number of records by kind of content that is lost where names of categories and image files replace
+    ids.
+    """
     return {
         "empty_categories": unused(table.categories.codes, len(names)),
         "category_ids": lost_ids(table.categories.ids, names),
@@ -366,7 +372,9 @@ def by_image(table: GroundTruth | Detections) -> list[NDArray[np.int64]]:
 
 
 def grouped_by_image(table: GroundTruth | Detections) -> tuple[list[NDArray[np.int64]], int]:
-    """Return the rows of each image in the order of first rows, and the number of rows that this order moves."""
+    """Return the rows of each image, with images in order of their first rows, and the number of rows that this order
+    moves.
+    """
     codes = table.images.codes
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     order = np.argsort(first[inverse.reshape(-1)], kind="stable")
@@ -385,7 +393,9 @@ def images_as_given(table: GroundTruth) -> list[int]:
 def over_classes(
     labels: Sequence[str], everywhere: Collection[str]
 ) -> tuple[NDArray[np.int64], list[str], NDArray[np.bool_]]:
-    """Return rows, classes and a mask of crowds; each region of `everywhere` becomes a crowd of each other class."""
+    """Return rows, classes and a mask of crowds; each object of a class in `everywhere` becomes a crowd of every other
+    class.
+    """
     regions = np.array([label in everywhere for label in labels], np.bool_)
     plain, every = np.flatnonzero(~regions), np.flatnonzero(regions)
     own = [labels[row] for row in plain.tolist()]
@@ -395,7 +405,9 @@ def over_classes(
 
 
 def lost_facts(table: GroundTruth, areas: NDArray[np.float64]) -> dict[str, int]:
-    """Return what formats without boxes lose: flags, areas other than `areas`, and names and sizes of images."""
+    """Return the number of records by kind of content that formats without boxes lose: flags, areas other than `areas`,
+    and names and sizes of images.
+    """
     return {
         "crowd": int(table.crowd.sum()),
         "difficult": int(table.difficult.sum()),

@@ -107,7 +107,9 @@ def read(
 
 
 def read_ground_truth(path: Path | Held, **options: Unpack[Options]) -> GroundTruth:
-    """Read ground truth of any format; of options that it does not take, only `image_set` and `fields` are refused."""
+    """Read ground truth of any format; of the options that the format does not take, only `image_set` and `fields` are
+    refused.
+    """
     return Input(path, "ground_truth", made_of(options, "read_ground_truth")).ground_truth()
 
 
@@ -202,7 +204,7 @@ def write(
 
 
 def read_small(path: Path) -> bytes:
-    """Return the bytes of a file of settings."""
+    """Return the bytes of a settings file."""
     with sources.Opened(path, os.fspath(path)) as opened:
         if len(opened) > 1 << 20:
             raise InputError("is larger than 1 MiB, which no such file is", source=opened.name)

@@ -39,9 +39,9 @@ def is_file(clusters: Path) -> bool:
 
 
 def with_clusters(table: GroundTruth, clusters: Path | Mapping[Any, Any], field_of: FieldOf) -> GroundTruth:
-    """Return ground truth with clusters of images, given by the reading option `clusters`. ``field_of(name)`` returns a
-    field by image id; None if images have no fields. Raises `InputError` for a missing file or field, and for unknown,
-    repeated or missing images.
+    """Return ground truth with clusters of images, given by the reading option `clusters`. ``field_of(name)`` returns
+    the values of a field by image id; None if images have no fields. Raises `InputError` for a missing file or field,
+    and for unknown, repeated or missing images.
     """
     if not isinstance(clusters, Mapping) and not is_file(clusters):
         return _by_field(table, os.fspath(clusters), field_of)
@@ -51,7 +51,9 @@ def with_clusters(table: GroundTruth, clusters: Path | Mapping[Any, Any], field_
 
 
 def clusters_of(clusters: Path | Mapping[Any, Any], ids: NDArray[Any], names: Mapping[Any, Any]) -> NDArray[Any]:
-    """Return each image's cluster, shape (i,), from a file or mapping by id or by a key of `names`."""
+    """Return each image's cluster, shape (i,), from a file or mapping that refers to images by id or by a key of
+    `names`.
+    """
     rows, name = image_values(clusters, "cluster")
     found = dict[Any, Any]()
     for place, image, cluster in rows:

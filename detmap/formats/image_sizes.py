@@ -1,4 +1,4 @@
-"""Image sizes for formats with normalised boxes: from image headers, from a table, or given."""
+"""Image sizes for formats with normalised boxes: from image headers, from a table, or from the caller."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from detmap.system import collector
 if TYPE_CHECKING:
     from typing import TypeGuard
 
-# The built-in formats, the best known first, by the modules that register them when needed.
+# The names of the built-in formats, the best known first, by the module that registers them when needed.
 for _module, _names in {
     "coco.read": ("coco",),
     "voc.read": ("voc",),
@@ -72,9 +72,9 @@ _PLAIN = Reading()
 
 
 class Input:
-    """Ground truth or detections to read: a path, a stream (``-`` is standard input), the content of a stream, or
-    COCO's document as ``json.load`` returns it; with reading options. By default the content decides the role. Files
-    are opened lazily. The format is recognised once, and a stream is read once.
+    """Ground truth or detections to read, with reading options. The source is a path, a stream (``-`` is standard
+    input), the content of a stream, or COCO's document as ``json.load`` returns it. By default the content decides the
+    role. Files are opened lazily. The format is recognised once, and a stream is read once.
     """
 
     def __init__(self, path: Source, role: Role | None = None, reading: Reading = _PLAIN) -> None:
@@ -107,7 +107,7 @@ class Input:
         return made
 
     def from_anywhere(self) -> Input:
-        """Return the same input with a path that is valid in other working folders."""
+        """Return the same input with an absolute path, which is valid in any working directory."""
         if not _is_path(self.path) or self.path == STANDARD_INPUT:
             return self
         made = Input(os.path.abspath(self.path), self._role, self.reading)
@@ -258,14 +258,16 @@ class Input:
         return () if form.beside is None else form.beside(self.source)
 
     def _members(self) -> tuple[Path | Held, str]:
-        """Return the folder with the files of detections and their suffix, or the source and "" if it is no folder."""
+        """Return the folder with the files of detections, and the files' suffix; if the source is not a folder, the
+        source and "".
+        """
         if isinstance(self.source, Held) or not os.path.isdir(self.source):
             return self.source, ""
         inside = os.path.join(self.source, self.format.inside)
         return (inside if self.format.inside and os.path.isdir(inside) else self.source), self.format.members
 
     def fingerprint(self) -> str:
-        """Return the hash of a file, or of a folder's names and contents, including the files of `beside`."""
+        """Return the hash of a file, or of the names and contents of a folder's files, including the files of `beside`."""
         own = sources.fingerprint(*self._members())
         more = [sources.fingerprint(one, "") for one in self.beside()]
         if not more:
@@ -388,7 +390,7 @@ def _role_of(source: Path | Held, format: str | None) -> Role:
 
 
 def _read_for(table: T, iou_type: str) -> T:
-    """Return a table marked as read for a kind of shape, if it holds such shapes."""
+    """Return a table, marked as read for `iou_type` if the table holds geometries of this kind."""
     kind = find(iou_type)
     if not isinstance(table, GroundTruth | Detections) or table.kinds == (kind.name,):
         return table

@@ -1,4 +1,5 @@
-"""Convert objects of other libraries to tables: Ultralytics, supervision, torchvision. None of them is imported.
+"""Convert objects of other libraries to tables: Ultralytics, supervision, torchvision. None of these libraries is
+imported.
 
 Tensors may be on any device. Classes are numbers in these libraries. If names of classes are given, the ground truth's
 categories are found by name; otherwise the numbers are category ids.
@@ -30,7 +31,7 @@ Unknown = Literal["error", "ignore"]
 
 
 class _Images:
-    """Collects the objects of images one by one, and builds the table."""
+    """Collects the objects image by image, and builds the table."""
 
     def __init__(self, source: str, role: Role, iou_type: str) -> None:
         check_choice("role", role, ("ground_truth", "detections"))
@@ -159,7 +160,7 @@ def _counted(ids: Sequence[Any]) -> Iterable[tuple[Any, int]]:
 
 
 def _column(ids: Sequence[Any]) -> Any:
-    """Return strings as a coded column; other ids as a list, whose types ``from_arrays`` checks."""
+    """Return strings as a coded column; other ids as a list, because ``from_arrays`` checks the types of its elements."""
     if not ids:
         return np.empty(0, np.int64)
     return coded(ids) if all(isinstance(one, str) for one in ids) else list(ids)
@@ -253,7 +254,7 @@ def _path_of(result: Any) -> str:
 
 
 def _points_of(made: _Images, image: Any, result: Any, count: int) -> NDArray[Any]:
-    """Return keypoints, with visibility 1 if the result has none."""
+    """Return keypoints; if the result has no visibilities, all are 1."""
     points = getattr(result, KEYPOINTS, None)
     if points is None and not count:
         return np.empty((0, 1, 3))
@@ -268,7 +269,7 @@ def _points_of(made: _Images, image: Any, result: Any, count: int) -> NDArray[An
 
 
 def _masks_of(made: _Images, image: Any, result: Any, count: int) -> MaskColumn:
-    """Return the masks of a result in its image's size."""
+    """Return the masks of a result at the size of the image."""
     size = tuple(int(side) for side in result.orig_shape)
     masks = getattr(result, "masks", None)
     if masks is None:

@@ -1,4 +1,4 @@
-"""Formats of a folder with a text file per image and a line per object, made from the description of a line.
+"""Make formats for folders with a text file per image and a line per object, from the description of a line.
 
 A description has the names of columns in braces, as ``"{class} {score} {x1} {y1} {x2} {y2}"``. Words without braces are
 written literally; when reading, any word is accepted in their place. A last word in brackets, as ``[difficult]``, is a
@@ -104,7 +104,9 @@ class _Row:
 
 
 class _Parsed(NamedTuple):
-    """Columns parsed from lines: classes, scores, boxes and their format, flags, notices, and numbers by name."""
+    """Columns parsed from lines: classes, scores, boxes and the box format, flags, notices, and all columns of numbers
+    by name.
+    """
 
     classes: list[str]
     scores: NDArray[np.float64]
@@ -163,7 +165,7 @@ def _flag(lines: Lines, values: NDArray[np.float64], name: str) -> NDArray[np.bo
 
 @dataclass(frozen=True, kw_only=True)
 class More:
-    """Columns of a format besides those that `line_format` knows.
+    """Further columns of a format, which `line_format` itself does not know.
 
     Attributes
     ----------
@@ -311,7 +313,7 @@ class _Side:
             )
 
     def salvage(self, source: Any, role: Role, ground_truth: GroundTruth | None) -> Salvaged | None:
-        """Read the valid lines; None if a file is no text, or lines contradict each other."""
+        """Read the valid lines; return None if a file is not text, or lines contradict each other."""
         name, reading = name_of(source, role.replace("_", " ")), Reading(invalid_boxes="miss", unknown_images="ignore")
         with suppress(InputError):
             if role == "ground_truth":
@@ -431,7 +433,7 @@ def _short(value: float) -> str:
 
 
 def _of_rows(columns: dict[str, Any], rows: NDArray[np.int64]) -> dict[str, Any]:
-    """Return some rows of arguments of ``from_arrays``, which are columns or mappings of columns."""
+    """Return the given rows of arguments of ``from_arrays``; an argument is a column or a mapping of columns."""
     made: dict[str, Any] = {}
     for name, value in columns.items():
         if isinstance(value, Mapping):
@@ -459,7 +461,7 @@ def _regions(
     """Return the word for each object's class, a mask of the objects that get no line, and the number of objects merged
     into regions of all classes.
 
-    Crowds with the same box, one of every category, form a region of all classes, which becomes one line.
+    If crowds of all categories have the same box, they are a region of all classes, and become one line.
     """
     codes = table.categories.codes.tolist()
     labels, skipped, whole = [names[code] for code in codes], np.zeros(len(codes), np.bool_), 0
@@ -475,7 +477,9 @@ def _regions(
 
 
 def _as_written(table: GroundTruth | Detections, form: str) -> tuple[NDArray[np.float64], dict[str, int]]:
-    """Return boxes in a box format ("" means corners), and what is lost (keys of `LOST`)."""
+    """Return boxes in a box format ("" means corners), and the number of records by kind of lost content (keys of
+    `LOST`).
+    """
     if form in ("xyxy", ""):
         boxes, rounded = corners(table)
         return boxes, {"rounded_boxes": rounded, "sizes": len(table) if table.box_sizes else 0}

@@ -1,4 +1,5 @@
-"""nuScenes' files: results as they are submitted, and ground truth, a JSON of samples or the tables of the data set.
+"""nuScenes' files: results as they are submitted, and ground truth as a JSON of samples or as the tables of the data
+set.
 
 Results are ``{"meta": {…}, "results": {token: [box, …]}}``. A box has ``translation``, ``size`` (width, length, height),
 ``rotation`` (w, x, y, z), ``velocity``, ``detection_name``, ``detection_score`` and ``attribute_name``. A JSON of samples is
@@ -122,7 +123,7 @@ class _Results(msgspec.Struct):
 
 
 class _Read(NamedTuple):
-    """Boxes of all samples: the index of each box's sample, and columns."""
+    """The boxes of all samples: the index of each box's sample, and the columns of the boxes."""
 
     samples: NDArray[np.int64]
     classes: NDArray[np.int64]
@@ -132,7 +133,7 @@ class _Read(NamedTuple):
 
 
 def _document(source: Any, kind: str, form: type) -> tuple[Any, str]:
-    """Return the decoded content of a JSON file, and its name; Python's ``NaN`` is read as null."""
+    """Return the decoded content of a JSON file, and the file's name; Python's ``NaN`` is read as null."""
     data, name = read_bytes(source, kind)
     return _decoded(data, name, form), name
 
@@ -356,7 +357,7 @@ class _Sensor(msgspec.Struct, gc=False):
     channel: str
 
 
-#: The categories in the tables that are scored, with the class of each.
+#: The scored categories of the tables, and the class of each category.
 _SCORED = {
     "movable_object.barrier": "barrier",
     "movable_object.trafficcone": "traffic_cone",
@@ -405,7 +406,7 @@ class _Tables:
 
 
 def _of_tables(folder: Any, wanted: set[str] | None) -> list[_Scene]:
-    """Return the samples of the tables, or only the wanted ones, by scene name or token."""
+    """Return the samples of the tables; unless `wanted` is None, only samples whose token or scene name is in `wanted`."""
     tables = _Tables(folder)
     scenes = {one.token: one.name for one in tables.rows("scene", _Named)}
     rows = tables.rows("sample", _SampleRow)
@@ -453,7 +454,9 @@ def _of_tables(folder: Any, wanted: set[str] | None) -> list[_Scene]:
 def _velocity(
     tables: _Tables, row: int, one: _Annotation, known: dict[str, _Annotation], times: dict[str, float]
 ) -> tuple[float, float] | None:
-    """Return an object's velocity from its positions in the samples around; None if these are too far apart in time."""
+    """Return an object's velocity from its positions in the previous and next sample; None if these are too far apart
+    in time.
+    """
     if not one.prev and not one.next:
         return None
     table = "sample_annotation"
@@ -541,7 +544,9 @@ def _column(table: GroundTruth | Detections) -> MovingBoxes:
 
 
 def _written(table: GroundTruth | Detections, truth: GroundTruth | None) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Return the fields that objects and detections share, and what is lost (keys of `LOST`)."""
+    """Return the fields that objects and detections share, and the number of records by kind of lost content (keys of
+    `LOST`).
+    """
     column = _column(table)
     names = _class_names(table, truth)
     attributes = column.attributes

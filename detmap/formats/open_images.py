@@ -86,7 +86,7 @@ def _columns(titles: Sequence[str], wanted: Mapping[str, str]) -> dict[str, str]
 
 
 def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
-    """Read the boxes of annotations, or with ``iou_type="segm"`` the column of masks; see the module's docstring."""
+    """Read the boxes of annotations, or with ``iou_type="segm"`` the column of masks."""
     if reading.columns is not None:
         return read_csv_ground_truth(source, reading)
     columns = _columns(_titles(source), _BOXES)
@@ -124,9 +124,9 @@ def _masked_ground_truth(source: Source, reading: Reading, columns: Mapping[str,
 def _masks_or_boxes(
     found: Table, part: Table, images: Sequence[str], rows: Sequence[int]
 ) -> tuple[Any, NDArray[np.float64] | None, int]:
-    """Return the column of masks; boxes (None if every object has a mask); and the number of objects without a mask.
-    Objects without a mask get an empty one, of the size of another mask on the image, or of a single pixel if the image
-    has no mask, as in TensorFlow's tool.
+    """Return the column of masks; boxes (None if every object has a mask); and the number of objects without a mask. As
+    in TensorFlow's tool, an object without a mask gets an empty mask of the size of another mask on the image, or of a
+    single pixel if the image has no masks.
     """
     _check_masked(found)
     codes = found.others["Mask"]
@@ -202,7 +202,7 @@ def _mask(code: str, width: str, height: str, source: str, record: str) -> dict[
 
 
 def read_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read detections in TensorFlow's columns, or those of a submission; see the module's docstring."""
+    """Read detections from a table with TensorFlow's columns, or from a submission to a challenge."""
     if reading.columns is not None:
         return read_csv_detections(source, ground_truth, reading)
     titles = _titles(source)
@@ -221,7 +221,7 @@ def read_detections(source: Source, ground_truth: GroundTruth | None, reading: R
 
 
 class _Rows(NamedTuple):
-    """Detections in file order: image, label, score and line of each."""
+    """Columns of detections in file order: images, labels, scores and line numbers."""
 
     images: list[str]
     labels: list[str]
@@ -232,7 +232,9 @@ class _Rows(NamedTuple):
 def _submission(
     source: Source, titles: Sequence[str], ground_truth: GroundTruth | None, reading: Reading
 ) -> Detections:
-    """Read a challenge's submission: a string per image of label, score, and XMin YMin XMax YMax or a mask."""
+    """Read a submission to a challenge: a string per image that holds, for each detection, the label, the score, and
+    either XMin YMin XMax YMax or a mask.
+    """
     image = "ImageID" if "ImageID" in titles else "ImageId"
     others = ("PredictionString", "ImageWidth", "ImageHeight")
     found = read_table(source, {"image": image}, "detections", others=others)
@@ -400,7 +402,9 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _written(table: GroundTruth | Detections, truth: GroundTruth | None) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Return the columns that objects and detections share, and what is lost (keys of `LOST`)."""
+    """Return the columns that objects and detections share, and the number of records by kind of lost content (keys of
+    `LOST`).
+    """
     stems = stems_of(table, truth)
     plain = table.categories.values.dtype.kind != "i"
     labels = [str(one) for one in table.categories.values.tolist()] if plain else category_names(table, truth)

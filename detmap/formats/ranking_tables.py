@@ -76,7 +76,7 @@ def _split(line: str) -> list[str]:
 
 
 def _of_beir(folder: str, kind: str) -> str:
-    """Return the path of a data set's judgements; of several splits that of the test split, which BEIR scores."""
+    """Return the path of a data set's judgements; if there are several splits, take the test split, which BEIR scores."""
     inside = os.path.join(folder, "qrels")
     place = inside if os.path.isdir(inside) else folder
     found = sorted(name for name in os.listdir(place) if name.endswith(".tsv"))
@@ -167,7 +167,7 @@ def _of_json(source: Any, kind: str) -> dict[str, dict[str, Any]]:
     return document
 
 
-#: Names of the arrays of neighbours, each with the titles that its column may have in a table.
+#: For each array of neighbours, the titles that its column in a table may have.
 _NEIGHBORS = {
     "indices": ("indices", "neighbors", "neighbours", "index"),
     "distances": ("distances", "distance"),
@@ -187,9 +187,9 @@ def _is_one(names: Collection[str], title: str) -> bool:
 def read_neighbors(path: Any, gallery: Any) -> dict[str, Any]:
     """Return arrays of neighbours for `detmap.retrieval.evaluate_neighbors` from two Parquet or Feather files.
 
-    `path` has a row per query: ``indices`` (a list of places in the gallery), ``distances`` (a list), ``query_id`` and
-    ``camera``. `gallery` has a row per item, in the order of the gallery: ``id`` and ``camera``. Raises `InputError` if
-    the lists differ in length.
+    `path` has a row per query: ``indices`` (a list of indices into the gallery), ``distances`` (a list), ``query_id``
+    and ``camera``. `gallery` has a row per item, in the order of the gallery: ``id`` and ``camera``. Raises
+    `InputError` if the lists differ in length.
     """
     out = {}
     for source, wanted in ((path, _NEIGHBORS), (gallery, _GALLERY)):

@@ -95,7 +95,7 @@ class Given:
 
     @cached_property
     def _archived(self) -> dict[str, bytes]:
-        """The content of an archive's first files by name without folders; that of the last file may be cut off."""
+        """The content of an archive's first files by name without folders; the content of the last file may be cut off."""
         import tarfile
 
         found: dict[str, bytes] = {}
@@ -212,12 +212,13 @@ class Inspection(NamedTuple):
     listed_runs: NDArray[np.int64]
 
 
-#: The outcome of reading without invalid records: a table, the index of each row in the file's list (None if there is
-#: no such list), and the refused records.
+#: The result of reading only the valid records: a table, the index of each row in the file's list (None if there is no
+#: such list), and the refused records.
 Salvaged = tuple[GroundTruth | Detections, NDArray[np.int64] | None, Sequence[Refused]]
 
 
-#: Codes for the kinds of content that is lost if the written format cannot hold it, with the sentence for `n` records.
+#: The kinds of content that can be lost because a format cannot hold them: for each code, the sentence about `n`
+#: records.
 LOST = {
     "crowd": "{n} objects are crowds, which the format has no field for: they are written as plain objects",
     "difficult": "{n} objects are difficult, which the format has no field for: they are written as plain objects",
@@ -275,25 +276,26 @@ class Format:
         ``write(table, path, writing)`` writes a table, and returns the number of records, possibly 0, by kind of lost
         content (keys of `LOST`).
     written : tuple of str
-        Suffixes of the files that it writes, its main suffix first. If empty, the format writes folders or has no own
-        suffix, and is written only if it is named.
+        Suffixes of the files that the format writes, the main suffix first. If empty, the format writes folders or has
+        no suffix of its own, and is written only if the caller names it.
     unkept : callable, or None
-        ``unkept(source)`` returns the number of records of ground truth with content that tables cannot hold, so that
-        no format can be given it, by code of `LOST`. If None, there is no such content.
+        ``unkept(source)`` returns, by code of `LOST`, the number of records of ground truth with content that tables
+        cannot hold, and that is therefore lost in any other format. If None, there is no such content.
     holds : tuple of str, or None
-        The kinds of shape that it can hold, by `iou_type`. If None, the readers themselves refuse kinds that the format
-        cannot hold.
+        The kinds of shape that the format can hold, as values of `iou_type`. If None, the readers themselves refuse
+        kinds that the format cannot hold.
     protocol : str
         The protocol of the format's benchmark, which a message proposes; empty if there is none.
     leveled : bool
-        Whether its objects have KITTI's levels of difficulty, which only KITTI's protocols use.
+        Whether the format's objects have KITTI's levels of difficulty, which only KITTI's protocols use.
     federated : bool
-        Whether it has fields for category lists of images and frequencies (LVIS, Open Images), for CrowdPose's crowd
-        index, and for flags and scores of parts (COCO-WholeBody).
+        Whether the format has fields for category lists of images and frequencies (LVIS, Open Images), for CrowdPose's
+        crowd index, and for flags and scores of parts (COCO-WholeBody).
     grouped : bool
-        Whether it has a field for boxes that stand for groups.
+        Whether the format has a flag for boxes around groups of objects.
     fields : tuple of str, or None
-        The names of further fields of objects, see `GroundTruth.fields`, that it can hold. If None, it can hold any.
+        The names of further fields of objects, see `GroundTruth.fields`, that the format can hold. If None, it can hold
+        any field.
     words : tuple of str
         Descriptions of a source of ground truth, and of detections, for help.
     members : str
@@ -303,8 +305,8 @@ class Format:
     beside : callable, or None
         ``beside(source)`` returns the paths of further files that decide how detections are read.
     takes : tuple of str, or None
-        The options of `Reading` that it supports, among those that concern only some formats. If None, it supports all
-        options, and ignores those that do not apply.
+        The options of `Reading` that the format supports, among the options that concern only some formats. If None, it
+        supports all options, and ignores options that do not apply.
     needs_images : bool
         Whether reading its detections needs the ground truth: names and sizes of images, or ids of named categories.
     by_name : callable, or None
@@ -314,9 +316,9 @@ class Format:
         ``tell(given)`` returns the role of a source that `sniff` recognises: ground truth, detections, or None if
         unclear.
     kinds_in : callable, or None
-        ``kinds_in(source)`` returns, by `iou_type`, the number of records with a geometry of each kind that has a field
-        of its own besides boxes, and under ``""`` the number of all records. If `kinds_in` is None, all records have
-        boxes, or geometries of the kind `iou_type`.
+        ``kinds_in(source)`` returns, by `iou_type`, the number of records with a geometry of each kind, for the kinds
+        that have a field of their own besides boxes; and under ``""`` the number of all records. If `kinds_in` is None,
+        all records have boxes, or geometries of the kind `iou_type`.
     inspect : callable, or None
         ``inspect(source)`` returns an `Inspection` of ground truth, for ``detmap check``. If None, there are no further
         facts.
@@ -381,7 +383,7 @@ def able(role: Role) -> list[Format]:
 
 @contextmanager
 def asked(found: Format, source: object) -> Iterator[None]:
-    """Within this context, turn other exceptions of a plug-in's format into an `InputError` of one line."""
+    """Within this context, turn unexpected exceptions of a plug-in's format into an `InputError` of one line."""
     try:
         yield
     except (DetmapError, OSError, MemoryError):
@@ -533,7 +535,9 @@ def _refuse_unlike(given: Given, source: Path | Held) -> None:
 
 
 def _inside(given: Given, iou_type: str | None = None) -> str:
-    """Return the remedy that names the entries of a folder in a known format that holds a kind of shape; "" if none."""
+    """Return the remedy that names the entries of a folder whose format is recognised and, if `iou_type` is given, can
+    hold this kind of shape; "" if there are no such entries.
+    """
     known: list[str] = []
     for name in given.names[:_LINES]:
         with suppress(InputError):
@@ -544,7 +548,9 @@ def _inside(given: Given, iou_type: str | None = None) -> str:
 
 
 def to_write(path: Path, role: Role, name: str | None = None) -> Format:
-    """Return the format called `name`, or that of the path's suffix, which must be able to write this role."""
+    """Return the format called `name`, or else the format of the path's suffix; raise `OptionError` if this format
+    cannot write the role.
+    """
     writers = [one for one in FORMATS.values() if getattr(one, f"write_{role}") is not None]
     if name is not None:
         return _named(name, f"write_{role}", writers)

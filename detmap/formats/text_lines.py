@@ -15,7 +15,8 @@ from detmap.plugins import register
 from detmap.reading.lines import Lines
 from detmap.shapes.boxes import seem_shares
 
-#: Maximum share of boxes with inverted corners that are taken for mistakes rather than for the format "xywh".
+#: Share of boxes with inverted corners below which these boxes are an error; above it, the format is taken to be
+#: "xywh".
 _FEW = 0.05
 
 

@@ -43,7 +43,7 @@ _FOUND = "a line is: video start end class-number confidence"
 
 
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
-    """Read a folder, or archive, of annotations of one subset, with its list of classes if any."""
+    """Read a folder or archive with the annotations of one subset and, optionally, a list of classes."""
     name = name_of(source, "ground truth")
     files: dict[str, tuple[bytes, str]] = {}
     subsets = set()
@@ -80,7 +80,9 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read a file of detections. The protocol decides about detections in videos that the ground truth lacks."""
+    """Read a file of detections. Detections in videos that the ground truth lacks are kept by default, because the
+    protocol decides how they count.
+    """
     data, name = read_bytes(source, "detections")
     lines = read_lines([(bytes(data), name)])
     videos = [one.removesuffix(".mp4") for one in _videos(lines, 5, _FOUND)]
@@ -117,7 +119,7 @@ def _class_numbers(data: bytes, place: str) -> dict[str, int]:
 
 
 def _videos(lines: Lines, width: int, form: str) -> list[str]:
-    """Return the first word of each line; raise for a line without `width` words."""
+    """Return the first word of each line; raise `InputError` for a line without `width` words."""
     made = []
     for row, words in enumerate(lines.fields):
         if len(words) != width:
@@ -211,7 +213,7 @@ def _numbers(table: GroundTruth | Detections) -> list[int]:
 
 
 def _words(table: GroundTruth | Detections) -> list[str]:
-    """Return the names of videos, which must be one word."""
+    """Return the names of videos, each of which must be one word."""
     names = list(map(str, table.images.ids.tolist()))
     for name in names:
         good = len(name.split()) == 1 and name == name.strip() and name.isprintable() and not name.endswith(".mp4")
@@ -221,7 +223,9 @@ def _words(table: GroundTruth | Detections) -> list[str]:
 
 
 def _ambiguous(table: GroundTruth, lines: Sequence[str]) -> tuple[list[str], NDArray[np.bool_]]:
-    """Return the lines of segments that are crowds of every class, equally often for each, and a mask of their rows."""
+    """Return the lines of segments that are crowds of every class, equally often in each class, and a mask of the
+    segments' rows.
+    """
     whole = np.zeros(len(table), np.bool_)
     alike: dict[str, list[int]] = {}
     for row in np.flatnonzero(table.crowd).tolist():

@@ -84,7 +84,7 @@ class Lines(NamedTuple):
     documents: Texts
     #: Grades (int64) of judgements, scores (float64) of a run; shape (n,).
     values: NDArray[np.int64] | NDArray[np.float64]
-    #: Counts of lines with text after a run's name, of comments, and of lines of queries whose ids begin with ``#``.
+    #: Counts of lines with text after a run's name, of comments, and of records whose query id begins with ``#``.
     notices: dict[str, int]
 
 
@@ -119,8 +119,8 @@ def read_run(source: Source) -> Lines:
 
     The rank is not read: documents are ordered by score, as in trec_eval. Other text after the name is ignored, as in
     trec_eval, and the lines with such text are counted. Line ends and comments are as in `read_qrels`. A line that
-    begins with ``#`` is a record if its fifth field is a number and it has six fields, or more than six with Q0 or 0 as
-    the second.
+    begins with ``#`` is a record if its fifth field is a number and it has six fields, or more than six fields of which
+    the second is Q0 or 0.
     """
     with Opened(source, "run") as opened:
         found = scan_run(opened.data) if len(opened) >= _WORTH_SCANNING else None
@@ -167,7 +167,9 @@ def _documents(found: RunColumns | QrelsColumns) -> Texts:
 
 
 def _fields(opened: Opened, kind: str, count: int, wanted: int) -> tuple[Lines, list[bytes], list[str]]:
-    """Return lines of `count` fields, still without values, their text of field `wanted`, and their names for errors."""
+    """Return the lines, whose `values` are still empty, the text of field `wanted` of each line, and each line's name
+    for messages. A record has `count` fields.
+    """
     data, name = bytes(opened.whole()).removeprefix(_MARK), opened.name
     if b"\0" in data or data[:1] == b"<":
         refuse_foreign(data, name, "write lines of text")

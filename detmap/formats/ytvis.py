@@ -37,7 +37,8 @@ from detmap.system import parallel
 #: Number of bytes of segmentations read at a time, chosen to fit into the processor's cache.
 _BLOCK = 1 << 20
 
-#: Assumed minimum length of a segmentation in bytes, for sizing a buffer; shorter ones may require a second pass.
+#: Assumed minimum length of a segmentation in bytes, for sizing a buffer; shorter segmentations may require a second
+#: pass.
 _SHORTEST = 32
 
 #: Minimum size of results in bytes for the scanner. Kernels compiled ahead of time load at once; loading other kernels
@@ -89,7 +90,7 @@ class _Document(msgspec.Struct):
 
 
 class _Frames(msgspec.Struct):
-    """What a video says of its frames."""
+    """The fields of a video about its frames."""
 
     id: _Integer
     length: Any = 0
@@ -168,7 +169,9 @@ def _detections(given: _Bytes, found: TrackColumns, ground_truth: GroundTruth | 
 
 
 class _Bytes(NamedTuple):
-    """The bytes and name of a document, and a larger buffer that begins with them, into which masks may be written."""
+    """The bytes and name of a document, and a larger buffer that begins with these bytes and has room for masks after
+    them.
+    """
 
     data: NDArray[np.uint8]
     name: str
@@ -231,7 +234,9 @@ def _places(data: NDArray[np.uint8], rows: Sequence[_Track]) -> NDArray[np.int64
 
 
 class _Read(NamedTuple):
-    """Lists of masks: the reader and its parts, flags of frames with a segmentation, and each list's frames."""
+    """The masks of all lists: the reader, the values that it returned, whether each frame has a segmentation, and the
+    number of frames of each list.
+    """
 
     reader: Reader
     parts: list[Any]
@@ -265,7 +270,9 @@ def _read(given: _Bytes, lists: NDArray[np.int64], blocks: list[tuple[int, int]]
 def _elements(
     data: NDArray[np.uint8], lists: NDArray[np.int64], exact: bool, out_lengths: NDArray[np.int64]
 ) -> NDArray[np.int64] | None:
-    """Return begin and end of each list's elements, and write their numbers; None for invalid JSON."""
+    """Return begin and end of the elements of all lists, and write the number of elements of each list to
+    `out_lengths`; None for invalid JSON.
+    """
     lists = readonly(lists, np.int64)
     count, room = 0, int((lists[:, 1] - lists[:, 0]).sum()) // _SHORTEST + 1
     while True:
@@ -358,7 +365,9 @@ def _segmentations(column: Tracks) -> list[list[Any]]:
 
 
 def _unkept(source: Any) -> dict[str, int]:
-    """Return the number of videos with names or more frames, and of annotations with areas, that tables do not hold."""
+    """Count the content that tables do not hold: videos with names of frames, or with more frames than their tracks,
+    and annotations with an area for each frame.
+    """
     given = _bytes(source, "ground truth")
     document = decoded(given.data.data, _Unkept, given.name, remedy=_REMEDY["ground truth"])
     longest: dict[int, int] = {}

@@ -53,7 +53,7 @@ def table_of(form: str, source: Source, what: str, wanted: Callable[[str], bool]
 
 
 def _valid(table: Any) -> Any:
-    """Return a table after validating every offset, index and string, because those of a damaged file may be invalid."""
+    """Validate every offset, index and string of a table, which may be wrong in a damaged file; return the table."""
     table.validate(full=True)
     names = table.column_names  # decoding the names may raise an error
     assert len(names) == table.num_columns
@@ -61,7 +61,7 @@ def _valid(table: Any) -> Any:
 
 
 def _unpacked(data: Any) -> int:
-    """Return the decompressed size of the zstd-compressed buffers of an Arrow file, which zstd does not limit."""
+    """Return the decompressed size of the zstd-compressed buffers of an Arrow file; zstd itself sets no limit."""
     # A compressed buffer consists of its uncompressed length and a frame that begins at a multiple of 8. LZ4 is not
     # counted, because it expands at most 255 times.
     whole, total, place = bytes(data), 0, -1

@@ -1,5 +1,5 @@
-"""A document's bytes, a window at a time. A file is read in windows as the scan advances; strings that columns keep are
-copied. A document in memory is a single window.
+"""A document's bytes, read one window at a time. A file is read in windows as the scan advances, and the strings of
+columns are copied. A document in memory is a single window.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from detmap.shapes.reading import powers
 # do not depend on either number.
 BLOCK = 1 << 20
 WINDOW = 1 << 23
-# Bytes of a window after the start of its last record. For a longer record the window grows by this factor, up to a limit;
-# beyond the limit the library parser takes over.
+# Margin: the number of bytes of a window after the start of its last record. For a longer record the margin grows by
+# the factor `GROWTH`, up to `MOST_MARGIN`. Documents with even longer records are read by the library parser.
 MARGIN = 1 << 16
 GROWTH, MOST_MARGIN = 4, 1 << 24
 
@@ -64,8 +64,8 @@ class Document:
         self.threads = threads
 
     def window(self, begin: int, end: int) -> tuple[int, NDArray[np.uint8]]:
-        """Return the position of the first byte, and at least eight bytes: all bytes of a document in memory, or the
-        bytes of a file from `begin` to `end`, in a buffer that this thread's next call overwrites.
+        """Return the position of a window's first byte, and the window's bytes, at least eight. For a file, the window
+        is the range from `begin` to `end`, in a buffer that this thread's next call overwrites.
         """
         if self.file is None:
             return 0, self.memory
@@ -78,7 +78,9 @@ class Document:
         return begin, readonly(own[: end - begin], np.uint8)
 
     def buffer(self) -> NDArray[np.uint8] | None:
-        """Return the buffer of this thread's last window, with room behind it; None for a document in memory."""
+        """Return the buffer of this thread's last window, which has spare room at its end; None for a document in
+        memory.
+        """
         own: NDArray[np.uint8] | None = getattr(self._own, "window", None)
         return own
 
@@ -89,7 +91,7 @@ class Document:
         return max(count, ~count), count >= 0
 
     def check(self, data: NDArray[np.uint8], begin: int, end: int) -> None:
-        """Raise `NotUnderstood` unless a range of a window of JSON is UTF-8; lines need not be."""
+        """Raise `NotUnderstood` unless a range of a window of JSON is UTF-8; lines of text need not be UTF-8."""
         if self.mark == ord("{"):
             try:
                 str(data[begin:end].data, "utf-8")
@@ -119,7 +121,7 @@ class Document:
         return readonly(self._kept[: self._end + 8], np.uint8)
 
     def slice(self, begin: int, end: int) -> bytes:
-        """Return a copy of some bytes."""
+        """Return a copy of the bytes from `begin` to `end`."""
         base, data = self.window(begin, min(end, self.size))
         return data[begin - base : max(end - base, 0)].tobytes()
 
@@ -187,6 +189,6 @@ def misplaced(data: Buffer) -> int:
 
 
 def unquoted(raw: bytes) -> str:
-    """Decode the text between two quotes."""
+    """Decode the bytes between the quotes of a JSON string."""
     text: str = json.loads(b'"%b"' % raw) if b"\\" in raw else raw.decode()
     return text

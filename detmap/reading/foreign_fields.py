@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @cache
 def _foreign() -> tuple[dict[str, Any], Any]:
-    """Return an empty record for each list, and a decoder that reads only the foreign fields."""
+    """Return an empty record for each list, and a decoder that reads only the fields of other benchmarks."""
     import msgspec
 
     plain: dict[str, Any] = {}
@@ -44,7 +44,7 @@ def foreign_fields(data: Buffer) -> dict[str, int]:
 
 
 def _any_has(records: Sequence[Any], field: str, absent: Any) -> bool:
-    """Return whether any record has a field; without it, the value is `absent`, the decoder's default."""
+    """Return whether any record has a field; `absent` is the value that the decoder gives to a missing field."""
     return any(_is_foreign(value, field) for value in map(attrgetter(field), records) if value is not absent)
 
 

@@ -40,13 +40,15 @@ class Lines(NamedTuple):
         )
 
     def refuse(self, bad: NDArray[np.bool_], problem: str, word: int | None = None) -> None:
-        """Raise the error about the first line flagged in `bad`, if any; it shows the line, or only the `word`."""
+        """Raise the error about the first line flagged in `bad`, if any; the message shows the line, or only its word
+        at index `word`.
+        """
         if bad.any():
             row = int(np.argmax(bad))
             raise self.error(row, problem, None if word is None else self.fields[row][word])
 
     def take(self, rows: Sequence[int]) -> Lines:
-        """Return some of the lines."""
+        """Return the lines at indices `rows`."""
         files, numbers = [self.files[row] for row in rows], [self.numbers[row] for row in rows]
         return Lines(self.names, files, numbers, [self.fields[row] for row in rows], self.underlined)
 

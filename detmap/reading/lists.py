@@ -24,14 +24,15 @@ from detmap.shapes import Reader
 from detmap.shapes.reading import decimal, powers
 from detmap.system import parallel
 
-# Maximum number of undecided numbers that a kernel collects before they are parsed with `float()`.
+# Maximum number of values that a kernel collects, because it cannot round them with certainty, before `float()` parses
+# them.
 DOUBTS = 1 << 10
 
 _FIRST_KEY = re.compile(rb'\{[ \t\n\r]{0,64}"[^"\\]{0,64}"')
 
 
 def _resolve(data: NDArray[np.uint8], doubts: NDArray[np.int64], words: NDArray[np.uint64]) -> None:
-    """Parse with `float()` the numbers that the kernel could not decide."""
+    """Parse with `float()` the numbers that the kernel could not round with certainty."""
     floats = words.view(np.float64)
     for at, begin, end in doubts.tolist():
         value = decimal(data[begin:end].tobytes())
@@ -61,9 +62,10 @@ class Layout(NamedTuple):
         return self.lines or self.tokens is not None
 
     def cuts(self, document: Document, begin: int) -> tuple[list[int], bool]:
-        """Guess one start of a record per block, and whether the list seems to end after the last cut. Most records
-        begin as the first record does, with a brace and the same key. If these bytes occur inside a record the guess is
-        wrong, which the scan of the previous block detects. A block without these bytes probably lies after the list.
+        """Guess where the first record of each further block begins, and whether the last block lies after the list.
+        Most records begin as the first record does, with a brace and the same key. If these bytes occur inside a record
+        the guess is wrong, which the scan of the previous block detects. A block without these bytes probably lies
+        after the list.
         """
         if self.by_line:
             feed, pattern = 1, re.compile(rb"\n(?=\{)" if self.lines else rb"\n")
@@ -187,7 +189,9 @@ class List:
         return self.rows[block] < self.rows[block + 1] <= self.capacity
 
     def guess(self, block: int, _: int) -> Part | None:
-        """Scan a block from its guessed first record; None without room for rows, or if the list ends before the block."""
+        """Scan a block from its guessed first record; return None if there is no room for the rows, or the list ends
+        before the block.
+        """
         window, plain = None, False
         if block == self.rest:
             return None
@@ -218,7 +222,7 @@ class List:
         return _Window(base, data, stop if last else min(stop, base + data.size - margin), last)
 
     def scan(self, block: int, start: int, window: _Window | None = None, plain: bool = False) -> Part:
-        """Scan the records from `start` on; `plain` says whether a `window` in memory is known to be ASCII."""
+        """Scan the records from `start` on; `plain` says whether the `window`, if one is given, is known to be ASCII."""
         stop, margin = self.cuts[block + 1], documents.MARGIN
         state = np.zeros(scanning.STATE_SIZE, np.int64)
         state[scanning.FIRST] = state[scanning.ROW] = self.rows[block]
@@ -314,7 +318,7 @@ class List:
                 self.document.keep(window.data, self.ids[place + first : place + row])
 
     def check(self, window: _Window, begin: int, end: int, plain: bool) -> None:
-        """Raise unless the scanned records of a window are UTF-8."""
+        """Raise `NotUnderstood` unless the scanned records of a window are UTF-8."""
         stop, end = window.stop - window.base, min(end, window.data.size)
         if not (plain and self.document.survey(window.data, stop, max(stop, end))[1]):
             self.document.check(window.data, begin, end)

@@ -37,7 +37,7 @@ _noting: list[set[str]] = []
 _LOOKED_AT = 1000
 
 _PIECE = 1 << 22  # bytes that a thread reads at a time
-_TICK = 20_000_000  # nanoseconds; two changes that are closer than this may leave a file with the same time
+_TICK = 20_000_000  # nanoseconds; two changes within this time may give a file the same modification time
 
 
 def unreadable(path: str | os.PathLike[str], error: OSError) -> InputError:
@@ -87,7 +87,7 @@ def changed(name: str) -> InputError:
 
 
 class Held(bytes):
-    """The content of a stream, which can be read only once, with its `name` for messages."""
+    """The content of a stream, which can be read only once, with the stream's `name` for messages."""
 
     name: str
 
@@ -100,7 +100,9 @@ class Held(bytes):
 
 
 class File:
-    """A regular file of `size` bytes, read by position from any number of threads; leaving it finds changes."""
+    """A regular file of `size` bytes, read by position from any number of threads. Leaving the context checks for
+    changes.
+    """
 
     def __init__(self, raw: io.FileIO, name: str) -> None:
         self._raw, self.name = raw, name
@@ -258,7 +260,7 @@ def _is_regular(raw: Any) -> bool:
 
 def _drained(raw: Any, name: str) -> bytes:
     """Read a stream to its end, within the limit."""
-    out = io.BytesIO()  # a list of parts would be held twice when joined
+    out = io.BytesIO()  # joining a list of parts would take twice the memory
     device = isinstance(raw, io.FileIO) and stat.S_ISCHR(os.fstat(raw.fileno()).st_mode) and not raw.isatty()
     limit = _MOST_OF_DEVICES if device else most_streamed()
     while part := raw.read(1 << 20):
@@ -276,7 +278,9 @@ def _drained(raw: Any, name: str) -> bytes:
 
 
 def most_streamed() -> int:
-    """Return the maximum number of bytes of a stream: the limit; if it is the default, at most a quarter of the memory."""
+    """Return the maximum number of bytes read from a stream: the limit set by the user, or else the smaller of the
+    default limit and a quarter of the memory.
+    """
     most = limits.STREAM.value()
     if most != limits.STREAM.default:
         return most

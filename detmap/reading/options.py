@@ -1,7 +1,8 @@
 """Reading options, each declared once as the metadata of a dataclass field, like the decisions of a protocol.
 
-Checks, command-line flags and their help, the parameters in docstrings, what a format takes, and what ``--resume``, cards
-and ``detmap verify`` record follow from these declarations, so that a new option is one field and the line that uses it.
+These declarations determine the checks of values, the command-line flags with their help, the parameters in docstrings,
+the options of each format, and the options that ``--resume``, cards and ``detmap verify`` record. A new option is one
+field here, and the line that uses it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Option(Declared):
     flag_roles: tuple[Role, ...] = ROLES
     #: The flag for ground truth, if each role has a flag of its own; `flag` is then the flag for detections.
     truth_flag: Flag | None = None
-    #: If the option concerns only some formats: a phrase for help that says what it does in these formats.
+    #: If the option concerns only some formats: a phrase for help that says what the option does in these formats.
     some: str = ""
     #: Whether the option's value can be the path of a file, which is then an input too.
     is_path: bool = False
@@ -299,7 +300,9 @@ class Reading:
         return {one.name: value for one, value in pairs if value is not default_of(one) and value != default_of(one)}
 
     def recorded(self) -> list[str]:
-        """Return the options' values, with the hashes of files that are option values, to detect changes."""
+        """Return the options that differ from their defaults as ``name=value``, with a hash in place of a file, to
+        detect changes.
+        """
         out = []
         for name, value in sorted(self.given().items()):
             is_file = isinstance(value, str | os.PathLike) and os.path.isfile(value)

@@ -46,8 +46,8 @@ _PROBLEMS = {
 }
 
 
-#: Number of runs for which a thread has memory beside that for the largest label map. For arrays of 4 MiB and more numpy
-#: requests huge pages, which would take memory that is not used.
+#: Number of runs for which a thread has memory in addition to that for the largest label map. The number is small,
+#: because numpy requests huge pages for arrays of 4 MiB and more, and these take memory even if unused.
 _ROOM = 1 << 18
 
 
@@ -116,7 +116,7 @@ def label_maps(files: Sequence[tuple[bytes, str]]) -> list[LabelMap]:
 
 
 def _decoded(files: Sequence[_File]) -> list[LabelMap]:
-    """Return the label maps of files that are not interlaced; `InputError` if one is damaged."""
+    """Return the label maps of files that are not interlaced; raise `InputError` if a file is damaged."""
     if not files:
         return []
     ends = np.cumsum([len(one.pixels) for one in files])

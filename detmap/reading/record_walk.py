@@ -20,14 +20,14 @@ Buffer = bytes | memoryview
 _LARGE = 1 << 20  # minimum size in bytes of a document that is checked
 _LEAST = 12  # minimum number of bytes per list or object in a valid document, because a box takes more
 
-#: The first 64 KiB of a list without nested values. When decoded, it takes up to 16 times as much memory.
+#: Pattern of the first 64 KiB of a list without nested values. Such a list takes up to 16 times its size when decoded.
 _LONG = re.compile(rb"\[[^\[\]{}]{65536}")
 _PLAIN = (BOX_FIELD, "image_id", "category_id", "id", "score", "area", "iscrowd", "ignore", *SHIPPED_COUNTS, "name")
 _LONG_VALUE = re.compile(rb'"(?:%b)"\s*:\s*' % "|".join(_PLAIN).encode() + _LONG.pattern)
 
 
 def crowded(data: Buffer) -> bool:
-    """Return whether a large document has more JSON lists and objects per byte than records would have."""
+    """Return whether a large document has more JSON lists and objects per byte than valid records have."""
     if len(data) < _LARGE:
         return False
     text = bytes(data)

@@ -1,4 +1,4 @@
-"""The output of a scan: the fields of a kind of record, and the table of their columns, filled block by block."""
+"""The output of a scan: `Fields` describes the fields of a record, and `Table` holds the columns of these fields."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ Ids = NDArray[np.int64] | Strings
 
 
 class Fields:
-    """The fields of a kind of record, with type and number of words of each field. The argument `least` is a shortest
-    record with its separator; the attribute `least` is the size of that record.
+    """The fields of one kind of record, with the type and the number of 64-bit words of each field. The argument
+    `least` is a shortest record with the separator after it; the attribute `least` is the number of its bytes.
     """
 
     def __init__(self, least: bytes, **kinds: tuple[int, int]) -> None:
@@ -46,9 +46,10 @@ class Fields:
         self.table = readonly(rows, np.uint64)
 
     def read_by(self, reader: tuple[str, Reader] | None) -> Fields:
-        """Return these fields if `reader` is None; else a copy of them, in which `reader` reads its own field.
+        """Return a copy of these fields in which the given reader reads the field of the given name. Without a reader,
+        return these fields.
 
-        Raises `NotUnderstood` if the reader's field (of a plug-in, for example) is not among these fields.
+        Raises `NotUnderstood` if the name is not among these fields, for example if it is the field of a plug-in.
         """
         if reader is None:
             return self
@@ -60,7 +61,9 @@ class Fields:
         return made
 
     def places(self, capacity: int) -> tuple[NDArray[np.int64], int, int]:
-        """Lay out columns of `capacity` rows consecutively: `Columns.places`, and the sizes of ``ids`` and ``words``."""
+        """Lay out columns of `capacity` rows one after the other. Return `Columns.places`, and the sizes of
+        `Columns.ids` and `Columns.words`.
+        """
         begins, sizes = [], [0, 0]
         for kind, width in zip(self.kinds, self.widths, strict=True):
             apart = kind in scanning.APART
@@ -70,14 +73,14 @@ class Fields:
 
 
 class Part(NamedTuple):
-    """The outcome of a block: the kernel's state, and the reader's parts."""
+    """The result of scanning a block: the kernel's state, and the values that the reader returned."""
 
     state: NDArray[np.int64]
     read: list[Any]
 
 
 class Table:
-    """The joined columns of a list of records, and the outcomes of its blocks in document order."""
+    """The columns of a list of records, joined from the results of its blocks in document order."""
 
     def __init__(
         self,
@@ -112,7 +115,9 @@ class Table:
                 self.columns[fields.names[f]] = self._packed(column, parts, 1 << f)
 
     def _packed(self, column: NDArray[np.uint64], parts: list[NDArray[np.int64]], bit: int) -> NDArray[np.uint64]:
-        """Close the gaps after blocks with fewer records than marks, and fill blocks without the field with `ABSENT`."""
+        """Close the gaps after blocks with fewer records than reserved rows, and fill blocks without the field with
+        `ABSENT`.
+        """
         row = 0
         for part in parts:
             begin, end = int(part[scanning.FIRST]), int(part[scanning.ROW])
@@ -121,7 +126,7 @@ class Table:
             elif row != begin:
                 column[row : row + end - begin] = column[begin:end]
             row += end - begin
-        # Tables use read-only arrays without a copy, so boxes and scores stay in place; ids are stored separately.
+        # Tables do not copy read-only arrays, so boxes and scores stay in this buffer; ids have a separate buffer.
         column.setflags(write=False)
         return column[:row]
 
@@ -145,7 +150,9 @@ class Table:
         return None if column is None else np.squeeze(column.view(np.float64), () if column.shape[1] > 1 else 1)
 
     def spans(self, name: str) -> NDArray[np.int64] | None:
-        """Return a column of spans, -1 where missing; None if all are missing."""
+        """Return a column of spans, which are pairs of positions in the document; -1 where missing, None if all are
+        missing.
+        """
         column = self.columns.get(name)
         return None if column is None else column.view(np.int64)
 

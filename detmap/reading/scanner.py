@@ -42,7 +42,7 @@ class ResultColumns(NamedTuple):
     score: NDArray[np.float64]
     #: For each field of geometry, the range of each value in the document; -1 where missing, None if all are missing.
     shapes: dict[str, NDArray[np.int64] | None]
-    #: The parts that the reader returned for these fields, in file order.
+    #: The values that the reader returned for the field that it reads, in file order.
     parts: list[Any]
 
 
@@ -73,7 +73,7 @@ class GroundTruthColumns(NamedTuple):
     shapes: dict[str, NDArray[np.int64] | None]
     #: Height and width of the images, shape (i, 2), NaN where missing; None if not requested.
     sizes: NDArray[np.float64] | None
-    #: The parts that the reader returned for the annotations, in file order.
+    #: The values that the reader returned for the field of annotations that it reads, in file order.
     parts: list[Any]
     #: Notices on fields of other benchmarks.
     notices: dict[str, int]
@@ -107,7 +107,7 @@ class RunColumns(NamedTuple):
     document: NDArray[np.uint64]
     #: The scores, finite; shape (n,).
     score: NDArray[np.float64]
-    #: The document, or the kept strings of a file; shape (bytes,).
+    #: The bytes that contain the ids: those of a run in memory, or the strings copied from a file; shape (bytes,).
     data: NDArray[np.uint8]
     #: Number of lines with text after the tag.
     longer: int
@@ -190,7 +190,8 @@ def scan_results(
 
     Returns None for a document that a library parser must read. Any other document is valid JSON with plain records:
     each field at most once, ids all 64-bit integers or all strings, a score, and a box of four numbers or another
-    geometry. An object has one list of results, which is not empty if there are also images or categories.
+    geometry. If the document is an object, it has exactly one list of results, and with images or categories this list
+    is not empty.
     """
     try:
         kind = Layout(_RESULT.read_by(reader), reader=reader)
@@ -231,9 +232,9 @@ def scan_results(
 def scan_ground_truth(
     data: Buffer | File, threads: int | None, *, reader: tuple[str, Reader] | None = None, listing: bool = False
 ) -> GroundTruthColumns | None:
-    """Scan COCO ground truth: a JSON object with the lists `images`, `annotations` and `categories`; with a reader of
-    shapes, sizes of images are scanned too; with `listing`, the raw lists of images and categories are also returned.
-    Returns None where `scan_results` does, and for repeated lists and partly missing ids.
+    """Scan COCO ground truth: a JSON object with the lists `images`, `annotations` and `categories`. With `reader`, the
+    sizes of images are scanned too; with `listing`, the raw lists of images and categories are also returned. Returns
+    None where `scan_results` does, and for repeated lists and partly missing ids.
     """
     try:
         document = Document(data, threads, inner=reader is not None)
@@ -259,8 +260,8 @@ def scan_ground_truth(
 def scan_tracks(data: Buffer, threads: int | None = None) -> TrackColumns | None:
     """Scan YouTube-VIS' results: a JSON list of objects. Returns None where `scan_results` does.
 
-    The document is valid if the elements of all lists are valid and fill their ranges, which the reader of the lists
-    must check.
+    The lists of segmentations are not validated: the caller must check that each list is valid and ends where its range
+    ends.
     """
     try:
         document = Document(data, threads)

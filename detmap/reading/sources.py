@@ -26,7 +26,7 @@ T = TypeVar("T")
 Buffer = bytes | memoryview
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | IO[str]
 
-#: Maximum factor by which a compressed file may expand, unless it stays below `limits.INFLATED`.
+#: Maximum factor by which a compressed file may expand, unless the decompressed size stays below `limits.INFLATED`.
 _FACTOR = 200
 
 _PIECE = 1 << 20  # number of bytes decompressed at a time, and size of the buffer, which is always allocated
@@ -68,7 +68,7 @@ def _unzipped(data: Buffer, limit: int) -> bytes:
     """Return the content of gzip data, at most one byte more than `limit`."""
     import gzip
 
-    out = io.BytesIO()  # a list of pieces would be held twice when joined
+    out = io.BytesIO()  # joining a list of pieces would take twice the memory
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
         while out.tell() <= limit and (part := file.read(min(_PIECE, limit + 1 - out.tell()))):
             out.write(part)
@@ -179,7 +179,7 @@ def _content_of(content: Any, name: str) -> bytes:
     if not isinstance(content, str):
         raise InputError(f"holds a {type(content).__name__} where text or bytes belong", source=name)
     try:
-        return content.encode("utf-8", "surrogateescape")  # restores bytes that Python escaped as not UTF-8
+        return content.encode("utf-8", "surrogateescape")  # restores bytes that are not UTF-8, which Python escaped
     except UnicodeEncodeError as error:
         raise InputError(f"is no text: {error}", source=name) from None
 
@@ -219,14 +219,14 @@ def name_of(source: object, otherwise: str) -> str:
 
 
 class _Listed(NamedTuple):
-    """A file of a folder: its path, and its stamp."""
+    """The path and the `Stamp` of a file in a folder."""
 
     path: str
     stamp: tuple[int, int, int, int]
 
 
-#: The stamp of a file (inode, size, and in nanoseconds the times of the last changes of its content and of its state),
-#: the stamps of a folder's files by name, or None for a path that cannot be read.
+#: The stamp of a file: inode, size, and the times (in nanoseconds) of the last changes of its content and of its inode.
+#: For a folder: the stamps of the files in it, by name. None for a path that cannot be read.
 Stamp = tuple[int, int, int, int] | dict[str, tuple[int, int, int, int]] | None
 
 
@@ -278,7 +278,7 @@ def _content(path: str) -> bytes:
 
 
 def stamp(path: str | os.PathLike[str], suffix: str) -> Stamp:
-    """Return a stamp of a file, or a folder's files with a suffix, that differs after a change; None if unreadable."""
+    """Return the stamp of a file, or of a folder's files with a suffix; it differs after a change. None if unreadable."""
     try:
         found = os.stat(path)
         if stat.S_ISDIR(found.st_mode):
@@ -342,9 +342,9 @@ def members(source: Any, suffix: str, name: str) -> Iterator[tuple[str, bytes, s
     """Yield name, bytes and full name of every file whose name ends in `suffix`, sorted by name, from a folder, a tar
     archive (``.tar``, ``.tar.gz``) or a mapping.
 
-    The case of the suffix is ignored; in yielded names the suffix is spelled as given. Links are followed, in an
-    archive to its other members. Raises `InputError` if there is no such file, for a dangling link, or if files change
-    meanwhile.
+    The case of the suffix is ignored; in yielded names the suffix is spelled as given. Links are followed; links in an
+    archive may lead only to other members of the archive. Raises `InputError` if there is no such file, for a dangling
+    link, or if files change meanwhile.
     """
     if isinstance(source, Mapping):
         given: dict[str, str] = {}

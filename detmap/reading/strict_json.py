@@ -1,4 +1,4 @@
-"""Small documents of JSON, read strictly: UTF-8, every key once, and no constants that JSON does not have."""
+"""Read small documents of JSON strictly: UTF-8, every key at most once, and no NaN or Infinity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON of a declared type, decoded by msgspec, with its errors converted to `InputError`."""
+"""Decode JSON of a declared type with msgspec, and convert msgspec's errors to `InputError`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ T = TypeVar("T")
 #: Exceptions of the decoder for invalid JSON, or JSON of another type.
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
-#: A place in a message of the decoder: the path of a record, and the last name of the path.
+#: Pattern of a place in a message of the decoder: the path of a record, then the name of a field.
 _PLACE = re.compile(r"`\$\.?(.*?)(?:(?:^|\.)(\w+))?`")
 
 
 def read_json(source: Source, form: type[T], what: str, remedy: str | None = None) -> tuple[T, str]:
-    """Return the decoded content of a JSON file, and its name for messages."""
+    """Return the decoded content of a JSON file, and the file's name for messages."""
     data, name = read_bytes(source, what)
     return decoded(data, form, name, remedy=remedy), name
 

@@ -49,7 +49,9 @@ _SHOWN = 3
 
 
 def described(head: bytes, name: str, open_: Callable[[], IO[bytes]] | None = None) -> tuple[str, str] | None:
-    """Return description and remedy of an unsupported file by its first bytes, name and content; None for possible data."""
+    """Return a description of an unsupported file, and a remedy, from its first bytes, name and content; None if the
+    file may be supported.
+    """
     if name.lower().endswith(_WEIGHTS) or (head[8:9] == b"{" and b'"dtype"' in head[:200] and head[4:8] == bytes(4)):
         return "holds weights of a model, no predictions", _NO_WEIGHTS
     if head[:4] == b"PK\x03\x04":
@@ -75,7 +77,7 @@ def refuse_foreign(data: Buffer, name: str, binary: str = _WRITE) -> None:
 
 
 def _archive(open_: Callable[[], IO[bytes]] | None) -> tuple[str, str]:
-    """Return description and remedy of a zip archive, by the names of its files."""
+    """Return a description of a zip archive, and a remedy, from the names of the files in it."""
     import zipfile
 
     names: list[str] = []

@@ -1,4 +1,4 @@
-"""Zstandard: by Python's own module from 3.14 on, else by the package zstandard (extra: zstd)."""
+"""Zstandard compression, by Python's standard library from 3.14 on, else by the package zstandard (extra: zstd)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from detmap.errors import MissingDependencyError
 #: Magic number of a frame.
 MAGIC = b"\x28\xb5\x2f\xfd"
 
-#: Maximum window size (logarithm), zstd's own limit for untrusted files.
+#: Base-2 logarithm of the maximum window size in bytes; this is zstd's own limit for untrusted files.
 _LARGEST_WINDOW = 27
 
-#: Number of compressed bytes decoded at a time; four of them can become 128 KiB.
+#: Maximum number of compressed bytes decoded at a time; four compressed bytes can expand to 128 KiB.
 _STEP = 1 << 11
 
-#: Number of bytes decoded first, and again after more than `_LARGE` bytes came out, so that a bomb expands in small
-#: steps.
+#: Number of bytes decoded in the first step, and in the step after one that returned more than `_LARGE` bytes, so that
+#: a decompression bomb expands in small steps.
 _FIRST, _LARGE = 1 << 6, 1 << 20
 
 
 def _decompressor() -> tuple[Any, type[Exception]]:
-    """Return a factory of decompressors of one frame, and their exceptions."""
+    """Return a function that makes a decompressor for one frame, and the type of exception that decompressors raise."""
     try:
         from compression import zstd
     except ImportError:
@@ -39,11 +39,11 @@ def _decompressor() -> tuple[Any, type[Exception]]:
 
 
 def decompress(data: Any, limit: int) -> bytes:
-    """Decompress one or more frames, at most one byte beyond a limit; raise `EOFError` or `OSError` for truncated or
+    """Decompress one or more frames until their size exceeds a limit; raise `EOFError` or `OSError` for truncated or
     damaged data, `MissingDependencyError` without a decompressor.
     """
     make, problem = _decompressor()
-    out = io.BytesIO()  # a list of parts would be held twice when joined
+    out = io.BytesIO()  # joining a list of parts would take twice the memory
     place, step, view = 0, _FIRST, memoryview(data)
     while place < len(view):
         if bytes(view[place : place + 4]) != MAGIC:

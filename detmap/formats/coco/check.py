@@ -1,4 +1,4 @@
-"""Find the errors in COCO's records, in parsed objects and in files that the typed decoder refused."""
+"""Find the first invalid record of a COCO document that is given as parsed objects, or that the typed decoder refused."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ def held_by(record: Any) -> str:
 
 
 def _closest(record: Mapping[str, Any], fields: Sequence[str]) -> str:
-    """Return a clause that names a record's fields, and what it lacks of another format that fits it better."""
+    """Return a clause that names the fields of a record and, if another format fits better, the fields of that format
+    that the record lacks.
+    """
     from detmap.formats.tools.recognition import RECORDS
 
     near = {name: needed & record.keys() for name, needed in RECORDS.items()}
@@ -95,7 +97,7 @@ def _kind(value: Any) -> str:
 
 
 def checked_results(document: Any, name: str, kind: Kind | None = None) -> list[dict[str, Any]]:
-    """Return the records of a list of results, or of an object that holds one, as plain Python values."""
+    """Return the records of a list of results, or of an object that holds such a list, as plain Python values."""
     if isinstance(document, Mapping):
         document = _results_within(document, name)
     if not isinstance(document, Sequence) or isinstance(document, str | bytes):
@@ -189,7 +191,9 @@ def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind |
 
 
 class BoxlessError(InputError):
-    """The first result has no box but a geometry: then all boxes are computed from geometries, as in pycocotools."""
+    """The error for a first result without a box but with a geometry; all boxes are then computed from geometries, as
+    in pycocotools.
+    """
 
     def __init__(self, kind: Kind, problem: str, **place: Any) -> None:
         super().__init__(problem, **place)

@@ -29,7 +29,7 @@ def annotation_fields(
 
 
 def _records(document: Buffer, names: Sequence[str], source: str) -> list[dict[str, Any]]:
-    """Return the annotations with only the given fields; with all fields if `names` are empty."""
+    """Return the annotations with only the given fields, or with all fields if `names` is empty."""
     text = unmarked(document)
     heads = list(dict.fromkeys(name.partition(".")[0] for name in names))
     record: Any = dict[str, Any]

@@ -53,8 +53,8 @@ _LIMBS = 500
 
 
 def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
-    """Return ground truth with the names and sizes of its images, and the limbs of its categories, from its document.
-    Raises `InputError` for invalid text. Invalid names, sizes and skeletons are left out; a valid size is two whole
+    """Return ground truth with names and sizes of images and limbs of categories, which are read from the JSON `data`.
+    Raises `InputError` for invalid JSON. Invalid names, sizes and skeletons are left out; a valid size is two whole
     numbers of at least 1.
     """
     try:
@@ -111,7 +111,9 @@ _NOTHING = tuple(map(msgspec.Raw, (b"", b"null", b"[]")))
 
 
 def kinds_in(source: Source) -> dict[str, int]:
-    """Return the number of records with a geometry of each kind besides boxes, and under "" of all records, or {}."""
+    """Return the number of records with a geometry of each kind besides boxes, and under "" the number of all records;
+    empty if there are no such geometries.
+    """
     fields = kinds_by_field() | {field: kind for kind, names in SHIPPED_LISTS.items() for field in names}
     with Opened(source, "records") as opened:
         absent = _absent(opened, fields)
@@ -150,8 +152,8 @@ def has_key(text: Buffer, name: str) -> bool:
 
 def _absent(opened: Opened, names: Iterable[str]) -> set[str]:
     """Return the keys that a document cannot have, because a letter of the key never occurs, and no letter is escaped."""
-    # Results with only boxes lack letters of all other keys. This test takes a tenth of the time of a search for the
-    # keys, and no memory.
+    # Results with only boxes lack at least one letter of every other key. This test takes a tenth of the time of a
+    # search for the keys, and no memory.
     letters = {name: set(name.encode()) for name in names}
     missing = {ord("\\")}.union(*letters.values())
     for piece in opened.pieces():
@@ -162,7 +164,7 @@ def _absent(opened: Opened, names: Iterable[str]) -> set[str]:
 
 
 def is_side(value: Any) -> bool:
-    """Return whether a value of a document is the height or width of an image."""
+    """Return whether a JSON value can be the height or width of an image."""
     return type(value) in (int, float) and 1 <= value < 2**32 and value == int(value)
 
 

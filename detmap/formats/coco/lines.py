@@ -14,8 +14,8 @@ _LONGEST_LINE = 1 << 22
 
 
 def holds_lines(source: object, name: str) -> bool:
-    """Return whether a source holds a record per line, by its name or because its first line is a record. In a file, a
-    second line must follow the first, because a single record is no list of results.
+    """Return whether a source holds a record per line, by its name or because its first line is a record. A file,
+    unlike a stream, must have a second line, because a single record is no list of results.
     """
     if unpacked_name(name).endswith((".jsonl", ".ndjson")):
         return True

@@ -212,7 +212,7 @@ def _document(source: Any, name: str, of: Any) -> Any:
 def _by_image(
     annotations: Sequence[_Annotation], name: str, predictions: bool, notices: dict[str, int]
 ) -> list[_Annotation]:
-    """Return one annotation per image; of several predictions for an image the last one, as in panopticapi."""
+    """Return one annotation per image; if an image has several predictions, the last one is taken, as in panopticapi."""
     found = {row.image_id: row for row in annotations}
     twice = len(annotations) - len(found)
     if twice and not predictions:
@@ -228,7 +228,7 @@ def _by_image(
 
 
 def _distinct(row: _Annotation, name: str, largest: int | None, notices: dict[str, int]) -> list[_Segment]:
-    """Return the segments of an image; of two with the same id the last one replaces the first, as in panopticapi."""
+    """Return the segments of an image; if two segments have the same id, the last one is taken, as in panopticapi."""
     found = {one.id: one for one in row.segments_info}
     for extreme in (min(found), max(found)) if found else ():
         check_id(extreme, name, row.image_id, *([] if largest is None else [largest]))
@@ -240,7 +240,7 @@ def _distinct(row: _Annotation, name: str, largest: int | None, notices: dict[st
 def _areas(
     flat: Sequence[_Segment], segments: Sequence[Sequence[_Segment]], rows: Sequence[_Annotation], name: str
 ) -> NDArray[np.float64]:
-    """Return the areas, NaN if missing; raise for negative or non-finite ones."""
+    """Return the areas, NaN if missing; raise `InputError` for a negative or non-finite area."""
     areas = np.array([np.nan if one.area is None else one.area for one in flat], np.float64)
     said = np.array([one.area is not None for one in flat], np.bool_)
     bad = np.flatnonzero(said & ~((areas >= 0) & (areas < np.inf)))
@@ -257,7 +257,7 @@ def _areas(
 
 
 def _classes(categories: Sequence[_Category], name: str) -> Classes:
-    """Return the categories; of two with the same id the last one, as in panopticapi."""
+    """Return the categories; if two categories have the same id, the last one is taken, as in panopticapi."""
     found = {one.id: one for one in categories}
     for one in found.values():
         if one.isthing is None:
@@ -285,7 +285,7 @@ def folder_of(source: Any, given: str | os.PathLike[str] | None, predictions: bo
 
 
 def _path(folder: str, row: _Annotation, name: str) -> str:
-    """Return the path of an image's label map; raise if it is outside of the folder."""
+    """Return the path of an image's label map; raise `InputError` if the path leads out of the folder."""
     file = row.file_name
     problem = None
     if file is None:

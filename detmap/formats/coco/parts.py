@@ -65,7 +65,7 @@ def with_parts(
 ) -> dict[str, Any]:
     """Return `columns` with the keypoints of all lists, and with the scores or flags of parts. `what` is the word for a
     record in messages, empty for results. Boxes and areas stay those of the first list. Raises `InputError` if only
-    some records have a list, if numbers of points differ, or for an invalid score or flag.
+    some records have a list, if a list has a wrong number of points, or for an invalid score or flag.
     """
     place = Place(name, what, None, None, {})
     own = {

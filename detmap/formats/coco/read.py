@@ -165,7 +165,8 @@ def read_coco_results(
         that has this list as ``annotations`` or as ``predictions``. A file whose name ends in ``.jsonl`` or ``.ndjson``,
         or whose first line is a record, holds one record per line. Files may be compressed by gzip.
     ground_truth : GroundTruth, optional
-        The ground truth that lists the images of the detections. Polygons are drawn in the image sizes that it has.
+        The ground truth that lists the images of the detections. Polygons are drawn in the image sizes of the ground
+        truth.
     iou_type : {"bbox", "segm", "keypoints", "boundary"}
         The shapes to read besides the boxes: ``segmentation`` or ``keypoints``. A record without ``bbox`` then gets the
         box around its shape. A record with ``bbox`` has the area of this box for area ranges, and the filled box as mask
@@ -292,7 +293,9 @@ def _scanned_results(opened: Opened, lines: bool, iou_type: str, truth: GroundTr
 
 
 def _scanned_ground_truth(opened: Opened, iou_type: str, facts: bool) -> dict[str, Any] | None:
-    """Return the columns of a large file that the scanner supports, with `facts` also its raw lists; else None."""
+    """Return the columns of a large file that the scanner supports and, with `facts`, the raw lists of images and
+    categories; None for other files.
+    """
     kind, reader = reader_of(iou_type, len(opened))
     if len(opened) < (_WORTH_SCANNING if reader is None else _WORTH_SCANNING >> 3):
         return None
@@ -306,7 +309,7 @@ def _scanned_ground_truth(opened: Opened, iou_type: str, facts: bool) -> dict[st
     crowd = none if found.iscrowd is None else found.iscrowd
     own = found.id
     distinct, zero = count, None
-    if own is not None:  # strings need no index_ids: they are distinct, and one long id would widen its array
+    if own is not None:  # strings are distinct already, and index_ids would store them in one wide array
         distinct = len(own.values) if isinstance(own, Strings) else index_ids(own, source="", field="id").ids.size
         zero = zeros(own.values)[own.codes] if isinstance(own, Strings) else own == 0
     categories = found.categories.values if isinstance(found.categories, Strings) else found.categories.tolist()

@@ -137,14 +137,14 @@ def _result_columns(records: list[_Result], name: str, boxes_of: Any = _boxes) -
 
 
 def _results_with(kind: Kind, records: list[dict[str, Any]], truth: GroundTruth | None, name: str) -> dict[str, Any]:
-    """Return the columns of parsed results with shapes of a kind."""
+    """Return the columns of parsed results with geometries of the given kind."""
     reader, parts = read_values(kind, [record["shape"] for record in records])
     columns = _result_columns(_typed(_Result, records), name, _some_boxes)
     return result_shapes(kind, reader, parts, columns, truth, name)
 
 
 def _ground_truth_with(kind: Kind, document: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the columns of a parsed document with shapes of a kind."""
+    """Return the columns of a parsed document with geometries of the given kind."""
     annotations = document["annotations"]
     columns = _ground_truth_columns(_records(document), name, _some_boxes)
     columns["image_sizes"] = np.array([r["size"] for r in document["sizes"]], np.float64).reshape(-1, 2)

@@ -131,7 +131,9 @@ def _joined(table: Any, tables: Sequence[GroundTruth | Detections], name: str) -
 def _one_by_one(
     records: Sequence[Any], what: str, name: str, kinds: Sequence[str], unit: str
 ) -> tuple[list[Any], list[int], list[Refused]]:
-    """Return the valid records, their indices, and the refused records. Ids of the less common type are refused too."""
+    """Return the valid records, their indices, and the refused records. If ids are of two types, records with ids of
+    the less common type are refused too.
+    """
     shaped = next((KINDS[kind] for kind in kinds if KINDS[kind].reader is not None), None)
     kept, places, refused = [], [], []
     for place, record in enumerate(records):

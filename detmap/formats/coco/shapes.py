@@ -20,7 +20,9 @@ from detmap.shapes.kinds import BOX_FIELD, BOXES
 
 
 def reader_of(iou_type: str, size: int, source: str = "read_coco") -> tuple[Kind, tuple[str, Reader] | None]:
-    """Return the kind called `iou_type`, and its field with a reader for `size` bytes; None in their place for boxes."""
+    """Return the kind called `iou_type`, and a pair of its field and a reader for `size` bytes; for boxes, None instead
+    of the pair.
+    """
     kind = find(iou_type)
     if kind.reader is None:
         if kind.column_name != BOXES:
@@ -136,7 +138,9 @@ def _filled(boxes: NDArray[np.float64] | None, column: Column) -> NDArray[np.flo
 
 
 def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
-    """Return the reader and parts of parsed values, which are None for records without a geometry."""
+    """Read parsed values, None for records without a geometry. Return the reader and the parts that the reader
+    returned.
+    """
     assert kind.reader is not None
     import msgspec
 
@@ -145,7 +149,7 @@ def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
 
 
 def read_texts(make: Callable[[int], Reader], texts: Sequence[bytes]) -> tuple[Reader, list[Any]]:
-    """Return the reader and parts of JSON texts, which are empty for records without a geometry."""
+    """Read JSON texts, empty for records without a geometry. Return the reader and the parts that the reader returned."""
     lengths = np.array([len(text) for text in texts], np.int64)
     stops = np.cumsum(lengths)
     spans = np.stack([stops - lengths, stops], axis=1)

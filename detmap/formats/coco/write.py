@@ -70,7 +70,9 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _unwritable(table: GroundTruth | Detections) -> int:
-    """Return the number of records with geometries that COCO has no field for; without boxes these are refused."""
+    """Return the number of records with geometries that COCO has no field for; raise `InputError` if the table has no
+    boxes either.
+    """
     names = [name for name in table.shapes if name != BOXES and _kind_of(table, name).records is None]
     if names and BOXES not in table.kinds:
         able = [one.name for one in FORMATS.values() if one.holds and names[0] in one.holds and one.write_ground_truth]
@@ -83,7 +85,7 @@ def _unwritable(table: GroundTruth | Detections) -> int:
 
 
 def _kind_of(table: GroundTruth | Detections, name: str) -> Kind:
-    """Return the kind of geometry in the column `name`; of several, the one in ``table.kinds``."""
+    """Return the kind of geometry in the column `name`; if several kinds share the column, the kind in ``table.kinds``."""
     return next((own for own in map(find, table.kinds) if own.stored == name), find(name))
 
 
@@ -98,7 +100,7 @@ def sized(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:
 
 
 def _own_boxes(table: Detections, boxes: NDArray[np.float64]) -> tuple[NDArray[np.bool_], int]:
-    """Return a mask of detections to write with a box, and how many areas change when the file is read again."""
+    """Return which detections to write with a box, and the number of areas that change when the file is read again."""
     # For detections with masks or keypoints, the reader takes the areas from the boxes if there are boxes, else from
     # the masks or keypoints.
     all_of_them = np.ones(len(table), np.bool_)
@@ -121,7 +123,9 @@ def _own_boxes(table: Detections, boxes: NDArray[np.float64]) -> tuple[NDArray[n
 
 
 def _first_list(table: Detections, column: Column) -> Column:
-    """Return the geometries, of several lists the first, from which the reader derives boxes and areas."""
+    """Return the geometries from which the reader derives boxes and areas; if records have several lists of keypoints,
+    only the first list counts.
+    """
     for kind in map(find, table.kinds):
         if kind.lists and kind.part is not None:
             return kind.part(column, (0, kind.lists[kind.field]), True, table.source)  # type: ignore[no-any-return]

@@ -117,7 +117,9 @@ class Table(NamedTuple):
         return names
 
     def groups(self) -> NDArray[np.bool_] | None:
-        """Return which rows are flagged as groups by 1 (-1 is unknown, and no group); None if there is no such column."""
+        """Return which rows are flagged as groups, by 1 (-1 means unknown, and flags no group); None if there is no
+        such column.
+        """
         cells = self.columns.get("group_of")
         if cells is None:
             return None
@@ -224,7 +226,9 @@ _LISTED, _SIDES = BOX_FIELD, {"width", "height"}
 
 
 def _are_sizes(cells: Mapping[str, list[str]]) -> bool:
-    """Return whether ``width`` and ``height`` beside columns of corners are image sizes: no corner exceeds them."""
+    """Return whether ``width`` and ``height`` beside columns of corners are image sizes, because no corner exceeds
+    them.
+    """
     if len(_ways(cells.keys() - _SIDES)) != 1 or not {"x2", "y2"} <= cells.keys() or len(_ways(cells)) > 1:
         return False
     try:
@@ -277,7 +281,9 @@ _HEAD = 1 << 16
 
 
 def _given(columns: Any) -> tuple[list[str] | None, dict[str, str]]:
-    """Return the roles of all columns in order, None with a header, and the roles by title if the option is a mapping."""
+    """Return the roles of all columns in order (None if the file has a header), and the roles by title if the option is
+    a mapping.
+    """
     if columns is None:
         return None, {}
     if isinstance(columns, str):
@@ -307,7 +313,9 @@ def _checked(role: str) -> str:
 
 
 def _ways(columns: Collection[str]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the box formats that the columns allow, with their columns; those with all usual titles come alone."""
+    """Return the box formats that the columns allow, with the columns of each format. If the first choice of titles in
+    `BOXES` fits, other choices are left out.
+    """
     fits: list[tuple[str, tuple[str, ...]]] = [
         (form, names) for form, choices in BOXES.items() for names in choices if all(one in columns for one in names)
     ]
@@ -372,7 +380,7 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
 
 def _with_boxes(table: Table, reading: Reading) -> tuple[list[int], dict[str, int]]:
     """Return the indices of the rows that have a box, and notices. A notice counts rows with a class but no box, such
-    as the class "no finding". A file without classes gets a column with its only class.
+    as the class "no finding". A file without classes gets a column with the same class for all rows.
     """
     if not {"category_id", "category"} & table.columns.keys() and _ways(table.columns):
         table.columns["category"] = [_only_class(reading, table)] * len(table.lines)
@@ -407,7 +415,7 @@ _FIELD = "field:"
 
 
 def _field(table: Table, name: str) -> NDArray[np.float64]:
-    """Return a column of numbers and flags, NaN for empty cells."""
+    """Return a column of numbers or flags, NaN for empty cells."""
     cells = [_FLAGS.get(cell.lower(), cell) for cell in table.columns[name]]
     given = [row for row, cell in enumerate(cells) if cell]
     out = np.full(len(cells), np.nan)

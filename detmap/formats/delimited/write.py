@@ -87,7 +87,7 @@ def _ids(table: GroundTruth | Detections, images: Any, more: int) -> dict[str, l
 
 
 def _check(texts: Iterable[str], source: str, field: str, least: int = 0) -> None:
-    """Refuse text that would not round-trip in a cell, such as surrounding blanks."""
+    """Refuse text that would not round-trip in a cell, such as text with surrounding blanks."""
     for text in texts:
         if text != text.strip() or not text.isprintable() or not least <= len(text) <= 256:
             raise InputError("cannot be written as a cell", source=source, field=field, value=text)

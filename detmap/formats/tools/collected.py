@@ -43,8 +43,8 @@ class _Rows(NamedTuple):
 
 
 class Collected:
-    """The images and records of a file, `source` in messages; with `shares`, boxes of detections are shares of their
-    image.
+    """The images and records of a file, which messages call `source`. With `shares`, boxes of detections are
+    normalised.
     """
 
     def __init__(self, source: str, box_format: BoxFormat, *, shares: bool = False) -> None:
@@ -156,7 +156,7 @@ class Collected:
             )
 
     def _outlines(self, reading: Reading) -> dict[str, Any]:
-        """Return rotated boxes, or masks, from the outlines of records, or from their boxes if they have none."""
+        """Return rotated boxes, or masks, from the outlines of records; for a record without an outline, from the box."""
         outlines = []
         for box, outline in zip(self._rows.boxes, self._rows.outlines, strict=True):
             x, y, far, bottom = box

@@ -104,7 +104,9 @@ def _number(text: str, source: str, place: str, field: str) -> float:
 
 
 def _box(attributes: Mapping[str, str], source: str, place: str) -> list[float]:
-    """Return the corners of a box, turned clockwise on the screen about its centre by its rotation in degrees."""
+    """Return the corners of a box, rotated about its centre by the attribute ``rotation``, in degrees clockwise on the
+    screen.
+    """
     words = [attributes.get(side, "") for side in _SIDES]
     text = "".join(words)
     try:

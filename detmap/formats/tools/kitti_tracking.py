@@ -32,7 +32,9 @@ _LINE = "a line is: frame track type truncated occluded alpha x1 y1 x2 y2 h w l 
 
 
 class _Parsed(NamedTuple):
-    """Lines; and for each line the image, the type, and the numbers: frame, track, and the numbers after the type."""
+    """Lines, and columns with the image, the type and the numbers of each line. The numbers are frame, track, and all
+    numbers after the type.
+    """
 
     lines: Lines
     images: list[str]

@@ -1,4 +1,4 @@
-"""MOTChallenge: a folder per sequence with ``gt/gt.txt`` or ``det/det.txt``, or such a file, with a line per box and
+"""MOTChallenge: a folder per sequence with ``gt/gt.txt`` or ``det/det.txt``, or one such file. A line is a box in a
 frame.
 
 Frames and coordinates count from 1 in files; coordinates in tables count from 0. In ground truth, a line with flag 1 is
@@ -94,7 +94,7 @@ def _place(name: str, lines: Lines, row: int) -> str:
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read all sequences; the names of a single sequence on both sides may differ."""
+    """Read all sequences. If detections and ground truth have one sequence each, the names of these may differ."""
     found = Collected(name_of(source, "detections"), "xywh")
     sequences = list(_sequences(source, "det"))
     known = [] if ground_truth is None else [str(one) for one in ground_truth.images.ids.tolist()]
@@ -142,7 +142,7 @@ def _lines(path: Any, what: str) -> Lines:
 
 
 def _sequences(source: Any, side: str) -> Iterator[_Sequence]:
-    """Yield the sequences of a folder, or the only sequence of a sequence's folder or file."""
+    """Yield all sequences of a folder, or the single sequence of a sequence's own folder or file."""
     if not isinstance(source, str | os.PathLike):
         yield _Sequence("sequence", source)
         return
@@ -169,7 +169,7 @@ def _sequences(source: Any, side: str) -> Iterator[_Sequence]:
 
 
 def _described(folder: str, path: str) -> _Sequence:
-    """Return a sequence with the facts of its seqinfo.ini; raise `InputError` if that is damaged."""
+    """Return a sequence with the facts of its seqinfo.ini; raise `InputError` if that file is damaged."""
     found = _Sequence(os.path.basename(folder), path)
     place = os.path.join(folder, "seqinfo.ini")
     if not os.path.isfile(place):

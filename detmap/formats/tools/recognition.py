@@ -19,7 +19,9 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:]')
 
 
 class _Keys(NamedTuple):
-    """The first keys of JSON: whether it is a list, keys of the first record, and of the first nested object."""
+    """The first keys of a JSON document: whether the document is a list, the keys of its first object, and the keys of
+    the first object nested in that object.
+    """
 
     listed: bool
     own: frozenset[bytes]
@@ -59,7 +61,9 @@ RECORDS = {
 
 
 def json_format(head: bytes) -> str | None:
-    """Return the tool's format of JSON, by its first keys; None for other formats, such as COCO's."""
+    """Return the tool's format of a JSON document, by the document's first keys; None for other formats, such as
+    COCO's.
+    """
     if head.lstrip()[:1] not in (b"{", b"["):
         return None
     listed, own, inner = first_keys(head)

@@ -26,7 +26,7 @@ _FACE = "face"
 
 
 def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
-    """Read the list of faces; ``invalid`` ones are crowds."""
+    """Read the list of faces; ``invalid`` faces are crowds."""
     data, name = read_bytes(source, "ground truth")
     found = Collected(name, "xywh")
     lines = read_lines([(bytes(data), name)])

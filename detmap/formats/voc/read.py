@@ -285,7 +285,7 @@ def _number(text: str | bytes, source: str, record: str, field: str, finite: boo
 
 
 def class_of(path: str) -> str | None:
-    """Return the class of a file of results by its name; None if the name does not tell."""
+    """Return the class that is part of the name of a file of results; None if the name has another form."""
     match = _RESULTS.fullmatch(basename(path))
     return match["name"] if match else None
 
@@ -454,7 +454,7 @@ def _images(files: Iterable[_Results]) -> Ids:
 
 
 def _line(files: list[tuple[str, _Results]], row: int) -> tuple[str, str]:
-    """Return the file and the line of a row of all files."""
+    """Return the file and the line of a row; rows are counted over all files."""
     for place, found in files:
         if row < len(found.numbers):
             return place, f"line {row + 1 if found.lines is None else found.lines[row]}"

@@ -1,4 +1,4 @@
-"""Write VOC's formats: a folder of XML annotations, and one of ``comp4_det_test_{class}.txt``."""
+"""Write VOC's formats: a folder of XML annotations, and a folder of results ``comp4_det_test_{class}.txt``."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 def write_results(
     table: Detections, path: Path, writing: Writing, called: str, places: NDArray[np.float64]
 ) -> dict[str, int]:
-    """Write a file per class with lines of image, score and a row of `places`; return what is lost (keys of `LOST`)."""
+    """Write a file per class with lines of image, score and a row of `places`; return the number of records by kind of
+    lost content (keys of `LOST`).
+    """
     truth = writing.ground_truth
     stems, names = stems_of(table, truth), category_names(table, truth)
     known = [] if truth is None else category_names(truth, None)

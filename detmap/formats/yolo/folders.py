@@ -162,7 +162,7 @@ def _yaml(path: str) -> dict[str, Any]:
 
 
 def _repeated_key(root: Any) -> tuple[str, int] | None:
-    """Return a repeated key of a document's top mapping, or of its names, and its line from 1."""
+    """Return a repeated key of a document's top mapping or of its mapping `names`, and the line of the key, from 1."""
     import yaml
 
     if not isinstance(root, yaml.MappingNode):
@@ -179,7 +179,7 @@ def _repeated_key(root: Any) -> tuple[str, int] | None:
 
 
 def _class_names(given: Any) -> dict[int, str] | None:
-    """Return names by number; None for invalid ones."""
+    """Return names by number; None if a name or number is invalid."""
     if isinstance(given, str):  # an empty value is read as text
         return {} if not given else None
     pairs = list(enumerate(given)) if isinstance(given, list) else list(given.items())
@@ -215,7 +215,9 @@ def names_given(classes: Any) -> dict[int, str]:
 
 
 def with_classes(settings: Settings, classes: Any) -> Settings:
-    """Return settings with a caller's classes: names, and from a ``data.yaml`` also keypoints, if it has any."""
+    """Return settings with the class names that a caller gives; if these come from a ``data.yaml``, also with its
+    keypoints.
+    """
     if classes is None:
         return settings
     if _are_settings(classes):
@@ -293,7 +295,7 @@ def labels_of(path: str, last: str = "labels") -> str:
 
 
 def resolved(settings: Settings, split: str, source: str) -> tuple[list[str], list[str]]:
-    """Return the paths of a split, and those among them that are outside of the settings' folder."""
+    """Return the paths of a split, and a list of the paths that lie outside of the folder of ``data.yaml``."""
     if split not in settings.splits:
         have = ", ".join(settings.splits) or "none"
         raise OptionError(f"{shorten(source, 200)} has no split {split}, only: {have}: choose another (--image-set)")
@@ -373,7 +375,7 @@ def lists_images(head: bytes) -> bool:
 
 
 def in_list(path: str, root: str) -> list[Entry]:
-    """Return the images in a text file, a path per line, relative to its own folder or to `root`."""
+    """Return the images listed in a text file, a path per line, relative to the folder of this file or to `root`."""
     data, name = read_bytes(path, "list of images")
     try:
         lines = [line.strip() for line in bytes(data).decode("utf-8-sig").splitlines()]
@@ -436,7 +438,7 @@ def _is_stray(name: str, data: bytes) -> bool:
 
 
 def check_names(stems: Sequence[str], rows: Sequence[Sized], source: str) -> None:
-    """Refuse to write an empty label file that would be taken for something else."""
+    """Refuse to write an empty label file that, by its name, would not be taken for labels."""
     for name, own in zip(stems, rows, strict=True):
         if not len(own) and f"{name}.txt".lower() in NO_LABELS:
             problem = "an image without objects cannot have this name: its empty file would not be taken for labels"

@@ -50,7 +50,9 @@ _AS_SCORED = "is the sixth a score? Then these are detections"
 
 
 class _Parsed(NamedTuple):
-    """Records in pixels: class numbers, scores, columns of tables, how many are read as boxes only, and all numbers."""
+    """Records in pixels: class numbers, scores, columns of tables, the number of polygons and poses read as boxes only,
+    and all numbers of the lines.
+    """
 
     classes: NDArray[np.int64]
     scores: NDArray[np.float64]
@@ -145,7 +147,9 @@ def _masks(
     scale: NDArray[np.float64],
     names: Sequence[str],
 ) -> Masks:
-    """Draw polygons, the next `points` of `outlines` each, on images of `sizes`."""
+    """Draw polygons on images of `sizes`; `outlines` holds the points of one polygon after the other, and `points` the
+    number of points of each polygon.
+    """
     from detmap.masks import Masks
 
     if not len(points):
@@ -155,7 +159,7 @@ def _masks(
 
 
 def _boxes_around(outlines: NDArray[np.float64], points: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the boxes around polygons, the next `points` of `outlines` each."""
+    """Return the boxes around polygons, given as in `_masks`."""
     first = np.concatenate([[0], np.cumsum(points)])[:-1]
     low, high = np.minimum.reduceat(outlines, first), np.maximum.reduceat(outlines, first)
     return np.concatenate([low, high - low], axis=1)
@@ -192,8 +196,8 @@ def _as_poses(
     """Return the number of keypoints, and of numbers per keypoint, if lines taken for polygons can be poses."""
     # Poses have equally many numbers on all lines, and the keypoints of most poses lie within their box and fill part
     # of it. If polygons are read as poses, with their first two points as centre and size of a box, their other points
-    # hardly ever do so, except by chance on few lines. A number that was taken for a score may belong to the pose,
-    # and a number that was taken for the pose may be the score.
+    # hardly ever lie within this box, except by chance on few lines. A number that was taken for a score may belong to
+    # the pose, and a number that was taken for the pose may be the score.
     counts = np.diff([*starts, values.size])
     if len(flat) < _FEWEST_POSES or (counts != counts[0]).any():
         return None
@@ -490,7 +494,9 @@ _WHOLE = re.compile(rb"\d+(\.0*)?")
 
 
 def _sniff(given: Given) -> bool:
-    """Recognise settings, a list of images, a folder of these or of labels, and text of classes and normalised boxes."""
+    """Recognise ``data.yaml``, lists of images, folders of a data set, of images or of labels, and text files with
+    classes and normalised boxes.
+    """
     truth = given.role == "ground_truth"
     if not given.is_folder and (truth or not given.is_archive):
         listed = given.name.lower().endswith(".txt") and folders.lists_images(given.head)

@@ -84,7 +84,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _sizes(table: GroundTruth | Detections, truth: GroundTruth) -> NDArray[np.int64]:
-    """Return height and width of each of a table's images; raise `InputError` for an unknown size."""
+    """Return heights and widths of a table's images; raise `InputError` for an unknown size."""
     known = np.zeros((truth.images.values.size, 2), np.int64) if truth.images.sizes is None else truth.images.sizes
     if isinstance(table, Detections):
         place = {one: i for i, one in enumerate(truth.images.values.tolist())}
@@ -103,7 +103,9 @@ def _sizes(table: GroundTruth | Detections, truth: GroundTruth) -> NDArray[np.in
 
 
 class _Lines:
-    """The lines to write for a table's records, counts of what is lost, and the areas by the written numbers."""
+    """The lines to write for a table's records, the number of records by kind of lost content, and the areas of the
+    written shapes.
+    """
 
     def __init__(self, table: GroundTruth | Detections, sizes: NDArray[np.int64]) -> None:
         scale = sizes[table.images.codes][:, ::-1].astype(np.float64)

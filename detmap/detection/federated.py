@@ -105,14 +105,14 @@ _FIELDS = {
 
 
 def fields_read(protocol: Protocol) -> list[str]:
-    """Return the fields that need no notice: those the protocol reads, and frequency if it reads LVIS's lists."""
+    """Return the fields that need no notice: those that the protocol reads, and `frequency` if LVIS's lists are read."""
     read = [field for name, (default, own) in _FIELDS.items() if getattr(protocol, name) != default for field in own]
     read += find(protocol.iou_type).lists
     return list(dict.fromkeys([*read, *(["frequency"] if {*LISTS} & {*read} else [])]))
 
 
 def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArray[np.bool_]) -> dict[str, int]:
-    """Return, for each field that the protocol reads, the number of selected images, or of their objects, that lack it."""
+    """Count, for each field that the protocol reads, the selected images (or objects on these images) without the field."""
     lists = dict(
         zip(LISTS, ((ground_truth.negatives, ground_truth.present), (ground_truth.not_exhaustive,)), strict=True)
     )

@@ -75,7 +75,7 @@ def _pieces(count: int) -> list[tuple[int, int]]:
 
 
 def _pieces_of(rows: NDArray[np.uint8]) -> list[tuple[int, int, NDArray[Any]]]:
-    """Cut rows of bytes into integers, which are copied faster; return for each its word, shift in the word, and a view."""
+    """View rows of bytes as columns of integers, which are copied faster; return the word, shift and view of each column."""
     count, width = rows.shape
     return [
         (at // 8, 8 * (at % 8), np.ndarray(count, f"<u{size}", rows.data if count else None, at if count else 0, width))
@@ -107,7 +107,7 @@ def _widened(rows: NDArray[np.uint8], words: int) -> NDArray[np.uint64]:
 class ShardedTally:
     """The packed tallies of shards with disjoint images, merged and unpacked a few categories at a time. The shards
     have the same protocol and categories; `before` has the position of each shard's first detection in the
-    concatenation of all, `notices` are those of the merged tally, and `frame` is that tally without its detections.
+    concatenation of all shards, `notices` are those of the merged tally, and `frame` is that tally without detections.
     """
 
     def __init__(self, shards: Sequence[PackedTally], before: Sequence[int], notices: Mapping[str, int]) -> None:

@@ -1,7 +1,7 @@
 """Decisions of pose benchmarks: groups of images by crowd index, parts of skeletons, and which poses count.
 
 Each decision is declared here; `detmap.detection.protocols.Protocol` has a field for each. Groups of images are
-implemented where a tally becomes a result, all other decisions in `detmap.detection.preparation`.
+implemented in `detmap.detection.result`, all other decisions in `detmap.detection.preparation`.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ def _category_list(value: Any, name: str, i: int) -> list[Any]:
     return list(column.tolist())
 
 
-#: Fields of predictions and targets that are not shapes.
+#: Fields of predictions and targets that hold no boxes, masks, keypoints or other geometry.
 _NO_SHAPES = frozenset(
     ("scores", "labels", "category_ids", "area", "iscrowd", "difficult", "group_of", "crowdIndex", "alpha")
 )
@@ -222,7 +222,7 @@ def _either(kinds: Iterable[str]) -> str:
 
 
 def _read_shapes(record: Mapping[str, Any], source: str, i: int, kind: Kind) -> Any:
-    """Return a copied column of the shapes of a kind; None for boxes."""
+    """Return a column with a copy of a record's masks, keypoints or other geometries of a kind; None for boxes."""
     if kind.given is None:
         return None
     value = _field(record, kind.argument, source, i)

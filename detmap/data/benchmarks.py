@@ -52,7 +52,7 @@ BENCHMARKS = (
     Benchmark("KITTI", {}, protocol="kitti"),
 )
 
-#: Values that identify a field as the benchmark's, if other data sets use the name too.
+#: For field names that other data sets use too, the values that identify the benchmark's field.
 VALUES = {"frequency": ("r", "c", "f")}
 
 #: Prefix of the code of notices on foreign fields.
@@ -107,7 +107,9 @@ def unread(notices: Mapping[str, int], fields: Iterable[str]) -> dict[str, int]:
 
 
 def converted(notices: Mapping[str, int]) -> dict[str, int]:
-    """Return notices for a conversion: without advice on scoring, and without groups, which are kept or listed as lost."""
+    """Return the notices of a conversion, without advice on scoring. Groups need no notice, because the conversion keeps
+    groups or lists them as lost.
+    """
     plain = {code: count for code, count in notices.items() if code not in ("group_boxes", LEVELS)}
     return {code.replace(_FOREIGN, "converted_fields:", 1): count for code, count in plain.items()}
 
@@ -139,7 +141,7 @@ def has_field(record: Mapping[str, Any], field: str) -> bool:
 
 
 def noted_of_titles(titles: Iterable[str], groups: int = 0) -> dict[str, int]:
-    """Return the notices on columns of other benchmarks, and on the boxes around several objects, `groups` in number."""
+    """Return the notices on columns of other benchmarks, and on `groups`, the number of boxes around several objects."""
     known = {plain(field): name for field, name in fields_of("annotations").items()}
     found = {_code(title, known[plain(title)]): 1 for title in titles if plain(title) in known}
     return {**found, "group_boxes": groups} if groups else found

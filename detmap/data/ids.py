@@ -163,8 +163,8 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
     return Ids(readonly(distinct, distinct.dtype), readonly(index.reshape(-1), np.int32))
 
 
-#: Matches every string that `float` parses as 0, and few other strings, because exceptions of `float` are slow. Non-ASCII
-#: digits may be zeros; a large negative exponent makes any digits 0.
+#: Regular expression that matches every string that `float` parses as 0. It matches few other strings, because calling
+#: `float` on many strings is slow. Non-ASCII digits may be zeros; a large negative exponent makes any digits 0.
 _ZERO = r"\s*[+-]?(?:(?:[0.]|[^\x00-\x7f])[\d._]*(?:[eE][+-]?[\d_]+)?|[\d._]+[eE]-[\d_]+)\s*"
 
 
@@ -218,7 +218,7 @@ def coded(strings: Sequence[str], source: str | None = None, field: str = "id") 
     return Ids(columns.texts(list(places), source=source, field=field), np.array(codes, np.int32))
 
 
-#: What to do about detections on an image that the ground truth does not have.
+#: Advice in errors about a detection on an image that the ground truth does not have.
 OF_ONE_DATA_SET = (
     "are both of one data set? Such detections are dropped with unknown_images='ignore' (--unknown-images ignore)"
 )

@@ -355,7 +355,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         return rows
 
     def summarize(self) -> None:
-        """Print the numbers and store them in ``all_stats``; store those that pycocotools also has in ``stats``."""
+        """Print the numbers and store them in ``all_stats``; store the numbers that pycocotools also has in ``stats``."""
         if not self.eval:
             raise Exception("Please run accumulate() first")
         self._check_kind()

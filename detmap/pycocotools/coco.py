@@ -47,7 +47,7 @@ def _load_json(path: Any) -> Any:
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return json.loads(data.decode())  # unlike msgspec, json accepts NaN, and raises the errors that pycocotools raises
+        return json.loads(data.decode())  # json accepts NaN, and raises the same errors as in pycocotools
 
 
 @dataclass(frozen=True)

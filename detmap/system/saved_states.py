@@ -117,7 +117,9 @@ class Accumulator(ABC):
         return made
 
     def sync(self, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None = None) -> Self:
-        """Return an evaluator of the data that all processes have seen. This evaluator stays unchanged.
+        """Return a new evaluator of the data that all processes have seen; each process gets the same result.
+
+        The evaluator of the process itself stays unchanged.
 
         Parameters
         ----------

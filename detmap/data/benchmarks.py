@@ -14,8 +14,8 @@ class Benchmark(NamedTuple):
     """A benchmark whose ground truth has fields of its own."""
 
     name: str
-    #: The benchmark's own fields, by list of COCO's JSON: images, annotations, categories. In tables with columns, the
-    #: fields of annotations are looked for.
+    #: The benchmark's own fields, by the list of COCO's JSON in which they are: images, annotations or categories. Tables
+    #: such as CSV are searched for the fields of annotations.
     fields: Mapping[str, tuple[str, ...]]
     #: The protocol that reads these fields; "" if there is none.
     protocol: str = ""
@@ -163,7 +163,7 @@ def is_flag(value: Any) -> bool:
 
 
 def is_no_flag(value: Any) -> bool:
-    """Return whether a cell is no spelling of a flag: neither set, nor unset, nor unknown."""
+    """Return whether a cell is invalid as a flag, because no spelling of set, unset or unknown matches."""
     if isinstance(value, str):
         return value.strip().lower() not in (*_TRUE, *_NOT_TRUE)
     return value is not None and not (isinstance(value, int | float) and value in (1, 0, -1))

@@ -85,8 +85,8 @@ class CategoryLists(Frozen):
 
 
 def _flat(lists: Lists, rows: Mapping[Any, int]) -> tuple[list[int], list[int], list[Any]] | None:
-    """Return the row of each image that has a list, the number of ids in each list, and the ids of all lists; None unless
-    every list is a Python list or tuple, and all ids have one type, as in files.
+    """Return the row of each image that has a list, the number of ids in each list, and the concatenated ids. Return None
+    unless every list is a Python list or tuple, and all ids have one type, as in files.
     """
     own = list(lists.values())
     if not {*map(type, own)} <= {list, tuple}:

@@ -122,7 +122,7 @@ def image_names(table: Any, columns: Mapping[str, str] | None, source: str) -> d
     return _names(found["image_id"], found["image"], source)
 
 
-#: Columns that rows for images without objects may have.
+#: Columns that may have a value in the row of an image without objects.
 _OF_IMAGES = ("image_id", "image", "image_width", "image_height")
 
 
@@ -139,7 +139,7 @@ def _objects(found: Mapping[str, Any], category: str, source: str) -> Any:
     return pyarrow().array(~empty)
 
 
-#: Prefix of the keys of columns without a role of their own.
+#: Prefix of the keys of columns without a role.
 _FIELD = "field:"
 
 

@@ -36,7 +36,7 @@ class Hierarchy(Frozen):
 
     @classmethod
     def of(cls, document: Any, source: str = "hierarchy") -> Hierarchy:
-        """Parse the published JSON: ``LabelName`` and, if there are labels below, ``Subcategory``."""
+        """Parse the published JSON, in which a node has ``LabelName`` and, if there are labels below, ``Subcategory``."""
         above, below, _ = _flattened(document, source, 0, root=True)
         if not above:
             raise InputError("has no labels below its root", source=source, field="Subcategory")

@@ -532,7 +532,7 @@ class GroundTruth(_Shaped, Frozen):
         )
 
     def with_clusters(self, clusters: Clusters | None) -> GroundTruth:
-        """Return the same objects with images in clusters, which the bootstrap draws, and tests permute, as a whole.
+        """Return the same objects with images in clusters. The bootstrap draws, and tests permute, only whole clusters.
 
         Parameters
         ----------

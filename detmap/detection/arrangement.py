@@ -123,7 +123,7 @@ class Arrangement:
 
     #: The protocol under which the tables are matched.
     protocol: Protocol
-    #: The kind of shape that is compared.
+    #: The kind of geometry that is compared, such as boxes or masks.
     kind: Kind
     #: The evaluated images, ascending; shape (i,).
     image_ids: NDArray[Any]
@@ -290,7 +290,10 @@ class Arrangement:
         )
 
     def deviations(self, found: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the errors, shape (p, errors), of p matched pairs of detections `found` and objects `truth` (positions)."""
+        """Return the errors of p matched pairs, shape (p, errors).
+
+        `found` and `truth` are the positions of the detections and of the objects of the pairs.
+        """
         assert self.kind.deviations is not None
         rows, others = self._bounds[0].order[found], self._bounds[1].order[truth]
         half = has_rule(self.protocol, (name for _, name in self.categories), HALF_TURNS)
@@ -388,7 +391,10 @@ def _evaluated(
     image_of: NDArray[np.int32],
     category_of: NDArray[np.int32],
 ) -> _Evaluated:
-    """Find the rows that are scored; `image_of` and `category_of` map an index to the index among the evaluated, or -1."""
+    """Find the rows that are scored.
+
+    `image_of` and `category_of` have the index of each image and category among those that are evaluated, or -1.
+    """
     image = _translate(detections.images, ground_truth.images.ids)
     category = _translate(detections.categories, ground_truth.categories.ids)
     unknown = int((category < 0).sum())
@@ -544,7 +550,7 @@ def over_cells(task: Callable[[int, int], None], cells: overlap.Cells, threads: 
     """Run a task over blocks of cells of about equal cost."""
     found = cells.detection_stops - cells.detection_starts
     costs = found * (2.0 + (cells.ground_truth_stops - cells.ground_truth_starts) / 8)
-    least = _LONG if parallel.thread_count(threads) == 1 else 1.0  # one thread has nothing to share out
+    least = _LONG if parallel.thread_count(threads) == 1 else 1.0  # a single thread does not need small blocks
     limit = max(float(costs.sum()) / 16, least)
     parallel.run(task, parallel.split(costs, limit), threads, apart=limit > _LONG)
 
@@ -592,7 +598,7 @@ def _notices(ground_truth: GroundTruth, detections: Detections, missing: dict[An
 
 
 def _relevant(notices: dict[str, int], protocol: Protocol, own_areas: bool) -> dict[str, int]:
-    """Leave out notices with a count of 0 or without effect under the protocol; `own_areas`: areas come from the files."""
+    """Drop notices that count 0 or have no effect under the protocol; `own_areas` tells whether areas come from files."""
     irrelevant = {
         "group_boxes": protocol.group_of != "object",
         # normalised boxes have the same overlaps

@@ -78,7 +78,7 @@ class BoxedObjects:
 
 
 def roles_of(group: NDArray[np.bool_] | None, boxed: BoxedObjects | None) -> NDArray[np.uint8] | None:
-    """Return the role of each object in matching; None if all are single objects."""
+    """Return the role of each object in matching: single object, group, boxed, or both; None if all are single objects."""
     if group is None and boxed is None:
         return None
     role = np.uint8(0) if group is None else np.where(group, np.uint8(matching.GROUP), np.uint8(0))

@@ -157,8 +157,8 @@ def _errors(arranged: Arrangement, threads: int | None) -> NDArray[np.float64]:
 def _match_cells(
     arranged: Arrangement, threads: int | None
 ) -> tuple[matching.Words, dict[str, NDArray[Any]], zero_ids.Otherwise | None]:
-    """Return the `hit` and `ignored` words of every detection by position; the columns `STEPS`, which are empty unless
-    matching is repeated at each score; and the detections whose words differ under the other value of `id_zero`.
+    """Return the `hit` and `ignored` words of every detection by position, the columns `STEPS`, and the detections whose
+    words differ under the other value of `id_zero`. The columns are empty unless matching is repeated at each score.
     """
     protocol, cells = arranged.protocol, arranged.cells
     count, words = arranged.found.order.size, word_count(protocol)

@@ -43,7 +43,7 @@ from detmap.system.saved_states import Accumulator, seal, state_of, unseal
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-#: Numbers of collected images and of their boxes; the images are matched when either number is reached.
+#: Limits on the numbers of collected images and of their boxes; the images are matched when one limit is reached.
 _IMAGES, _BOXES = 512, 100_000
 
 

@@ -135,7 +135,7 @@ def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArra
 
 
 def areas_of(table: Detections | GroundTruth, kind: str, own: bool) -> NDArray[np.float64]:
-    """Return the areas for area ranges: the table's `own` column if there is one, else the areas of its shapes."""
+    """Return the areas for area ranges: if `own`, the table's column of areas where known, else the geometries' areas."""
     if isinstance(table, GroundTruth):
         return table.areas if own else np.asarray(table.shape(kind).areas())
     if not own or table.areas is None:
@@ -169,7 +169,7 @@ def either(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> ND
 
 class Judgement:
     """Flags of detections whose category was not looked for on the image (`unjudged`), or was not exhaustively annotated
-    there (`lenient`: ignored if unmatched). Shape (n,); None if no flag is set.
+    there (`lenient`: ignored if unmatched). Each attribute has shape (n,); it is None if no flag is set.
 
     `images` and `categories` are the detections' indices among the images and categories of the ground truth, -1 for a
     category that the ground truth lacks. Objects that are `left_out` are no evidence that their category was looked for.

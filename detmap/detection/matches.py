@@ -69,7 +69,7 @@ class Matches(Frozen):
     ground_truth : ndarray of int32, shape (n,)
         The row of the matched object in the table of ground truth, also if the object is ignored.
     overlap : ndarray of float64, shape (n,)
-        The overlap with the matched object; distances are negated, here and below.
+        The overlap with the matched object. Where distances are compared, all overlaps are negated distances.
     same, same_overlap : ndarray, shape (n,), or None
         The object of the detection's category with the largest overlap, matched or not, and that overlap. Only objects
         that count (neither ignored nor outside of the area range) and overlaps of at least the floor are considered. None
@@ -206,7 +206,7 @@ def match_pairs(
 def matches_of(
     arranged: Arrangement, iou: float, area: str = "all", floor: float | None = None, threads: int | None = None
 ) -> Matches:
-    """Return the matches of arranged tables, across categories if there is a `floor`."""
+    """Return the matches of arranged tables; if there is a `floor`, also the nearest object across categories."""
     decided = arranged.protocol
     if area not in decided.range_names:
         raise OptionError(f"no area range is called {area!r}; these are: {', '.join(decided.range_names)}")

@@ -28,7 +28,7 @@ class Measured:
     #: The row and the image of each position, shape (n,).
     order: NDArray[np.int32]
     image: NDArray[np.int32]
-    #: Added to differences of corners: 1 with inclusive pixels, else 0.
+    #: The number that is added to differences of corners: 1 with inclusive pixels, else 0.
     pixel: float
 
 

@@ -39,7 +39,7 @@ WHOLE_BODY = {
 
 
 def tenths(thousandths: Iterable[int]) -> tuple[float, ...]:
-    """Convert sigmas from thousandths, rounded as in COCO: tenths divided by ten."""
+    """Convert sigmas from thousandths with the same rounding as in COCO, which divides tenths by ten."""
     return tuple(sigma / 100 / 10.0 for sigma in thousandths)
 
 

@@ -36,7 +36,7 @@ class Rankings:
     tally: Tally
     #: The selected caps of the protocol, ascending.
     caps: tuple[int, ...]
-    #: Whether the hits carry scores.
+    #: Whether `hits` also returns scores.
     scored: bool = True
 
     def __len__(self) -> int:

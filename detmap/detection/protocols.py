@@ -485,7 +485,7 @@ ACTIVITYNET = replace(
     threshold_metrics=True,
 )
 
-#: The evaluation kit of THUMOS14 as updated in 2015, to which published numbers refer, and the earlier kit.
+#: THUMOS14's evaluation kit as updated in 2015, to which published numbers refer; `THUMOS14_11` is the earlier kit.
 THUMOS14 = replace(
     ACTIVITYNET,
     name="thumos14",

@@ -109,7 +109,8 @@ def _limits(low: Any, high: Any, of: str) -> tuple[Any, ...]:
 
 def plain_area_ranges(given: Any) -> tuple[tuple[Any, ...], ...]:
     """Return area ranges as (name, minimum, maximum) and, unless in square pixels, the measure. A range may be a pair
-    of numbers or of texts such as ``"1%"``, with the measure before or after it, or text such as ``"height:0:32"``.
+    of numbers or of texts such as ``"1%"``, with the measure before or after the pair, or text such as
+    ``"height:0:32"``.
     """
     made: list[tuple[Any, ...]] = []
     for name, limits in given.items() if isinstance(given, Mapping) else ((one, rest) for one, *rest in given):

@@ -40,7 +40,7 @@ from detmap.shapes import find
 
 @dataclass(frozen=True)
 class Counts:
-    """Hits and misses of every category at one IoU threshold and score."""
+    """Hits and misses of every category at one IoU threshold and minimum score."""
 
     #: The K categories.
     categories: tuple[tuple[Any, str], ...]
@@ -177,7 +177,7 @@ class DetectionResult(Result):
 
     @property
     def _every(self) -> Curves:
-        """The curves within every cap. With a single cap, these are the curves of the metrics, which have no scores."""
+        """The curves within every cap. With a single cap, they were computed for the metrics already, without scores."""
         return self._largest if len(self.protocol.max_dets) == 1 else self._scored
 
     @property
@@ -570,7 +570,7 @@ class DetectionResult(Result):
         Parameters
         ----------
         prefix : str
-            Put before each name, such as ``"val/"``.
+            Text to put before each name, such as ``"val/"``.
         categories : bool
             Add the AP of each category with ground truth, with names such as ``AP/person``.
         """

@@ -62,7 +62,7 @@ class Column(NamedTuple):
 
 
 def in_file_order(protocol: Protocol) -> bool:
-    """Return whether detections need their positions in the file, to break ties in rankings or at the end of a cap."""
+    """Return whether detections need their positions in the file, to break ties in rankings or at a cap."""
     return protocol.ties in BY_FILE or protocol.max_per_category is not None
 
 
@@ -185,7 +185,7 @@ class Tally(Frozen):
 
     @classmethod
     def empty(cls, protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -> Tally:
-        """Return the tally of no images: the identity of `merge`."""
+        """Return the tally without images, which is the identity element of `merge`."""
         columns: dict[str, Any] = {
             column.name: readonly(np.empty(column.shape(protocol, 0)), column.native()) for column in COLUMNS
         }
@@ -399,7 +399,7 @@ class Tally(Frozen):
 
         With `grouped` the rows of a category are already in the order of image and rank.
         """
-        order = readonly((), np.int32)  # empty: the rows as they are
+        order = readonly((), np.int32)  # an empty array stands for the rows in their present order
         if not grouped:
             # Within an image, the rows of a category are ordered by rank in every tally.
             by_image, starts = np.empty(len(self), np.int32), np.empty(self.image_ids.size + 1, np.int64)
@@ -771,7 +771,7 @@ def _too_many_hits(tally: Tally) -> bool:
     place = locate(_cells(tally, rows=rows), _cells(tally, "positive_"))
     order = np.argsort(place, kind="stable")
     pairs, first = np.unique(place[order], return_index=True)
-    if pairs.size and pairs[0] < 0:  # no ground truth at all
+    if pairs.size and pairs[0] < 0:  # a hit where the image has no ground truth of the category
         return True
     words, starts = readonly(tally.hit[rows[order]], np.uint64), np.append(first, rows.size)
     areas, thresholds = len(tally.protocol.range_names), len(tally.protocol.iou_thresholds)

@@ -100,7 +100,7 @@ def names_of(protocol: Protocol) -> tuple[str, ...]:
 
 
 def has_rule(protocol: Protocol, names: Iterable[str], rule: str) -> NDArray[np.bool_]:
-    """Return a mask of the classes, given by their names, that have a rule, shape (K,)."""
+    """Return a mask, shape (K,), of the classes (`names`) that have a rule."""
     return np.array([(name, rule) in protocol.error_rules for name in names], np.bool_)
 
 
@@ -119,8 +119,8 @@ def class_error(
 ) -> NDArray[np.float64]:
     """Return the errors of a class, shape (E,).
 
-    `hits` are the places of the matches in the ranking of the class; `scores` covers the whole ranking; `errors`, shape
-    (h, E), covers the matches.
+    `hits` are the positions of the h matches in the ranking of the class. `scores` are the scores of the whole ranking.
+    `errors`, shape (h, E), has a row per match.
     """
     if not hits.size or not positives:
         return np.ones(errors.shape[1])

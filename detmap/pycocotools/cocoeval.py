@@ -210,7 +210,7 @@ class COCOeval:
             how = dilation, self._own_area(), self._federated()
             snapshot = fast.take(self.params, data, self._records, frozen, *how)
         except fast.UNUSUAL:
-            return False  # evaluation image by image returns pycocotools' result or raises its error
+            return False  # evaluation image by image gives the same result or error as pycocotools
         if self.params.iouType == BOUNDARY:
             self._add_boundaries(self.cocoGt, snapshot.gts)
         for name in _INSIDE:

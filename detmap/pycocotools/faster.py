@@ -247,7 +247,7 @@ class COCOeval_faster(cocoeval.COCOeval):
                         remedy="leave out the record: NaN has no place in a ranking",
                     )
 
-    #: Alias of `evalImgs` that evaluators for batches read and assign.
+    #: Alias of `evalImgs`, which training code that evaluates batch by batch reads and assigns.
     _evalImgs_cpp = other_name("evalImgs")
 
     def accumulate(self, p: Any = None) -> None:

@@ -57,7 +57,7 @@ class _Flag:
 
 
 def stop_flag() -> NDArray[np.uint8]:
-    """Return the flag that long kernels of this thread check, uint8 of shape (1,); it is not 0 once they must stop."""
+    """Return the flag that long kernels of this thread check, uint8 of shape (1,); nonzero once the kernels must stop."""
     flag: _Flag | None = getattr(_inside, "flag", None)
     return NEVER if flag is None else flag.seen
 

@@ -126,7 +126,7 @@ def listed(column: Any, field: str, source: str) -> NDArray[Any]:
 
 
 class Coded(NamedTuple):
-    """Distinct strings (`values`) and the index of each row's string (`codes`); `detmap.data.ids.Ids` has the same form."""
+    """Distinct strings (`values`) and the index of each row's string (`codes`), to make `detmap.data.ids.Ids` from."""
 
     values: NDArray[Any]
     codes: NDArray[np.int32]

@@ -22,7 +22,7 @@ from detmap.kernels import Frozen, readonly
 #: The category ids of each image by image id; images may be missing.
 Lists: TypeAlias = Mapping[Any, Sequence[Any]]
 
-#: Maximum size of a lookup table, which has one byte per pair of image and category.
+#: Maximum size in bytes of a lookup table, which has one byte per pair of image and category.
 _TABLE = 1 << 28
 
 #: Frequency groups of categories: rare, common, frequent.

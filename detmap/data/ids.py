@@ -74,8 +74,8 @@ class Images(Ids):
         return None if self.sizes is None else self.sizes[:, 1]
 
     def among(self, ids: NDArray[Any]) -> Images:
-        """Return these images and all further images of a larger, ascending array of ids. Attributes of added images are
-        unknown; if there are clusters, each added image is a cluster of its own.
+        """Extend the images to a larger, ascending array of ids. Attributes of added images are unknown; if there are
+        clusters, each added image is a cluster of its own.
         """
         at = locate(self.ids, ids)
 

@@ -217,9 +217,7 @@ def published_mean(values: NDArray[np.float64]) -> float:
 
 
 def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, int]:
-    """Return a notice with AP under both values of `id_zero`; empty if no annotation has the id 0. Takes a tally in ranking
-    order.
-    """
+    """Return a notice with AP of a tally in ranking order for both values of `id_zero`; empty if no annotation has id 0."""
     changed = changed_by_zero_ids(tally, threads)
     if changed is None:
         return {}
@@ -227,7 +225,7 @@ def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, in
 
 
 class Changed(NamedTuple):
-    """The effect of the other value of `id_zero`. `categories` is a mask, shape (K,), of the categories that it changes.
+    """The effect of the other value of `id_zero`. `categories` is a mask, shape (K,), of the affected categories.
     `values` are the new values of these categories, in the first area range, as `averaged` returns them.
     """
 

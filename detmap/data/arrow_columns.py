@@ -42,7 +42,7 @@ def taken(field: str, source: str) -> Iterator[None]:
 
 
 def plain(column: Any) -> Any:
-    """Return a column, or a part of one, in types that all functions of pyarrow support.
+    """Return a column, or a chunk of a column, converted to a type that all functions of pyarrow support.
 
     Dictionary and run-end encodings are decoded, views become strings and lists, extension types become their storage,
     and decimals become integers or the nearest floats.
@@ -100,7 +100,7 @@ def array_of(column: Any, field: str, source: str) -> Any:
 
 
 def listed(column: Any, field: str, source: str) -> NDArray[Any]:
-    """Return a column of numbers or strings as an array, or of lists of equal length as one with a row per list."""
+    """Return a column of numbers or strings as an array; lists of equal length become an array with a row per list."""
     pa = pyarrow()
     with taken(field, source):
         column = plain(column)
@@ -126,7 +126,7 @@ def listed(column: Any, field: str, source: str) -> NDArray[Any]:
 
 
 class Coded(NamedTuple):
-    """Distinct strings and each row's code, from which `detmap.data.tables.Ids` are made."""
+    """Distinct strings (`values`) and the index of each row's string (`codes`), to make `detmap.data.ids.Ids` from."""
 
     values: NDArray[Any]
     codes: NDArray[np.int32]

@@ -14,8 +14,8 @@ class Benchmark(NamedTuple):
     """A benchmark whose ground truth has fields of its own."""
 
     name: str
-    #: The benchmark's own fields, by list of COCO's JSON: images, annotations, categories. In tables with columns, the
-    #: fields of annotations are looked for.
+    #: The benchmark's own fields, by the list of COCO's JSON in which they are: images, annotations or categories. Tables
+    #: such as CSV are searched for the fields of annotations.
     fields: Mapping[str, tuple[str, ...]]
     #: The protocol that reads these fields; "" if there is none.
     protocol: str = ""
@@ -52,7 +52,7 @@ BENCHMARKS = (
     Benchmark("KITTI", {}, protocol="kitti"),
 )
 
-#: Values that identify a field as the benchmark's, if other data sets use the name too.
+#: For field names that other data sets use too, the values that identify the benchmark's field.
 VALUES = {"frequency": ("r", "c", "f")}
 
 #: Prefix of the code of notices on foreign fields.
@@ -107,7 +107,9 @@ def unread(notices: Mapping[str, int], fields: Iterable[str]) -> dict[str, int]:
 
 
 def converted(notices: Mapping[str, int]) -> dict[str, int]:
-    """Return notices for a conversion: without advice on scoring, and without groups, which are kept or listed as lost."""
+    """Return the notices of a conversion, without advice on scoring. Groups need no notice, because the conversion keeps
+    groups or lists them as lost.
+    """
     plain = {code: count for code, count in notices.items() if code not in ("group_boxes", LEVELS)}
     return {code.replace(_FOREIGN, "converted_fields:", 1): count for code, count in plain.items()}
 
@@ -139,7 +141,7 @@ def has_field(record: Mapping[str, Any], field: str) -> bool:
 
 
 def noted_of_titles(titles: Iterable[str], groups: int = 0) -> dict[str, int]:
-    """Return the notices on columns of other benchmarks, and on the boxes around several objects, `groups` in number."""
+    """Return the notices on columns of other benchmarks, and on `groups`, the number of boxes around several objects."""
     known = {plain(field): name for field, name in fields_of("annotations").items()}
     found = {_code(title, known[plain(title)]): 1 for title in titles if plain(title) in known}
     return {**found, "group_boxes": groups} if groups else found
@@ -161,7 +163,7 @@ def is_flag(value: Any) -> bool:
 
 
 def is_no_flag(value: Any) -> bool:
-    """Return whether a cell is no spelling of a flag: neither set, nor unset, nor unknown."""
+    """Return whether a cell is invalid as a flag, because no spelling of set, unset or unknown matches."""
     if isinstance(value, str):
         return value.strip().lower() not in (*_TRUE, *_NOT_TRUE)
     return value is not None and not (isinstance(value, int | float) and value in (1, 0, -1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-#: Roles of columns with the names known for each, in lower case without punctuation.
+#: For each role of a column, the known names besides the role's own, in lower case without punctuation.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "image_id": ("imgid",),
     "image": ("img", "filename", "file", "imagename"),

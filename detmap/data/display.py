@@ -35,7 +35,7 @@ _ROWS, _CHARACTERS = 40, 300
 
 
 def fragment(title: str, tables: Mapping[str, Sequence[Mapping[str, Any]]], notes: Sequence[str] = ()) -> str:
-    """Return escaped HTML without scripts for a notebook: a title, the first rows of tables by caption, and sentences."""
+    """Return escaped HTML without scripts for a notebook: title, the first rows of each table under its caption, notes."""
     import html
 
     def safe(text: str) -> str:

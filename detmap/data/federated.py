@@ -22,7 +22,7 @@ from detmap.kernels import Frozen, readonly
 #: The category ids of each image by image id; images may be missing.
 Lists: TypeAlias = Mapping[Any, Sequence[Any]]
 
-#: Maximum number of pairs of image and category for a lookup table, of one byte each.
+#: Maximum size in bytes of a lookup table, which has one byte per pair of image and category.
 _TABLE = 1 << 28
 
 #: Frequency groups of categories: rare, common, frequent.
@@ -70,7 +70,7 @@ class CategoryLists(Frozen):
         return among((self.images, self.categories), (images, categories), (self.listed.size, count))
 
     def spread(self, at: NDArray[Any], count: int) -> CategoryLists:
-        """Return the lists for a table of `count` images, where image *i* has index ``at[i]``; others have no list."""
+        """Return the lists for a table of `count` images, in which image *i* moves to ``at[i]``; new images have no list."""
         listed = np.zeros(count, np.bool_)
         listed[at] = self.listed
         return CategoryLists(readonly(at[self.images], np.int32), self.categories, readonly(listed, np.bool_))
@@ -85,8 +85,8 @@ class CategoryLists(Frozen):
 
 
 def _flat(lists: Lists, rows: Mapping[Any, int]) -> tuple[list[int], list[int], list[Any]] | None:
-    """Return the row of each image that has a list, the number of ids in each list, and the ids of all lists; None unless
-    every list is a Python list or tuple, and all ids have one type, as in files.
+    """Return the row of each image that has a list, the number of ids in each list, and the concatenated ids. Return None
+    unless every list is a Python list or tuple, and all ids have one type, as in files.
     """
     own = list(lists.values())
     if not {*map(type, own)} <= {list, tuple}:

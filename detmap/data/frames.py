@@ -122,7 +122,7 @@ def image_names(table: Any, columns: Mapping[str, str] | None, source: str) -> d
     return _names(found["image_id"], found["image"], source)
 
 
-#: Columns that rows for images without objects may have.
+#: Columns that may have a value in the row of an image without objects.
 _OF_IMAGES = ("image_id", "image", "image_width", "image_height")
 
 
@@ -139,7 +139,7 @@ def _objects(found: Mapping[str, Any], category: str, source: str) -> Any:
     return pyarrow().array(~empty)
 
 
-#: Prefix of the keys of columns without a role of their own.
+#: Prefix of the keys of columns without a role.
 _FIELD = "field:"
 
 
@@ -323,7 +323,7 @@ class Framed:
             difficult, image_width and image_height; a row without a category lists an image without objects. Other common
             column names are recognised, as in CSV (`detmap.data.column_names.COLUMNS`).
         columns : mapping of str to str, optional
-            Titles of columns that are not recognised, by their usual names, as ``{"score": "p"}``.
+            Titles of columns that are not recognised, keyed by a known name: ``{"score": "p"}`` reads scores from ``p``.
         box_format : {"xywh", "xyxy", "cxcywh"}, optional
             The format of boxes, overriding the format that the column names imply.
         source : str, optional
@@ -368,10 +368,10 @@ class Framed:
         Masks and other shapes are left out. The schema's metadata counts the rows with such shapes, and `from_arrow` gives
         a notice.
 
-        Columns are image_id and category_id if the ids are integers, else image and category, dictionary-encoded; score
-        of detections; area, crowd, difficult, and names and sizes of images of ground truth; and ``bbox`` (x, y, width,
-        height) or ``bbox_xyxy``. An image without objects has a row with values only in the columns of images.
-        Categories without objects are left out.
+        The columns are image_id and category_id if the ids are integers, else image and category, dictionary-encoded; and
+        ``bbox`` (x, y, width, height) or ``bbox_xyxy``. Detections also have score; ground truth has area, crowd,
+        difficult, and the names and sizes of images. An image without objects has a row with values only in the columns
+        of images. Categories without objects are left out.
 
         Raises
         ------
@@ -405,7 +405,7 @@ class Framed:
                     table = table.append_column(title, _filled(pa.array(np.ascontiguousarray(column)), more))
         frame = table.to_pandas()
         for name, column in zip(table.column_names, table.columns, strict=True):
-            if column.null_count and pa.types.is_int64(column.type):  # large integers would change as floats
+            if column.null_count and pa.types.is_int64(column.type):  # floats would round large integers
                 frame[name] = pandas.array(column.to_pylist(), "Int64")
         if len(set(self.shapes) - {BOX_KIND}):  # type: ignore[attr-defined]
             frame.attrs[_SHAPES_LEFT_OUT] = len(self)  # type: ignore[arg-type]

@@ -36,7 +36,7 @@ class Hierarchy(Frozen):
 
     @classmethod
     def of(cls, document: Any, source: str = "hierarchy") -> Hierarchy:
-        """Parse the published JSON: ``LabelName`` and, if there are labels below, ``Subcategory``."""
+        """Parse the published JSON, in which a node has ``LabelName`` and, if there are labels below, ``Subcategory``."""
         above, below, _ = _flattened(document, source, 0, root=True)
         if not above:
             raise InputError("has no labels below its root", source=source, field="Subcategory")
@@ -49,7 +49,9 @@ class Hierarchy(Frozen):
 def _flattened(
     node: Any, source: str, depth: int, root: bool = False
 ) -> tuple[dict[str, list[str]], dict[str, list[str]], list[str]]:
-    """Return the labels above and below each label of the subtree of a node, and all these labels; the root is no label."""
+    """Return three things for the subtree at a node: the labels above each label, the labels below each label, and the list
+    of all labels. The root of the hierarchy is no label.
+    """
     if not isinstance(node, Mapping) or not isinstance(node.get("LabelName", "" if root else None), str):
         raise InputError("must be an object with a LabelName", source=source, value=node if depth else None)
     children = node.get("Subcategory", [])
@@ -124,8 +126,8 @@ def expanded(table: T, hierarchy: Hierarchy) -> T:
 
 
 def _listed(names: Sequence[str], above: Mapping[str, Sequence[str]]) -> tuple[list[str], list[list[int]]]:
-    """Return the given labels and all labels above them, ascending; and for each given label, its own index and the
-    indices of the labels above.
+    """Return the ascending list of all given labels and of the labels above them. Also return, for each given label, the
+    indices in this list of the label and of the labels above it.
     """
     own = [[name, *above.get(name, ())] for name in names]
     every = sorted({label for labels in own for label in labels})
@@ -148,7 +150,7 @@ def _lists(
 def with_image_labels(
     table: GroundTruth, images: Ids, labels: Ids, present: NDArray[np.bool_], source: str
 ) -> GroundTruth:
-    """Return ground truth with verified labels, present or absent, and with the images and categories of these labels."""
+    """Add verified labels, present or absent, to ground truth; also add images and categories that only the labels name."""
     for what, own, others in (("image", table.images, images), ("category", table.categories, labels)):
         if own.ids.size and others.ids.size and own.ids.dtype.kind != others.ids.dtype.kind:
             problem = f"{what} ids such as {shorten(others.ids[0].item())} are never those of {table.source}, such as "

@@ -74,8 +74,8 @@ class Images(Ids):
         return None if self.sizes is None else self.sizes[:, 1]
 
     def among(self, ids: NDArray[Any]) -> Images:
-        """Return the same images among a larger set of ascending ids. Attributes of added images are unknown; if there
-        are clusters, each added image is a cluster of its own.
+        """Extend the images to a larger, ascending array of ids. Attributes of added images are unknown; if there are
+        clusters, each added image is a cluster of its own.
         """
         at = locate(self.ids, ids)
 
@@ -163,8 +163,8 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
     return Ids(readonly(distinct, distinct.dtype), readonly(index.reshape(-1), np.int32))
 
 
-#: Matches every string that `float` parses as 0, and few other strings, because exceptions of `float` are slow. Non-ASCII
-#: digits may be zeros; a large negative exponent makes any digits 0.
+#: Regular expression that matches every string that `float` parses as 0. It matches few other strings, because calling
+#: `float` on many strings is slow. Non-ASCII digits may be zeros; a large negative exponent makes any digits 0.
 _ZERO = r"\s*[+-]?(?:(?:[0.]|[^\x00-\x7f])[\d._]*(?:[eE][+-]?[\d_]+)?|[\d._]+[eE]-[\d_]+)\s*"
 
 
@@ -200,7 +200,7 @@ def index_among(ids: ArrayLike | Ids, listed: ArrayLike | Ids | None, source: st
 
 
 def used(table: Ids, rows: NDArray[Any]) -> Ids:
-    """Return the ids of the records `rows`, without ids that none of these records uses."""
+    """Return the ids of the records `rows`; ids that none of these records uses are dropped."""
     codes = table.codes[rows]
     seen = np.zeros(table.ids.size, np.bool_)
     seen[codes] = True
@@ -212,13 +212,13 @@ def used(table: Ids, rows: NDArray[Any]) -> Ids:
 
 
 def coded(strings: Sequence[str], source: str | None = None, field: str = "id") -> Ids:
-    """Return distinct strings and the code of each string; an array of all strings would pad every string to the longest."""
+    """Return distinct strings and the index of each given string, because an array would pad all strings to the longest."""
     places: dict[str, int] = {}
     codes = [places.setdefault(value, len(places)) for value in strings]
     return Ids(columns.texts(list(places), source=source, field=field), np.array(codes, np.int32))
 
 
-#: What to do about detections on an image that the ground truth does not have.
+#: Advice in errors about a detection on an image that the ground truth does not have.
 OF_ONE_DATA_SET = (
     "are both of one data set? Such detections are dropped with unknown_images='ignore' (--unknown-images ignore)"
 )

@@ -135,7 +135,7 @@ NOTICES = {
 
 
 def describe(notices: Mapping[str, int], iou_type: str | None = None) -> list[str]:
-    """Return the sentences for `notices`, in the order of `NOTICES`, with the noun of `iou_type` for an image."""
+    """Return the sentences for `notices`, in the order of `NOTICES`; `iou_type` sets the noun, such as video for image."""
     counts: dict[str, int] = {}
     named: dict[str, list[str]] = {}
     for key, count in notices.items():

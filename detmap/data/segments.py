@@ -28,8 +28,8 @@ class LabelMap(NamedTuple):
 
     @classmethod
     def of(cls, given: Any, name: str) -> LabelMap:
-        """Return the runs of an array, called `name` in errors: ids as integers of shape (H, W), or colours as uint8 of
-        shape (H, W, 3) or (H, W, 4), whose ids are R + 256 G + 65536 B.
+        """Return the label map of an array, which errors call `name`. The array has integer ids, shape (H, W), or uint8
+        colours, shape (H, W, 3) or (H, W, 4), which stand for the ids R + 256 G + 65536 B.
         """
         try:
             array = np.asarray(given)

@@ -55,7 +55,7 @@ def subset(ground_truth: GroundTruth, images: Chosen | None = None, categories: 
 
 
 def within(detections: Detections, ground_truth: GroundTruth) -> Detections:
-    """Return the detections without those on images, or of categories, that a subset of ground truth leaves out."""
+    """Drop the detections on images, or of categories, that a subset of ground truth leaves out."""
     whole = ground_truth.whole
     if whole is None:
         return detections

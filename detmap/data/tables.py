@@ -89,7 +89,7 @@ def _boxes(
     box_format: BoxFormat,
     invalid_boxes: InvalidBoxes,
 ) -> Checked:
-    """Check boxes; if none are given, use the boxes around the first of the other `shapes`."""
+    """Check boxes; if none are given, use the bounding boxes of the first column of `shapes`."""
     for name, column in (shapes or {}).items():
         kind = find(name)
         if name == BOXES or kind.stored or not isinstance(column, kind.column):
@@ -253,7 +253,7 @@ class GroundTruth(_Shaped, Frozen):
         All categories, with or without objects: ``categories.ids`` and ``categories.names``. Object *k* is of the category
         ``categories.ids[categories.codes[k]]``.
     shapes : mapping of str to Column
-        A column for each kind of shape, by its `iou_type`; "bbox" is always there.
+        A column of geometries for each kind, such as boxes or masks, by its `iou_type`; "bbox" is always there.
     kinds : tuple of str
         The kinds of shape that the table was made for, which `detmap.evaluate` scores unless another kind is requested.
     boxes : ndarray of float64, shape (n, 4)
@@ -384,8 +384,8 @@ class GroundTruth(_Shaped, Frozen):
         segments : array_like of float, shape (n, 2), optional
             Start and end of segments of time, for ``iou_type`` "temporal" and "temporal_span"; an image is a video.
         tracks : list of list of mapping or None, optional
-            For each track a run-length code, or None, for each frame of its video, for ``iou_type`` "tracks"; an image is a
-            video.
+            For each track, a list with a run-length code or None for each frame of the video, for ``iou_type`` "tracks";
+            an image is a video.
         shapes : mapping of str to Column, optional
             Columns of other kinds of shape, by their `iou_type`; see `detmap.shapes`.
         kinds : sequence of str, optional
@@ -532,7 +532,7 @@ class GroundTruth(_Shaped, Frozen):
         )
 
     def with_clusters(self, clusters: Clusters | None) -> GroundTruth:
-        """Return the same objects with images in clusters, which the bootstrap draws, and tests permute, as a whole.
+        """Return the same objects with images in clusters. The bootstrap draws, and tests permute, only whole clusters.
 
         Parameters
         ----------
@@ -589,7 +589,7 @@ class Detections(_Shaped, Frozen):
         The images and categories of the detections. Detection *k* is on the image ``images.ids[images.codes[k]]`` and of
         the category ``categories.ids[categories.codes[k]]``. ``values`` is an alias of ``ids`` until 0.2.
     shapes : mapping of str to Column
-        A column for each kind of shape, by its `iou_type`; "bbox" is always there.
+        A column of geometries for each kind, such as boxes or masks, by its `iou_type`; "bbox" is always there.
     kinds : tuple of str
         The kinds of shape that the table was made for, which `detmap.evaluate` scores unless another kind is requested.
     boxes : ndarray of float64, shape (n, 4)

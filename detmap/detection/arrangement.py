@@ -1,4 +1,4 @@
-"""Tables arranged for matching: cells of one image and category, and the pairs in each cell that overlap enough.
+"""Tables arranged for matching: rows grouped into cells, one per image and category, and the overlapping pairs of a cell.
 
 A `detmap.Tally` and `detmap.Matches` are both made from an `Arrangement`.
 """
@@ -32,7 +32,7 @@ from detmap.shapes import Boxes, Column, Kind, Pairs, find
 from detmap.shapes.kinds import BOXES
 from detmap.system import parallel
 
-_LONG = 1e5  # Maximum cost of a block of cells for which an interrupt may wait.
+_LONG = 1e5  # Maximum cost of a block of cells in the main thread, which handles interrupts only between blocks.
 
 #: Minimum overlap of boxes that touch: the smallest normal float.
 _TOUCHING = float(np.finfo(np.float64).tiny)
@@ -40,7 +40,7 @@ _TOUCHING = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True)
 class Side:
-    """The evaluated rows of one table, ordered by image and then category. A cell is one category on one image.
+    """The evaluated rows of one table, ordered by image and then category. The rows of a category on an image are a cell.
 
     Images come first because files usually are ordered by image, so that memory is read sequentially. A position is an
     index in this order. `starts` are the first positions of the cells. The other columns have one value per position: the
@@ -77,7 +77,7 @@ class Side:
             *[(count, np.int32)] * 3, (count if scores is not None else 0, np.float64)
         )
         order, cells, starts = np.empty(count, np.int32), np.empty(count, np.int64), np.empty(images + 1, np.int64)
-        # For the kernel, empty `rows` mean all rows; if no row is kept, the keys are empty too.
+        # Empty `rows` tell the kernel to take all rows of `image`, so `image` is passed empty too if no row is kept.
         rows = readonly(() if count == kept.size and not reverse else np.flatnonzero(kept), np.int32)
         if reverse:
             rows = readonly(rows[::-1], np.int32)
@@ -117,13 +117,13 @@ class Side:
 class Arrangement:
     """Both tables' rows in order of image, category and, for detections, descending score.
 
-    A position is a row's index in that order; columns "by position" follow it. Rows of images or categories that are not
-    evaluated have no position, nor have detections beyond the largest cap.
+    A position is a row's index in that order; columns "by position" have one value per position. Rows of images or
+    categories that are not evaluated have no position, nor have detections beyond the largest cap.
     """
 
     #: The protocol under which the tables are matched.
     protocol: Protocol
-    #: The kind of shape that is compared.
+    #: The kind of geometry that is compared, such as boxes or masks.
     kind: Kind
     #: The evaluated images, ascending; shape (i,).
     image_ids: NDArray[Any]
@@ -144,14 +144,14 @@ class Arrangement:
     clusters: NDArray[Any] | None
     #: The crowd index of each image, if the protocol groups images by crowd index; None if unknown.
     crowd_index: NDArray[np.float64] | None
-    #: The frequency of each category, if known and if the protocol groups categories by it.
+    #: The frequency of each category, if known and if the protocol groups categories by frequency.
     frequencies: dict[Any, str]
     #: The number of occurrences of each kind of unusual input, by notice code.
     notices: dict[str, int]
     #: For each of the `cells`, the detections of other categories that may take an object of the cell; see
-    #: `Protocol.absorbing`. Their positions follow those of all other detections.
+    #: `Protocol.absorbing`. The positions of these detections come after the positions of `found`.
     others: overlap.Cells
-    #: Row in the table, and score, of each detection by position, including the detections of `others`.
+    #: The row in the table and the score of each detection, by position; the detections of `others` are included.
     order: NDArray[np.int32]
     scores: NDArray[np.float64]
     #: Angles of detections and of objects by position, in radians, for the similarity of orientation; empty if unknown.
@@ -290,7 +290,10 @@ class Arrangement:
         )
 
     def deviations(self, found: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the errors of p matched pairs, shape (p, errors); `found` and `truth` are the pairs' positions."""
+        """Return the errors of p matched pairs, shape (p, errors).
+
+        `found` and `truth` are the positions of the detections and of the objects of the pairs.
+        """
         assert self.kind.deviations is not None
         rows, others = self._bounds[0].order[found], self._bounds[1].order[truth]
         half = has_rule(self.protocol, (name for _, name in self.categories), HALF_TURNS)
@@ -333,7 +336,7 @@ class Arrangement:
     ) -> overlap.Candidates:
         """Return the candidate pairs of cells ``[begin, end)`` that overlap by at least `lowest`, with their overlaps.
 
-        The `cells` may be the arrangement's or any other ranges of positions. Once `stop` is set, further cells are skipped.
+        `cells` are those of the arrangement or other ranges of positions. Once `stop` is set, further cells are skipped.
         """
         kind, bounds = self.kind, self._bounds
         if self.protocol.matching == "by-object":  # this rule needs all ignored objects that a detection touches
@@ -367,13 +370,13 @@ class Arrangement:
 
 
 class _Evaluated(NamedTuple):
-    """The image and category of each row of both tables among those evaluated, -1 for rows that are left out."""
+    """For each row of both tables, the index of its evaluated image and category; -1 for rows that are left out."""
 
     found_image: NDArray[np.int32]
     found_category: NDArray[np.int32]
     truth_image: NDArray[np.int32]
     truth_category: NDArray[np.int32]
-    #: Detections that only count for caps: ignored, and never matched; None if there are none.
+    #: Detections that are never matched and always ignored, but count for caps; None if there are none.
     unscored: NDArray[np.bool_] | None
     #: Detections that are ignored if unmatched; None if there are none.
     lenient: NDArray[np.bool_] | None
@@ -388,7 +391,10 @@ def _evaluated(
     image_of: NDArray[np.int32],
     category_of: NDArray[np.int32],
 ) -> _Evaluated:
-    """Find the rows that are scored; `image_of` and `category_of` have the place of each image and category, or -1."""
+    """Find the rows that are scored.
+
+    `image_of` and `category_of` have the index of each image and category among those that are evaluated, or -1.
+    """
     image = _translate(detections.images, ground_truth.images.ids)
     category = _translate(detections.categories, ground_truth.categories.ids)
     unknown = int((category < 0).sum())
@@ -400,7 +406,7 @@ def _evaluated(
     lenient = judgement.lenient
     if protocol.max_per_category is None:
         out_of_found, unscored = either(out_of_found, unscored), None
-    else:  # unscored detections stay, ignored and unmatched, because caps count them, also in merged tallies
+    else:  # unscored detections are kept as ignored, because caps count them, also in merged tallies
         lenient = either(lenient, unscored)
     if (image_of < 0).any():
         image = image_of[image]
@@ -425,7 +431,7 @@ def _without(codes: NDArray[np.int32], rows: NDArray[np.bool_] | None) -> NDArra
 def _objects(
     ground_truth: GroundTruth, protocol: Protocol, rows: _Evaluated, images: int, threads: int | None
 ) -> tuple[Side, NDArray[np.bool_] | None]:
-    """Arrange the objects; also return which positions are copies of objects of a neighbouring class, None without any."""
+    """Arrange the objects; also return a mask of those copied from a neighbouring class (None if no object is copied)."""
     merged, reverse = not protocol.use_categories, protocol.matching == "first-free"
     repeated = rematching.with_neighbours(ground_truth, protocol, rows.truth_category, rows.truth_image)
     if repeated is None:
@@ -449,7 +455,7 @@ def _ignored(ground_truth: GroundTruth, kind: Kind, protocol: Protocol) -> NDArr
 def _areas(
     areas: NDArray[np.float64], annotated: Column, shape: Column, protocol: Protocol, pixel: float
 ) -> NDArray[np.float64]:
-    """Return the areas of objects for area ranges; `areas` and the boxes `annotated` are those of the annotations."""
+    """Return the areas of objects for area ranges; `areas` and `annotated` are the areas and boxes in the annotations."""
     if isinstance(shape, Boxes) and (protocol.object_areas == "shape" or protocol.inclusive_pixels):
         # If an object's area is that of its box, compute it with the protocol's convention for pixels, as for
         # detections.
@@ -467,7 +473,7 @@ def _absorbing(
     measuring: Measures,
     measured: Measured,
 ) -> tuple[NDArray[np.int32], overlap.Cells]:
-    """Return the `order` and `others` of an arrangement whose protocol is absorbing."""
+    """Return the `order` and `others` of an arrangement whose protocol sets `absorbing`."""
     everywhere = readonly(np.arange(len(detections)), np.int32)
     own = detections.areas
     areas = shape.areas() if own is None else np.where(np.isnan(own), 0.0, own)
@@ -544,7 +550,7 @@ def over_cells(task: Callable[[int, int], None], cells: overlap.Cells, threads: 
     """Run a task over blocks of cells of about equal cost."""
     found = cells.detection_stops - cells.detection_starts
     costs = found * (2.0 + (cells.ground_truth_stops - cells.ground_truth_starts) / 8)
-    least = _LONG if parallel.thread_count(threads) == 1 else 1.0  # one thread has nothing to share out
+    least = _LONG if parallel.thread_count(threads) == 1 else 1.0  # a single thread does not need small blocks
     limit = max(float(costs.sum()) / 16, least)
     parallel.run(task, parallel.split(costs, limit), threads, apart=limit > _LONG)
 
@@ -576,7 +582,7 @@ def _bounds(
 
 
 def _nowhere(boxes: overlap.Boxes, rows: NDArray[np.bool_] | None) -> overlap.Boxes:
-    """Return boxes with some rows replaced by a negative size, which overlaps nothing."""
+    """Return `boxes` with the given rows replaced by boxes of negative size, which overlap nothing."""
     if rows is None:
         return boxes
     coordinates = boxes.coordinates.copy()
@@ -585,14 +591,14 @@ def _nowhere(boxes: overlap.Boxes, rows: NDArray[np.bool_] | None) -> overlap.Bo
 
 
 def _notices(ground_truth: GroundTruth, detections: Detections, missing: dict[Any, str]) -> dict[str, int]:
-    """Return the notices on each table, and on both together."""
+    """Return the notices of each table, and those that compare the two tables."""
     notices = added(ground_truth.notices, detections.notices)
     notices = added(notices, mismatches.notices_of_classes(missing, detections))
     return added(notices, mismatches.notices_of_units(ground_truth, detections))
 
 
 def _relevant(notices: dict[str, int], protocol: Protocol, own_areas: bool) -> dict[str, int]:
-    """Leave out what did not occur, and what makes no difference under the protocol; `own_areas` are those of files."""
+    """Drop notices that count 0 or have no effect under the protocol; `own_areas` tells whether areas come from files."""
     irrelevant = {
         "group_boxes": protocol.group_of != "object",
         # normalised boxes have the same overlaps

@@ -1,4 +1,4 @@
-"""Objects with a box but without a shape of the scored kind, such as Open Images' boxes without a mask.
+"""Objects with a box but without the mask or other geometry that is scored, such as Open Images' boxes without a mask.
 
 The rules are those of TensorFlow's Object Detection API: an object with only a box counts as a positive, but a detection
 whose bounding box matches that box is ignored.
@@ -27,7 +27,11 @@ _ANYWHERE = (-1e12, -1e12, 2e12, 2e12)
 
 @dataclass(frozen=True, eq=False)
 class BoxedObjects:
-    """Objects that have only a box (a mask, `rows`), and corners of boxes, shares of the image if `shares`, else pixels."""
+    """Objects that have only a box.
+
+    `rows` is a mask of these objects. `corners` has the box corners of all objects, as fractions of the image's width and
+    height if `shares` is true, else in pixels.
+    """
 
     rows: NDArray[np.bool_]
     corners: NDArray[np.float64]
@@ -74,7 +78,7 @@ class BoxedObjects:
 
 
 def roles_of(group: NDArray[np.bool_] | None, boxed: BoxedObjects | None) -> NDArray[np.uint8] | None:
-    """Return the role of each object in matching; None if all are single objects."""
+    """Return the role of each object in matching: single object, group, boxed, or both; None if all are single objects."""
     if group is None and boxed is None:
         return None
     role = np.uint8(0) if group is None else np.where(group, np.uint8(matching.GROUP), np.uint8(0))

@@ -1,4 +1,4 @@
-"""Evaluation of detections under a protocol: tables are matched to a tally, which gives the result."""
+"""Evaluation of detections under a protocol: match the tables to get a tally, and compute the result from the tally."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def scored(
     caller: Callable[..., Any] | None = None,
     **decisions: Any,
 ) -> DetectionResult:
-    """Evaluate as `detmap.evaluate` does, but without intervals; errors suggest keywords of `caller`."""
+    """Evaluate as `detmap.evaluate` does, but without intervals; error messages suggest keyword arguments of `caller`."""
     detections = owned(detections)
     given = protocol, iou_type, image_ids, category_ids, threads, caller
     tally = tally_of(ground_truth, detections, *given, **decisions)
@@ -81,7 +81,10 @@ def tally_of(
     caller: Callable[..., Any] | None = None,
     **decisions: Any,
 ) -> Tally:
-    """Return the tally with detections ordered by image; tables read here, or given as `Owned`, are freed after matching."""
+    """Return the tally with detections ordered by image.
+
+    Tables that this function reads from files, or that are given as `Owned`, are freed after matching.
+    """
     truth, found = tables_of(ground_truth, detections, protocol, iou_type, decisions.get("levels"), once=True)
     protocol = asked_protocol(protocol, truth)
     kind = scored_kind(protocol, iou_type, truth, found)
@@ -154,8 +157,8 @@ def _errors(arranged: Arrangement, threads: int | None) -> NDArray[np.float64]:
 def _match_cells(
     arranged: Arrangement, threads: int | None
 ) -> tuple[matching.Words, dict[str, NDArray[Any]], zero_ids.Otherwise | None]:
-    """Return the `hit` and `ignored` words of every detection by position; the columns `STEPS`, which are empty unless
-    matching is repeated at each score; and the detections whose words differ under the other value of `id_zero`.
+    """Return the `hit` and `ignored` words of every detection by position, the columns `STEPS`, and the detections whose
+    words differ under the other value of `id_zero`. The columns are empty unless matching is repeated at each score.
     """
     protocol, cells = arranged.protocol, arranged.cells
     count, words = arranged.found.order.size, word_count(protocol)

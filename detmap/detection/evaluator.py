@@ -43,7 +43,7 @@ from detmap.system.saved_states import Accumulator, seal, state_of, unseal
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-#: Numbers of collected images and of their boxes; the images are matched when either number is reached.
+#: Limits on the numbers of collected images and of their boxes; the images are matched when one limit is reached.
 _IMAGES, _BOXES = 512, 100_000
 
 
@@ -186,8 +186,8 @@ class Evaluator(Accumulator):
             require the fields that they name, (m,); ranges in percent require ``image_size``, height and width. KITTI's
             similarity of orientation requires ``alpha``, in radians, in all predictions (n,) and targets (m,).
         image_ids : int, str, or sequence or tensor of them, optional
-            The id of each image; by default the ``image_id`` of its target, as torchvision's data sets have it. Ids must
-            be given with every update, or with none.
+            The id of each image; by default the ``image_id`` of its target, as in torchvision's data sets. Ids must be
+            given with every update, or with none.
 
         Raises
         ------
@@ -388,7 +388,7 @@ class Evaluator(Accumulator):
         self._waiting, self._boxes = {}, 0
 
     def _listed(self, name: str) -> dict[Any, list[Any]]:
-        """Return the category lists that the collected images have under `name`, by image."""
+        """Return the lists of categories `name` of the collected images, by image id."""
         return {identity: image.lists[name] for identity, image in self._waiting.items() if name in image.lists}
 
     def _noted_of(self, image: Image) -> dict[str, int]:

@@ -105,14 +105,14 @@ _FIELDS = {
 
 
 def fields_read(protocol: Protocol) -> list[str]:
-    """Return the fields that need no notice: those the protocol reads, and frequency if it reads LVIS's lists."""
+    """Return the fields that need no notice: those that the protocol reads, and `frequency` if LVIS's lists are read."""
     read = [field for name, (default, own) in _FIELDS.items() if getattr(protocol, name) != default for field in own]
     read += find(protocol.iou_type).lists
     return list(dict.fromkeys([*read, *(["frequency"] if {*LISTS} & {*read} else [])]))
 
 
 def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArray[np.bool_]) -> dict[str, int]:
-    """Return, for each field that the protocol reads, the number of selected images, or of their objects, that lack it."""
+    """Count, for each field that the protocol reads, the selected images (or objects on these images) without the field."""
     lists = dict(
         zip(LISTS, ((ground_truth.negatives, ground_truth.present), (ground_truth.not_exhaustive,)), strict=True)
     )
@@ -135,7 +135,7 @@ def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArra
 
 
 def areas_of(table: Detections | GroundTruth, kind: str, own: bool) -> NDArray[np.float64]:
-    """Return the areas for area ranges: the table's `own` column if there is one, else the areas of its shapes."""
+    """Return the areas for area ranges: if `own`, the table's column of areas where known, else the geometries' areas."""
     if isinstance(table, GroundTruth):
         return table.areas if own else np.asarray(table.shape(kind).areas())
     if not own or table.areas is None:
@@ -169,7 +169,7 @@ def either(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> ND
 
 class Judgement:
     """Flags of detections whose category was not looked for on the image (`unjudged`), or was not exhaustively annotated
-    there (`lenient`: ignored if unmatched). Shape (n,); None if no flag is set.
+    there (`lenient`: ignored if unmatched). Each attribute has shape (n,); it is None if no flag is set.
 
     `images` and `categories` are the detections' indices among the images and categories of the ground truth, -1 for a
     category that the ground truth lacks. Objects that are `left_out` are no evidence that their category was looked for.

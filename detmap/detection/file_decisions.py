@@ -1,6 +1,6 @@
 """Decisions of a protocol about the input: records left out, and numbers rounded or moved, before scoring.
 
-A tool that cuts scores, or writes boxes with one decimal, changes the result as much as a different rule of matching.
+A tool that drops low scores, or writes boxes with one decimal, changes the result as much as another matching rule does.
 Each decision is declared here; `detmap.detection.protocols.Protocol` has a field for each, and
 `detmap.detection.preparation` implements them.
 """

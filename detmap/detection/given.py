@@ -61,7 +61,7 @@ def _is_one(detections: object) -> bool:
     if isinstance(detections, list | tuple):
         if not detections:
             return True
-        first = detections[0]  # a record or a model, both of which may be mappings
+        first = detections[0]  # a mapping may be a record of one model, or the whole results of one of several models
         return isinstance(first, Mapping) and not hasattr(first, "tally") and not _is_one(first)
     return True
 
@@ -78,7 +78,7 @@ _UNNAMED = "detections"
 
 
 class Owned:
-    """Holder of detections that gives them away once, so that their memory is freed after matching."""
+    """Holds detections until `take` is called, so that their memory can be freed after matching."""
 
     def __init__(self, held: Found) -> None:
         self._held = [held]
@@ -109,9 +109,8 @@ def tables_of(
 ) -> tuple[GroundTruth, Detections]:
     """Return tables of ground truth and detections. Raises `InputError` for other types and for swapped arguments.
 
-    Of files and dictionaries, the scored kind of shape is read, and the object fields that `levels` use (by default those
-    of the protocol).
-    For `once` see `Input.detections`.
+    From files and dictionaries, the scored kind of geometry is read, and the object fields that `levels` use. By default
+    `levels` are those of the protocol. For `once` see `Input.detections`.
     """
     detections = detections.take() if isinstance(detections, Owned) else detections
     if isinstance(ground_truth, GroundTruth) and isinstance(detections, Detections):

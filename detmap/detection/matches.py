@@ -69,13 +69,13 @@ class Matches(Frozen):
     ground_truth : ndarray of int32, shape (n,)
         The row of the matched object in the table of ground truth, also if the object is ignored.
     overlap : ndarray of float64, shape (n,)
-        The overlap with the matched object; distances are negated, here and below.
+        The overlap with the matched object. Where distances are compared, all overlaps are negated distances.
     same, same_overlap : ndarray, shape (n,), or None
         The object of the detection's category with the largest overlap, matched or not, and that overlap. Only objects
         that count (neither ignored nor outside of the area range) and overlaps of at least the floor are considered. None
         without ``across_categories``.
     other, other_overlap, other_category : ndarray, shape (n,), or None
-        The same for all other evaluated categories; `other_category` is an index into `categories`.
+        As `same`, but among the objects of all other evaluated categories; `other_category` is an index into `categories`.
     in_group : ndarray of bool, shape (n,), or None
         Whether the matched object stands for a group; None if there are neither groups nor objects that have only a box.
     missed : ndarray of int32, shape (m,)
@@ -116,7 +116,7 @@ class Matches(Frozen):
         return 1 + self.overlap / self.iou if find(self.protocol.iou_type).falls else self.overlap
 
     def tie_keys(self) -> NDArray[np.int64]:
-        """Return keys by which detections of a category with equal scores are ranked, ascending, shape (n,)."""
+        """Return sort keys, shape (n,), that rank detections of the same category with equal scores, in ascending order."""
         rows = np.arange(len(self))
         if self.protocol.ties in BY_FILE:
             return self.detection.astype(np.int64) * (1 if self.protocol.ties == "file" else -1)
@@ -206,7 +206,7 @@ def match_pairs(
 def matches_of(
     arranged: Arrangement, iou: float, area: str = "all", floor: float | None = None, threads: int | None = None
 ) -> Matches:
-    """Return the matches of arranged tables, across categories if there is a `floor`."""
+    """Return the matches of arranged tables; if there is a `floor`, also the nearest object across categories."""
     decided = arranged.protocol
     if area not in decided.range_names:
         raise OptionError(f"no area range is called {area!r}; these are: {', '.join(decided.range_names)}")
@@ -260,7 +260,7 @@ def _at(column: NDArray[np.int32], positions: NDArray[np.int32]) -> NDArray[np.i
 
 
 def taken_at(arranged: Arrangement, objects: Objects, iou: float, at: int, threads: int | None) -> pairs.Taken:
-    """Match at one threshold in range `at`, outside of which `objects` are flagged; return outcome and matched position."""
+    """Match at one threshold in the area range with index `at`; `objects` outside of this range are flagged as ignored."""
     protocol = arranged.protocol
     if rematched(protocol):
         return by_objects.taken(arranged, objects, iou, at, threads)

@@ -28,13 +28,13 @@ class Measured:
     #: The row and the image of each position, shape (n,).
     order: NDArray[np.int32]
     image: NDArray[np.int32]
-    #: Added to differences of corners: 1 with inclusive pixels, else 0.
+    #: The number that is added to differences of corners: 1 with inclusive pixels, else 0.
     pixel: float
 
 
 class Measures:
     """The measures of a protocol's ranges. Measure 0 is the area. A range that is not in square pixels has its own
-    measure: 1 for rows in the range, 0 for others. `ranges` holds the limits of each range and the index of its measure.
+    measure: 1 for rows in the range, else 0. `ranges` holds the limits of each range and the index of its measure.
     """
 
     def __init__(self, protocol: Protocol, sizes: NDArray[np.int64] | None, images: NDArray[Any], source: str) -> None:
@@ -106,7 +106,7 @@ class Measures:
 
 
 def outside_of(measures: NDArray[np.float64], ranges: matching.Ranges) -> NDArray[np.bool_]:
-    """Return a mask of the ranges that each row of measures lies outside of, shape (n, A)."""
+    """Return a mask, shape (n, A): whether row i of `measures` lies outside of range j."""
     values = measures[:, ranges.measure]
     return np.asarray((values < ranges.limits[:, 0]) | (values > ranges.limits[:, 1]))
 

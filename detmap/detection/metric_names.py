@@ -86,7 +86,7 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
 
 
 def most_of_all(protocol: Protocol) -> int | None:
-    """Return the cap in AR's name if none applies per category and image: per image, or else per category."""
+    """Return the cap in AR's name if detections are not capped per category and image: the cap per image or per category."""
     if protocol.max_dets[-1] < UNLIMITED or not protocol.groups:
         return None
     return protocol.max_per_image or protocol.max_per_category
@@ -169,7 +169,7 @@ _SPELLING = (
 
 
 def find_metric(name: str, protocol: Protocol, table: list[tuple[str, Row]]) -> str | None:
-    """Return the name in `table` that another tool's name, as ``AP@0.5`` or ``AR@100``, stands for; None if unclear."""
+    """Return the metric in `table` that another tool calls `name`, such as ``AP@0.5`` or ``AR@100``; None if unclear."""
     whole = most_of_all(protocol)
     if whole is not None and name.upper().startswith("AR"):  # such as lvis-api's ARs@300
         name = name.removesuffix(f"@{whole}")

@@ -65,7 +65,7 @@ class PackedTally:
 
 
 def _byte_count(protocol: Protocol) -> int:
-    """Return the number of bytes in use in a row of words of bits."""
+    """Return the number of bytes that hold the bits of a detection."""
     return -(-len(protocol.range_names) * len(protocol.iou_thresholds) // 8)
 
 
@@ -80,7 +80,7 @@ def _pieces(count: int) -> list[tuple[int, int]]:
 
 
 def _pieces_of(rows: NDArray[np.uint8]) -> list[tuple[int, int, NDArray[Any]]]:
-    """Cut rows of bytes into integers, which are copied faster; return for each its word, shift in the word, and a view."""
+    """View rows of bytes as columns of integers, which are copied faster; return the word, shift and view of each column."""
     count, width = rows.shape
     return [
         (at // 8, 8 * (at % 8), np.ndarray(count, f"<u{size}", rows.data if count else None, at if count else 0, width))
@@ -89,7 +89,7 @@ def _pieces_of(rows: NDArray[np.uint8]) -> list[tuple[int, int, NDArray[Any]]]:
 
 
 def _narrow(column: Column, values: NDArray[Any], protocol: Protocol) -> NDArray[Any]:
-    """Return a column in the narrowest lossless type; words of bits as the bytes in use, shape (n, bytes)."""
+    """Return a column in the narrowest lossless type; of words of bits, keep only the bytes in use, shape (n, bytes)."""
     if column.width == "words":
         out = np.empty((len(values), _byte_count(protocol)), np.uint8)
         for word, shift, piece in _pieces_of(out):
@@ -112,7 +112,7 @@ def _widened(rows: NDArray[np.uint8], words: int) -> NDArray[np.uint64]:
 class ShardedTally:
     """The packed tallies of shards with disjoint images, merged and unpacked a few categories at a time. The shards
     have the same protocol and categories; `before` has the position of each shard's first detection in the
-    concatenation of all, `notices` are those of the merged tally, and `frame` is that tally without its detections.
+    concatenation of all shards, `notices` are those of the merged tally, and `frame` is that tally without detections.
     `columns_of` returns `PackedTally.columns_of` of each shard, for shards whose columns are in other processes.
     """
 
@@ -131,7 +131,7 @@ class ShardedTally:
         self._counts = np.sum([np.diff(shard.starts) for shard in shards], axis=0)
 
     def __len__(self) -> int:
-        """Return the number of detections, before caps per category over all images."""
+        """Return the number of detections before `max_per_category` is applied."""
         return int(self._counts.sum())
 
     def every_notice(self) -> dict[str, int]:
@@ -190,7 +190,7 @@ class ShardedTally:
         sorting.group_by(keys.category, keys.tie_order(), order, starts)
         scores = np.take(keys.scores, order)
         del keys
-        # The kernel sorts image and rank by score; `order` takes the place of image, so that `order` is sorted too.
+        # The kernel sorts the columns image and rank by score. `order` is passed in place of image, so `order` is sorted.
         rank = self._column("rank", columns)[order].astype(np.int32)
         words = np.empty((order.size, 0), np.uint64)
         rows = sorting.Rows(order, rank, np.empty(0, np.int64), scores.view(np.uint64), words, words)
@@ -204,7 +204,7 @@ class ShardedTally:
         for column in _PACKED:
             if column.name not in made:
                 values = self._column(column.name, columns)
-                if column.width == "words":  # whole words are gathered faster
+                if column.width == "words":  # np.take is faster on whole words
                     values = _widened(values, *column.shape(protocol, 1)[1:])
                 values = np.take(values, order, axis=0) if len(values) else values
                 made[column.name] = readonly(values, column.native())

@@ -1,4 +1,4 @@
-"""Overlapping pairs of boxes within a memory limit: 12,000 equal boxes on both sides make 144 million pairs."""
+"""Overlapping pairs of boxes, within a memory limit. 12,000 detections and 12,000 objects can have 144 million pairs."""
 
 from __future__ import annotations
 

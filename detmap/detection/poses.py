@@ -1,7 +1,7 @@
 """Decisions of pose benchmarks: groups of images by crowd index, parts of skeletons, and which poses count.
 
 Each decision is declared here; `detmap.detection.protocols.Protocol` has a field for each. Groups of images are
-implemented where a tally becomes a result, all other decisions in `detmap.detection.preparation`.
+implemented in `detmap.detection.result`, all other decisions in `detmap.detection.preparation`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ WHOLE_BODY = {
 
 
 def tenths(thousandths: Iterable[int]) -> tuple[float, ...]:
-    """Convert sigmas from thousandths, rounded as in COCO: tenths divided by ten."""
+    """Convert sigmas from thousandths with the same rounding as in COCO, which divides tenths by ten."""
     return tuple(sigma / 100 / 10.0 for sigma in thousandths)
 
 

@@ -36,7 +36,7 @@ class Rankings:
     tally: Tally
     #: The selected caps of the protocol, ascending.
     caps: tuple[int, ...]
-    #: Whether the hits carry scores.
+    #: Whether `hits` also returns scores.
     scored: bool = True
 
     def __len__(self) -> int:
@@ -85,8 +85,9 @@ class Rankings:
 
 @dataclass(frozen=True, eq=False)
 class Curves(Frozen):
-    """The curves of `detmap.DetectionResult` for some of the caps. `scores` is empty unless requested. `alike` is None
-    unless the protocol reads precision at up to 41 scores, see `detmap.detection.sampling.Averages`.
+    """The curves of `detmap.DetectionResult` for some of the caps. `scores` is empty unless requested. `alike`, the mean
+    similarity of orientation, is None unless the protocol reads precision at up to 41 scores; see
+    `detmap.detection.sampling.Averages`.
     """
 
     precision: NDArray[np.float64]
@@ -177,14 +178,14 @@ class Curves(Frozen):
 
 
 def averaged(curves: Curves, protocol: Protocol) -> NDArray[np.float64]:
-    """Return the values that AP averages within the last cap, by threshold, recall, category and area range."""
+    """Return the values whose mean is AP, within the last cap, by threshold, recall, category and area range."""
     grid = protocol.interpolation == "grid"
     values = curves.precision[..., -1] if grid else curves.average_precision[:, None, :, :, -1]
     return with_empty(values, protocol)
 
 
 def with_empty(values: NDArray[np.float64], protocol: Protocol) -> NDArray[np.float64]:
-    """Return AP or recall; replace NaN, of classes without ground truth, by 0 if the protocol says so."""
+    """Return AP or recall; for classes without ground truth, NaN is replaced by 0 if the protocol says so."""
     return values if protocol.empty_classes == "undefined" else np.where(np.isnan(values), 0.0, values)
 
 
@@ -193,7 +194,7 @@ def mean_of_defined(values: NDArray[np.float64]) -> float:
     if values.ndim > 1 and values.size:  # mostly, a category (last axis) has only NaN or only numbers
         undefined = np.isnan(values[(0,) * (values.ndim - 1)])
         if np.isnan(values[..., undefined]).all():
-            values = values[..., ~undefined]  # in the order of `defined` below, so that sums are equal
+            values = values[..., ~undefined]  # the same values in the same order as `defined` below, so the same sum
     mean = float(np.mean(values.ravel())) if values.size else float("nan")
     if mean == mean:  # no value is missing
         return mean
@@ -202,7 +203,7 @@ def mean_of_defined(values: NDArray[np.float64]) -> float:
 
 
 def mean_under(protocol: Protocol, values: NDArray[np.float64]) -> float:
-    """Return AP from its values by threshold, recall and category, averaged as the protocol says; NaN if undefined."""
+    """Return AP: the mean of `values` by threshold, recall and category, as the protocol defines it; NaN if undefined."""
     if protocol.mean_of == "thresholds":
         values = np.array([mean_of_defined(own) for own in values])
     elif protocol.mean_of == "classes" and values.size:
@@ -216,7 +217,7 @@ def published_mean(values: NDArray[np.float64]) -> float:
 
 
 def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, int]:
-    """Return a notice with AP of a tally in ranking order under both values of `id_zero`; empty without an id 0."""
+    """Return a notice with AP of a tally in ranking order for both values of `id_zero`; empty if no annotation has id 0."""
     changed = changed_by_zero_ids(tally, threads)
     if changed is None:
         return {}
@@ -224,9 +225,8 @@ def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, in
 
 
 class Changed(NamedTuple):
-    """`categories` is a mask, shape (K,), of the categories that change with `id_zero`. `values` are the values that AP
-    averages for these categories under the other value of `id_zero`, in the first area range, by threshold, recall and
-    category.
+    """The effect of the other value of `id_zero`. `categories` is a mask, shape (K,), of the affected categories.
+    `values` are the new values of these categories, in the first area range, as `averaged` returns them.
     """
 
     categories: NDArray[np.bool_]

@@ -1,5 +1,5 @@
-"""Implements the decisions of a protocol about the input: rounds and moves numbers, and leaves records out. Protocols
-without such decisions, such as `coco` and VOC's, call none of this and copy nothing.
+"""Implements the decisions of a protocol about the input: rounds and moves numbers, and leaves records out. Under
+protocols without such decisions, such as `coco` and VOC's, the tables are used as they are, without a copy.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ T = TypeVar("T", GroundTruth, Detections)
 
 
 def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> tuple[GroundTruth, Detections]:
-    """Return both tables with numbers rounded and moved as the protocol says; no row is removed. Raises `OptionError` if
-    boxes are to be changed but other shapes are compared.
+    """Return both tables with boxes moved, and boxes and scores rounded, as the protocol says; no row is removed. Raises
+    `OptionError` if boxes are to be changed but masks or other geometries are compared.
 
     Boxes are first rounded to decimals, as in a program's files, and then to single precision, as in its memory.
     """
@@ -184,7 +184,7 @@ def corners_of(boxes: Boxes) -> NDArray[np.float64]:
 
 
 def _with_corners(table: T, corners: NDArray[np.float64]) -> T:
-    """Return a table with boxes of these corners, stored as corners or as sizes like its present boxes."""
+    """Return `table` with boxes that have the given corners, stored with corners or with sizes as in `table`."""
     sizes = boxes_of(table).sizes
     if sizes:
         corners = np.concatenate((corners[:, :2], corners[:, 2:] - corners[:, :2]), axis=1)

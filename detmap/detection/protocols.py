@@ -402,8 +402,8 @@ CROWDPOSE = replace(
     crowd_means="published",
 )
 
-#: COCO-WholeBody's parts, each ranked by a score of its own. The benchmark's scripts give the sigmas of parts in tenths
-#: and the sigmas of the whole body directly, so the two differ in the last bits.
+#: Protocols of COCO-WholeBody's parts; each part has its own score. The benchmark's scripts give the sigmas of parts in
+#: tenths and the sigmas of the whole body directly, so the same sigma can differ in the last bits.
 WHOLE_BODY = [
     replace(
         one,
@@ -485,7 +485,7 @@ ACTIVITYNET = replace(
     threshold_metrics=True,
 )
 
-#: The evaluation kit of THUMOS14 as updated in 2015, to which published numbers refer, and the earlier kit.
+#: THUMOS14's evaluation kit as updated in 2015, to which published numbers refer; `THUMOS14_11` is the earlier kit.
 THUMOS14 = replace(
     ACTIVITYNET,
     name="thumos14",
@@ -528,7 +528,8 @@ KITTIS = [Protocol(**decided) for decided in rematching.KITTI]
 
 _VOC2010 = replace(VOC2012, far_corner="x+w", ignore=())
 
-#: Protocols of other tools, by a description of the tool; only decisions that differ from a default or base are listed.
+#: Protocols of other tools, by a description of the tool. Decisions equal to the default, or to the protocol given to
+#: `replace`, are not listed.
 _TOOLS = {
     "Ultralytics 8.4 of 2026, model.val() on boxes": Protocol(
         name="ultralytics",
@@ -739,7 +740,7 @@ def resolve(
 ) -> Protocol:
     """Return a preset, or a protocol, with some decisions replaced.
 
-    None leaves a decision unchanged, unless None is a valid value of the decision: for `min_score` it means no cut.
+    None leaves a decision unchanged, unless None is a valid value of the decision: for `min_score`, None means no minimum.
 
     Parameters
     ----------
@@ -832,7 +833,7 @@ def preset(name: str) -> Protocol:
 
 
 def parts_of(name: str) -> dict[str, Protocol]:
-    """Return the protocols of a skeleton's parts by part name, and that of the whole skeleton by its own name."""
+    """Return the protocols of a skeleton's parts by part name, and the protocol of the whole skeleton as `name`."""
     whole, before = preset(name), f"{name}-"
     parts = {
         own[len(before) :]: one for own, one in PRESETS.items() if own.startswith(before) and one.points is not None

@@ -1,6 +1,6 @@
-"""Area ranges and levels of difficulty: the objects that a metric covers, and the unmatched detections that count. Both
-are decisions, declared here, and share an axis of a tally: first the area ranges, then the levels. Objects outside of a
-range are ignored in that range, and so are unmatched detections whose own size is outside.
+"""Area ranges and levels of difficulty: the objects that a metric covers, and the unmatched detections that count. Ranges
+and levels are decisions, declared here. They share an axis of a tally: first the area ranges, then the levels. Objects
+outside of a range are ignored in that range, and so are unmatched detections whose own size is outside of the range.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ _WORDS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 
 
 class Condition(NamedTuple):
-    """A condition: measure or field (`of`), operator, and number. Flags tell whether the number is a percentage of the
-    image's measure, and whether the condition applies to objects and to detections (only `MEASURES` apply to detections).
+    """A comparison such as ``height>=25``: a measure or field (`of`), an operator, and a number. Flags tell whether the
+    number is a percentage of the image's measure, and whether the condition applies to objects and to detections (only
+    `MEASURES` apply to detections).
     """
 
     of: str
@@ -76,7 +77,7 @@ def _number(value: float) -> str:
 
 
 def parse_area_ranges(given: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-    """Return area ranges from texts like ``"NAME:LO:HI"``, after the range of all areas, so that AP covers all objects."""
+    """Return area ranges from texts like ``"NAME:LO:HI"``. The first range is the range of all areas, which AP covers."""
     ranges: dict[str, tuple[Any, ...]] = {}
     for text in given:
         try:
@@ -108,7 +109,8 @@ def _limits(low: Any, high: Any, of: str) -> tuple[Any, ...]:
 
 def plain_area_ranges(given: Any) -> tuple[tuple[Any, ...], ...]:
     """Return area ranges as (name, minimum, maximum) and, unless in square pixels, the measure. A range may be a pair
-    of numbers or of texts such as ``"1%"``, with the measure before or after it, or text such as ``"height:0:32"``.
+    of numbers or of texts such as ``"1%"``, with the measure before or after the pair, or text such as
+    ``"height:0:32"``.
     """
     made: list[tuple[Any, ...]] = []
     for name, limits in given.items() if isinstance(given, Mapping) else ((one, rest) for one, *rest in given):
@@ -130,7 +132,7 @@ def plain_area_ranges(given: Any) -> tuple[tuple[Any, ...], ...]:
 
 
 def wrong_area_ranges(ranges: tuple[tuple[Any, ...], ...]) -> str | None:
-    """Return what is wrong with area ranges, or None."""
+    """Return an error message if the area ranges are invalid, else None."""
     if not ranges:
         return "at least one area range is needed; the first one must hold all objects"
     for name, low, high, *_ in ranges:
@@ -236,7 +238,7 @@ def plain_levels(given: Any) -> tuple[tuple[str, str], ...]:
 
 
 def wrong_levels(levels: tuple[tuple[str, str], ...]) -> str | None:
-    """Return what is wrong with levels, or None."""
+    """Return an error message if the levels are invalid, else None."""
     for name, text in levels:
         if not name or name.isdigit():
             return f"a level cannot be called {name!r}: caps give metrics such names"

@@ -147,7 +147,7 @@ def chosen_thresholds(protocol: Protocol, categories: Sequence[tuple[Any, str]])
 
 
 class Repeated(NamedTuple):
-    """The rows of all objects, and copies of objects of neighbouring classes, which `neighbour` flags."""
+    """The rows of all objects and of copies of neighbouring classes' objects; `neighbour` flags the copies."""
 
     rows: NDArray[np.int64]
     category: NDArray[np.int32]
@@ -189,8 +189,9 @@ def absorbers(
     image: NDArray[np.int32],
     category: NDArray[np.int32],
 ) -> tuple[NDArray[np.int32], overlap.Cells]:
-    """Find, for each cell, the `small` detections of other categories on the cell's image. Return their rows in the table,
-    and the range of each cell in these rows. `small`, `image` and `category` have one value per row of the table.
+    """Find, for each cell, the `small` detections of other categories on the cell's image. Return the table rows of these
+    detections, ordered by cell, and where each cell's rows start and stop. `small`, `image` and `category` have one value
+    per row of the table.
     """
     rows = np.flatnonzero(small & (image >= 0))
     rows = rows[np.argsort(image[rows], kind="stable")]
@@ -206,7 +207,7 @@ def absorbers(
 
 
 def angles_of(table: GroundTruth | Detections, kind: str) -> NDArray[np.float64] | None:
-    """Return the angle of each row that the similarity of orientation compares; None if angles are unknown."""
+    """Return the angles of a table's rows for the similarity of orientation; None if angles are unknown."""
     for column in table.shapes.values():
         angles = getattr(column, "angles", None)
         if angles is not None:

@@ -40,7 +40,7 @@ from detmap.shapes import find
 
 @dataclass(frozen=True)
 class Counts:
-    """Hits and misses of every category at one IoU threshold and score."""
+    """Hits and misses of every category at one IoU threshold and minimum score."""
 
     #: The K categories.
     categories: tuple[tuple[Any, str], ...]
@@ -129,7 +129,7 @@ class DetectionResult(Result):
         return self._source
 
     def described_notices(self) -> list[str]:
-        """Return a sentence per notice, with the noun of what was scored: images, videos or samples."""
+        """Return a sentence per notice, which names the scored items: images, videos or samples."""
         return describe(self.notices, self.protocol.iou_type)
 
     @property
@@ -177,7 +177,7 @@ class DetectionResult(Result):
 
     @property
     def _every(self) -> Curves:
-        """The curves within every cap. With a single cap, these are the curves of the metrics, which have no scores."""
+        """The curves within every cap. With a single cap, they were computed for the metrics already, without scores."""
         return self._largest if len(self.protocol.max_dets) == 1 else self._scored
 
     @property
@@ -264,7 +264,7 @@ class DetectionResult(Result):
         return mean_of_defined(values if category is None else values[..., chosen])
 
     def _few_positives(self) -> dict[str, int]:
-        """Return a notice for each metric of few objects, or one if no category is a class of the protocol."""
+        """Return a notice for each metric with few objects, or a single notice if no category is a class of the protocol."""
         if self.protocol.interpolation not in SAMPLED:
             return {}
         names = [name.casefold() for _, name in self.categories]
@@ -280,7 +280,7 @@ class DetectionResult(Result):
 
     @cached_property
     def _alike(self) -> NDArray[np.float64]:
-        """The mean similarity of orientation, computed like AP, (K, A, T); NaN if unknown."""
+        """The mean similarity of orientation, computed like AP, shape (K, A, T); NaN if angles are unknown."""
         if self._largest.alike is not None:
             return self._largest.alike
         return Sampled.of(self.tally, threads=self._threads).averages("sampled-40").alike
@@ -340,9 +340,9 @@ class DetectionResult(Result):
 
         ``category_id``, ``category``, ``AP``, ``AP50``, ``AP75`` (whole area range, largest cap), ``positives``, and
         ``detections`` (within the cap). ``true_positives``, ``false_positives`` and ``false_negatives`` are lists over
-        the IoU thresholds. ``best_f1`` has the score cut with the largest F1 (``score``), and ``f1``, ``precision`` and
-        ``recall`` under that cut, at IoU 0.5 (or the first threshold); NaN without ground truth. If the protocol
-        measures errors of true positives, each error is a field too.
+        the IoU thresholds. ``best_f1`` has ``score``, the minimum score that gives the largest F1, and the ``f1``,
+        ``precision`` and ``recall`` that it gives, at IoU 0.5 (or the first threshold); NaN without ground truth. If the
+        protocol measures errors of true positives, each error is a field too.
         """
         positives, counted = self._frame.positives[:, 0], self._counted
         columns: dict[str, Sequence[Any]] = {
@@ -570,9 +570,9 @@ class DetectionResult(Result):
         Parameters
         ----------
         prefix : str
-            Stands before each name: ``"val/"``.
+            Text to put before each name, such as ``"val/"``.
         categories : bool
-            Add the AP of each category with ground truth: ``AP/person``.
+            Add the AP of each category with ground truth, with names such as ``AP/person``.
         """
         flat = super().to_flat(prefix)
         if categories:

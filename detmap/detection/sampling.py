@@ -18,7 +18,7 @@ from detmap.system import parallel
 
 
 class Averages(NamedTuple):
-    """AP, and the mean similarity of orientation, of each class, range and threshold: (K, A, T), NaN where undefined."""
+    """AP and mean similarity of orientation (`alike`) by class, range and threshold, shape (K, A, T); NaN if undefined."""
 
     precision: NDArray[np.float64]
     alike: NDArray[np.float64]
@@ -27,8 +27,9 @@ class Averages(NamedTuple):
 def of_class(
     values: NDArray[np.float64], name: str, protocol: Protocol, categories: Sequence[tuple[Any, str]], detected: Any
 ) -> float:
-    """Return the mean of `values` (K, T) over the thresholds of a class, in percent. NaN if the class is not evaluated,
-    has no ground truth, or has no detections (`detected`, (K,)), for which KITTI's program prints nothing.
+    """Return the mean, in percent, of `values`, shape (K, T), over the thresholds of a class. NaN if the class is not
+    evaluated or has no ground truth. Also NaN without detections (`detected`, shape (K,), has the number of detections of
+    each class), because KITTI's program then prints nothing.
     """
     places = [k for k, (_, own) in enumerate(categories) if own.casefold() == name.casefold()]
     if len(places) != 1 or not detected[places[0]]:
@@ -39,7 +40,9 @@ def of_class(
 
 @dataclass(frozen=True)
 class Sampled:
-    """Precision, the scores at which it is read, and similarity of orientation, all (K, A, T, 41); NaN without objects."""
+    """Precision, scores at which precision is read, and similarity of orientation, each of shape (K, A, T, 41); NaN for
+    classes without objects.
+    """
 
     precision: NDArray[np.float64]
     scores: NDArray[np.float64]

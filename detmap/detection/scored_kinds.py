@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def asked_protocol(protocol: T, ground_truth: GroundTruth) -> T | PluginName:
-    """Return a protocol unchanged; "auto" becomes the name of the protocol whose fields and shapes the ground truth has."""
+    """Return `protocol`, or instead of "auto" the name of the protocol whose fields and geometries the ground truth has."""
     if not (isinstance(protocol, str) and protocol == AUTO):
         return protocol
     asked = protocol_for(ground_truth.notices) or COCO.name

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """The specification of a column of a tally; everything that handles columns goes by `COLUMNS`."""
+    """The specification of a column of a tally. Code that handles columns iterates over `COLUMNS`."""
 
     #: The attribute of `Tally`.
     name: str
@@ -62,7 +62,7 @@ class Column(NamedTuple):
 
 
 def in_file_order(protocol: Protocol) -> bool:
-    """Return whether detections need their positions in the file, to break ties in rankings or at the end of a cap."""
+    """Return whether detections need their positions in the file, to break ties in rankings or at a cap."""
     return protocol.ties in BY_FILE or protocol.max_per_category is not None
 
 
@@ -110,9 +110,9 @@ class Tally(Frozen):
     * ``a.merge(b) == b.merge(a)``;
     * however the images are split, the merged tallies of the parts equal the tally of the whole.
 
-    The laws hold because ties are broken by stored columns, never by the order of merging: by image and rank, under some
-    protocols preceded by the position in the file or the number of hits. Under ``ties="file"`` or ``"file-reversed"`` the
-    third law requires parts of one file or table.
+    The laws hold because ties are broken by stored columns, never by the order of merging. These columns are image and
+    rank; under some protocols the position in the file, or the number of hits, is compared before them. Under
+    ``ties="file"`` or ``"file-reversed"`` the third law requires parts of one file or table.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ class Tally(Frozen):
 
     @classmethod
     def empty(cls, protocol: Protocol, categories: tuple[tuple[Any, str], ...]) -> Tally:
-        """Return the tally of no images: the identity of `merge`."""
+        """Return the tally without images, which is the identity element of `merge`."""
         columns: dict[str, Any] = {
             column.name: readonly(np.empty(column.shape(protocol, 0)), column.native()) for column in COLUMNS
         }
@@ -245,7 +245,7 @@ class Tally(Frozen):
         return merged.capped()
 
     def capped(self) -> Tally:
-        """Return the tally without detections beyond `max_per_category`; no other detection changes its rank."""
+        """Return the tally without detections beyond `max_per_category`; the remaining detections keep their ranks."""
         most = self.protocol.max_per_category
         if most is None or np.bincount(self.category).max(initial=0) <= most:
             return self
@@ -332,7 +332,7 @@ class Tally(Frozen):
         return made.in_ranking_order(threads, grouped=True)
 
     def among(self, categories: tuple[tuple[Any, str], ...]) -> Tally:
-        """Return the tally over a larger list of categories, which must include the tally's own."""
+        """Return the tally over a larger list of categories, which must include all categories of the tally."""
         if self.categories == categories:
             return self
         place = {pair: k for k, pair in enumerate(categories)}
@@ -399,7 +399,7 @@ class Tally(Frozen):
 
         With `grouped` the rows of a category are already in the order of image and rank.
         """
-        order = readonly((), np.int32)  # empty: the rows as they are
+        order = readonly((), np.int32)  # an empty array stands for the rows in their present order
         if not grouped:
             # Within an image, the rows of a category are ordered by rank in every tally.
             by_image, starts = np.empty(len(self), np.int32), np.empty(self.image_ids.size + 1, np.int64)
@@ -695,7 +695,7 @@ def _columns(header: Header, protocol: Protocol, payload: memoryview) -> dict[st
 
 
 def _of_images(header: Header, protocol: Protocol, image_ids: NDArray[Any]) -> dict[str, Any]:
-    """Return the columns of images that a header holds, each only if it is there."""
+    """Return the columns with one value per image that the header holds."""
     images = header.rows[0]
     columns = {}
     if header.clusters is not None:
@@ -721,7 +721,10 @@ def _frequencies(header: Header, protocol: Protocol) -> dict[Any, str]:
 
 
 def _misses_first(tally: Tally, key: NDArray[np.int64], tied: NDArray[np.bool_]) -> bool:
-    """Return whether equal scores are not sorted by descending hits and then `key`; `tied` flags equal neighbours."""
+    """Return whether detections of equal score are not sorted by descending `times_hit` and then `key`.
+
+    `tied` flags successive detections of the same category and score.
+    """
     hits = tally.times_hit()
     more, same = hits[1:] > hits[:-1], hits[1:] == hits[:-1]
     return bool((tied & (more | (same & (key[1:] <= key[:-1])))).any())
@@ -763,12 +766,12 @@ def _misranked(tally: Tally) -> bool:
 
 
 def _too_many_hits(tally: Tally) -> bool:
-    """Return whether an image has more hits than positives, for which the bootstrap's buffers are too small."""
+    """Return whether an image has more hits than positives; such a tally would overflow the bootstrap's buffers."""
     rows = np.flatnonzero(tally.hit.any(axis=1))
     place = locate(_cells(tally, rows=rows), _cells(tally, "positive_"))
     order = np.argsort(place, kind="stable")
     pairs, first = np.unique(place[order], return_index=True)
-    if pairs.size and pairs[0] < 0:  # no ground truth at all
+    if pairs.size and pairs[0] < 0:  # a hit where the image has no ground truth of the category
         return True
     words, starts = readonly(tally.hit[rows[order]], np.uint64), np.append(first, rows.size)
     areas, thresholds = len(tally.protocol.range_names), len(tally.protocol.iou_thresholds)

@@ -1,8 +1,8 @@
 """Errors of true positives matched within one distance, and the detection score that combines them with AP.
 
-nuScenes' rules (Caesar et al., "nuScenes: A multimodal dataset for autonomous driving", 2020). The running mean of an error
-over the matches of a class, by descending score, is sampled at 101 recalls, and averaged over the recalls above 0.1 that
-the detector reaches. A class that does not reach a recall of 0.1 has errors of 1.
+The rules are those of Caesar et al., "nuScenes: A multimodal dataset for autonomous driving", 2020. The running mean of an
+error over the matches of a class, by descending score, is sampled at 101 recalls, and averaged over the recalls above 0.1
+that the detector reaches. A class that does not reach a recall of 0.1 has errors of 1.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _declared = partial(decision, since="0.2", group="true positives")
 #: Weight of the mean AP relative to one error.
 AP_WEIGHT = 5
 
-#: Name of the rule by which front and back of a class's objects are the same.
+#: Name of the rule that front and back of a class's objects are not distinguished.
 HALF_TURNS = "half turns"
 
 
@@ -100,7 +100,7 @@ def names_of(protocol: Protocol) -> tuple[str, ...]:
 
 
 def has_rule(protocol: Protocol, names: Iterable[str], rule: str) -> NDArray[np.bool_]:
-    """Return a mask of the classes, given by their names, that have a rule, shape (K,)."""
+    """Return a mask, shape (K,), of the classes (`names`) that have a rule."""
     return np.array([(name, rule) in protocol.error_rules for name in names], np.bool_)
 
 
@@ -119,8 +119,8 @@ def class_error(
 ) -> NDArray[np.float64]:
     """Return the errors of a class, shape (E,).
 
-    `hits` are the places of the matches in the ranking of the class; `scores` covers the whole ranking; `errors`, shape
-    (h, E), covers the matches.
+    `hits` are the positions of the h matches in the ranking of the class. `scores` are the scores of the whole ranking.
+    `errors`, shape (h, E), has a row per match.
     """
     if not hits.size or not positives:
         return np.ones(errors.shape[1])

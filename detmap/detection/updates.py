@@ -36,7 +36,7 @@ class Image(NamedTuple):
     boxes: NDArray[np.float64]
     scores: NDArray[np.float64]
     labels: NDArray[Any]
-    own_areas: NDArray[np.float64]  # areas of boxes given beside masks or poses; NaN: use the mask or pose
+    own_areas: NDArray[np.float64]  # areas of boxes given besides masks or poses; NaN if these boxes are missing
     true_boxes: NDArray[np.float64]
     true_labels: NDArray[Any]
     areas: NDArray[np.float64]  # NaN if the area of the box counts
@@ -44,13 +44,13 @@ class Image(NamedTuple):
     difficult: NDArray[np.bool_]
     group_of: NDArray[np.bool_]
     dropped: int  # number of dropped boxes
-    shapes: Any = None  # columns of shapes other than boxes
+    shapes: Any = None  # column of masks, keypoints or other geometries besides boxes
     true_shapes: Any = None
     unscored: int = 0  # 1 if masks or keypoints were given besides boxes, without an `iou_type`
     lists: Mapping[str, list[Any]] = {}  # category ids of each given list of `LISTS`
     crowd_index: float | None = None
     fields: Mapping[str, NDArray[np.float64]] = {}  # fields of objects that levels read
-    size: tuple[int, int] = (0, 0)  # height and width, if ranges are shares of the image
+    size: tuple[int, int] = (0, 0)  # height and width, if the protocol has ranges in percent of the image
     # Angles at which the camera sees detections and objects, if both are given.
     angles: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
 
@@ -165,7 +165,7 @@ def _category_list(value: Any, name: str, i: int) -> list[Any]:
     return list(column.tolist())
 
 
-#: Fields of predictions and targets that are not shapes.
+#: Fields of predictions and targets that hold no boxes, masks, keypoints or other geometry.
 _NO_SHAPES = frozenset(
     ("scores", "labels", "category_ids", "area", "iscrowd", "difficult", "group_of", "crowdIndex", "alpha")
 )
@@ -222,7 +222,7 @@ def _either(kinds: Iterable[str]) -> str:
 
 
 def _read_shapes(record: Mapping[str, Any], source: str, i: int, kind: Kind) -> Any:
-    """Return a copied column of the shapes of a kind; None for boxes."""
+    """Return a column with a copy of a record's masks, keypoints or other geometries of a kind; None for boxes."""
     if kind.given is None:
         return None
     value = _field(record, kind.argument, source, i)

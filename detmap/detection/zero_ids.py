@@ -36,7 +36,7 @@ OTHER: dict[str, Literal["found", "missed"]] = {"found": "missed", "missed": "fo
 class Otherwise(Frozen):
     """Detections whose `hit` or `ignored` bits differ under the other value of `id_zero`."""
 
-    #: The protocol of the matching.
+    #: The protocol used for matching.
     protocol: Protocol
     #: Whether the effect is known; saved tallies do not store the effect.
     known: bool = True
@@ -174,9 +174,9 @@ def unmatched_words(
 ) -> matching.Words:
     """Return the words of `detmap.kernels.matching.match` with hits on objects of id 0 turned into unmatched detections.
 
-    In `cells` the d detections are numbered from 0, one cell after the other. By position, `zero` flags objects whose
-    annotation has the id 0, and `outside`, shape (d, A), the ranges in which a detection is ignored if unmatched;
-    `words` are the words that `match` wrote, both of shape (d, w).
+    In `cells` the d detections are numbered from 0, one cell after the other. `zero` flags, by position, the objects whose
+    annotation has the id 0. `outside`, shape (d, A), flags the ranges in which a detection is ignored if unmatched. `words`
+    holds the arrays that `match` wrote, both of shape (d, w).
     """
     thresholds, found = levels.thresholds, np.zeros((len(outside), 64 * words.hit.shape[1]), np.bool_)
     ignored = np.zeros_like(found)

@@ -267,7 +267,7 @@ class _Evaluation:
         )
         for gt in gts:
             gt.setdefault("ignore", 0)
-        if not self.use_cats:  # lvis-api concatenates the records of an image by category
+        if not self.use_cats:  # lvis-api concatenates the records of an image category by category
             place = {category: k for k, category in reversed(list(enumerate(self.cat_ids)))}
             gts, dts = (sorted(records, key=lambda one: place[one["category_id"]]) for records in (gts, dts))
         self.gts, self.dts = gts, dts

@@ -25,7 +25,7 @@ class LVIS:
     dataset : dict
         The content of the file.
     anns, cats, imgs : dict
-        Records by id; of several records with one id, the last.
+        Records by id; of records with the same id, the last one.
     img_ann_map : defaultdict of list
         The annotation records of each image, by image id.
     cat_img_map : defaultdict of list
@@ -64,7 +64,7 @@ class LVIS:
         Parameters
         ----------
         img_ids, cat_ids : sequence of ids, optional
-            The images and the categories. The ids are returned in the order of `img_ids`.
+            The images and the categories. The annotation ids are returned in the order of `img_ids`.
         area_rng : (float, float), optional
             Exclusive bounds of the area; by default 0 and infinity if `cat_ids` are given, else none.
 
@@ -124,7 +124,7 @@ class LVIS:
             return mask_utils.frPyObjects(shape, image["height"], image["width"])
         return shape
 
-    #: Alias with pycocotools' name, which `Segmentations` calls.
+    #: Alias under pycocotools' name, because `Segmentations` calls the method by that name.
     annToRLE = ann_to_rle
 
     def ann_to_mask(self, ann: Any) -> Any:

@@ -26,7 +26,7 @@ class LVISResults(LVIS):
         Maximum number of detections per category, over all images, applied after `max_dets`; -1 for no maximum. The
         2021 challenge and "fixed AP" use 10,000, and no maximum per image.
     max_dets_per_im : int, optional
-        Alias of `max_dets` in the challenge's branch.
+        Alias of `max_dets` in lvis-api's branch for the 2021 challenge.
 
     Raises
     ------
@@ -92,7 +92,10 @@ class LVISResults(LVIS):
 
 
 def _limited(anns: Any, field: str, most: int, *, every: bool) -> list[Any]:
-    """Return the `most` best records for each value of a field, sorted by score if some are dropped or if `every`."""
+    """Group records by the value of a field and return the `most` best records of each group.
+
+    A group is sorted by score if it has more than `most` records, or if `every` is true.
+    """
     groups = defaultdict(list)
     for ann in anns:
         groups[ann[field]].append(ann)

@@ -1,4 +1,4 @@
-"""Match segments of predictions with those of the ground truth, some images at a time, on threads."""
+"""Match predicted segments with ground-truth segments, a few images at a time, on several threads."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def match(truth: SegmentedImages, found: SegmentedImages, rules: Rules, threads:
 
 @dataclass(frozen=True)
 class _Side:
-    """The segments of one side on the images of the ground truth.
+    """The segments of the ground truth, or of the predictions, on the images of the ground truth.
 
-    ``places`` has the number of each image in the file, ``image`` the image of each segment in the ground truth, and
-    ``rows`` the number of each segment in the file.
+    ``places`` has the index of each image in the file. For each segment, ``image`` has the index of the image in the ground
+    truth, and ``rows`` has the index of the segment in the file.
     """
 
     file: SegmentedImages
@@ -158,7 +158,7 @@ class _Images:
         return out.pairs[:number].copy(), out.iou[:number].copy()
 
     def _refuse(self, problem: list[int], name: str) -> NoReturn:
-        """Raise `InputError` for the kernel's `Outcome.problem`; `name` is that of the predicted label map."""
+        """Raise `InputError` for the kernel's `Outcome.problem`; `name` is the name of the predicted label map."""
         kind, image, segment, pixels = problem
         if kind == kernels.UNLISTED:
             raise InputError(
@@ -187,7 +187,7 @@ class _Images:
 
 
 def _joined(maps: Sequence[tuple[LabelMap, str]]) -> kernels.LabelMaps:
-    """Return label maps one after the other."""
+    """Concatenate label maps."""
     starts = np.cumsum([0, *(one.ids.size for one, _ in maps)], dtype=np.int64)
     runs = Runs(*(readonly(np.concatenate(column), np.uint32) for column in
                   ([one.ends for one, _ in maps], [one.ids for one, _ in maps])))  # fmt: skip

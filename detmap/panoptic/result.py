@@ -26,9 +26,9 @@ class PanopticResult(Result):
     Attributes
     ----------
     tally : PanopticTally
-        As given.
+        The given tally.
     qualities : ndarray of float64, shape (3, K)
-        PQ, SQ and RQ of each category; NaN for a category none of whose segments count.
+        PQ, SQ and RQ of each category; NaN for a category without segments that count.
     counts : ndarray of int64, shape (K, 4)
         Numbers of matched pairs, false segments, missed segments and ground-truth segments of each category.
     """
@@ -95,8 +95,8 @@ class PanopticResult(Result):
         return rows if self._intervals is None else widened(rows, self._intervals.of_categories(), "PQ")
 
     def summary(self) -> list[dict[str, Any]]:
-        """Return rows for display: with intervals one row per metric, else one row each for all categories, for things
-        and for stuff.
+        """Return rows for display: one row per metric if there are intervals, else a row for all categories, a row for
+        things and a row for stuff.
         """
         if self._intervals is not None:
             return self.metric_rows()

@@ -49,9 +49,9 @@ def evaluate(
     ground_truth, predictions : path, bytes, or mapping
         COCO's panoptic JSON, as a file, bytes or parsed.
     gt_maps, pred_maps : path, or mapping of image id to array, optional
-        Folders of PNG files (needs the extra ``images``), by default the path of each JSON file without ``.json``. Or the
-        label maps as arrays: segment ids, integers of shape (H, W), or colours, uint8 of shape (H, W, 3), with the id
-        R + 256 G + 65536 B. The id 0 is VOID.
+        Folders of PNG files (needs the extra ``images``); by default the path of each JSON file without ``.json``. Label
+        maps can also be arrays: integer segment ids of shape (H, W), or uint8 colours of shape (H, W, 3), which stand for
+        the ids R + 256 G + 65536 B. The id 0 is VOID.
     parts : int
         Number of parts into which the images are split: IoUs are summed within each part, then over the parts. panopticapi
         uses one part per CPU core. The number of parts only changes the last bits of the metrics.

@@ -45,7 +45,8 @@ class Sums(NamedTuple):
     def means(self, things: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return the means of PQ, SQ and RQ over all categories, things and stuff, shape (..., 9), ordered as `METRICS`.
 
-        Categories are added in order, as in panopticapi. A mean is NaN if no category of its group has segments.
+        Values are summed in the order of the categories, as in panopticapi. A mean is NaN if no category of its group has
+        segments.
         """
         qualities = self.qualities()
         columns = []
@@ -116,8 +117,8 @@ class PanopticTally:
         return out
 
     def sums(self) -> Sums:
-        """Return the sums over all images: first within each of the `Rules.parts` parts of the images, then over the
-        parts, both in order.
+        """Return the sums over all images. IoUs are summed in order within each of the `Rules.parts` parts of the images,
+        then over the parts.
         """
         number, images, parts = len(self.classes.ids), len(self.image_ids), min(self.rules.parts, len(self.image_ids))
         iou = np.zeros(number)
@@ -189,7 +190,7 @@ class PanopticTally:
         return self
 
     def objects(self) -> NDArray[np.int64]:
-        """Return rows of category, image and number of ground-truth segments, for all numbers above 0."""
+        """Return a row of category, image and number of ground-truth segments for each cell with ground truth."""
         held = self.cell_counts[:, 3] > 0
         return np.column_stack((self.cell_category, self.cell_image, self.cell_counts[:, 3]))[held].astype(np.int64)
 
@@ -203,8 +204,9 @@ class PanopticTally:
         rules: Rules,
         notices: dict[str, int],
     ) -> PanopticTally:
-        """Return the tally of all images. `outcomes` has the images and the categories, by index, of the matched pairs,
-        and of the false, the missed and all ground-truth segments; `iou` has the IoU of each pair.
+        """Return the tally of all images. `outcomes` has four items: matched pairs, false segments, missed segments and all
+        ground-truth segments, each as an array of image indices and an array of category indices. `iou` has the IoU of
+        each matched pair.
         """
         number = max(len(classes.ids), 1)
         keys = [image.astype(np.int64) * number + category for image, category in outcomes]

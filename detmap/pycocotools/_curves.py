@@ -33,7 +33,7 @@ def accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.float
             if not positives:
                 continue
             longest = max(len(cell["dtScores"]) for cell in held)
-            made: dict[Any, Any] = {}  # caps that cut nothing off share an entry
+            made: dict[Any, Any] = {}  # caps that drop no detection share an entry
             for m, cap in enumerate(caps):
                 cut = cap if cap < longest else None
                 if cut not in made:

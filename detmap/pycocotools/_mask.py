@@ -112,7 +112,7 @@ def _records(runs: Runs) -> list[dict[str, Any]]:
 
 
 def _written(count: int, write: Callable[[int, NDArray[np.uint8], NDArray[np.int64]], int]) -> list[bytes] | None:
-    """Return `count` strings, which the kernel `write` fills into a buffer in one or more calls; None on failure."""
+    """Return the `count` strings that the kernel `write` writes into a buffer, in one or more calls; None on failure."""
     strings: list[bytes] = []
     stops = np.empty(count, np.int64)
     begin, room = 0, _ROOM + _ROOM_EACH * count
@@ -391,7 +391,7 @@ def _drawn(points: NDArray[Any], vertices: NDArray[Any], height: int, width: int
 
 
 def _numbers(polygons: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return all coordinates, and the number per polygon. If a polygon has an odd number, its last coordinate is dropped."""
+    """Return all coordinates, and the number of coordinates of each polygon; an x without a y at the end is dropped."""
     if type(polygons) is list and set(map(type, polygons)) == {list}:
         counts, flat = list(map(len, polygons)), list(chain.from_iterable(polygons))
         if flat and not [count for count in counts if count & 1] and set(map(type, flat)) <= {float, int}:

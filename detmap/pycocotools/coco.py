@@ -47,7 +47,7 @@ def _load_json(path: Any) -> Any:
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return json.loads(data.decode())  # json accepts NaN, and raises pycocotools' errors
+        return json.loads(data.decode())  # json accepts NaN, and raises the same errors as in pycocotools
 
 
 @dataclass(frozen=True)
@@ -459,7 +459,7 @@ def _extend(held: str, records: list[Any]) -> None:
 
 
 def _extend_masks(records: list[Any]) -> bool:
-    """Extend all records at once, as `_extend_mask` extends one; return False if that is not possible."""
+    """Extend all records at once, as `_extend_mask` extends a single record; return False if that is not possible."""
     try:
         masks = [ann["segmentation"] for ann in records]
         areas, boxes = maskUtils.area(masks), maskUtils.toBbox(masks)

@@ -23,9 +23,9 @@ from detmap.pycocotools._curves import accumulate
 from detmap.shapes.keypoints import rows_of
 
 _INSIDE = ("_gts", "_dts", "ious", "evalImgs")
-LENIENT = "lvis_mark"  # field of detections that are ignored if unmatched
+LENIENT = "lvis_mark"  # name of the field that marks a detection as ignored if unmatched
 _BOX, _MASK, _KEYPOINTS = "bbox", "segm", "keypoints"
-BOUNDARY = "boundary"  # only in `detmap.pycocotools.faster`
+BOUNDARY = "boundary"  # supported only by subclasses of `COCOeval`
 
 
 class COCOeval:
@@ -64,7 +64,7 @@ class COCOeval:
     _gts: Any
     _dts: Any
     _poses: tuple[str, ...] = (_KEYPOINTS,)
-    _refusal: type[Exception] = Exception  # for an unknown iouType
+    _refusal: type[Exception] = Exception  # raised for an unknown iouType
 
     def __init__(self, cocoGt: Any = None, cocoDt: Any = None, iouType: str = _MASK) -> None:
         if not iouType:
@@ -210,7 +210,7 @@ class COCOeval:
             how = dilation, self._own_area(), self._federated()
             snapshot = fast.take(self.params, data, self._records, frozen, *how)
         except fast.UNUSUAL:
-            return False  # evaluation image by image returns pycocotools' result or raises its error
+            return False  # evaluation image by image gives the same result or error as pycocotools
         if self.params.iouType == BOUNDARY:
             self._add_boundaries(self.cocoGt, snapshot.gts)
         for name in _INSIDE:
@@ -307,7 +307,7 @@ class COCOeval:
     def _summarize(
         self, ap: int = 1, iouThr: Any = None, areaRng: str = "all", maxDets: int = 100, places: Any = None
     ) -> Any:
-        """Print and return the mean of the defined values, of the categories in `places` if given, or -1."""
+        """Print and return the mean of the defined values, or -1 if there are none; `places` selects categories by index."""
         p = self.params
         areas = [i for i, label in enumerate(p.areaRngLbl) if label == areaRng]
         caps = [i for i, cap in enumerate(p.maxDets) if cap == maxDets]
@@ -374,7 +374,7 @@ class Params:
         else:
             raise Exception("iouType not supported")
         self.iouType = iouType
-        self.useSegm: Any = None  # replaced by iouType
+        self.useSegm: Any = None  # deprecated: sets iouType if it is not None
 
     def setDetParams(self) -> None:
         """Set the defaults for boxes and masks."""
@@ -494,7 +494,7 @@ def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any, own_area: A
 
 
 def _quick_oks(variances: Any, points: list[Any], gt: list[Any], own_area: Any) -> Any:
-    """Return the similarities of a cell; None unless all values are plain numbers and match the number of sigmas."""
+    """Return the similarities of a cell; None unless all values are plain numbers, and all poses have a point per sigma."""
     # `_cell_oks` handles input for which pycocotools raises errors, and numbers that are neither float64 nor int64.
     size = 3 * variances.size
     listed = points + [np.array(g["keypoints"]) for g in gt]

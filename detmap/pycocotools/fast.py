@@ -227,7 +227,7 @@ def _protocol(p: Any, dilation: float | None, own_area: bool) -> Protocol:
 
 
 def _zeros(ids: list[Any]) -> NDArray[np.bool_]:
-    """Mask of the annotation ids that pycocotools converts to 0, with its error for a string that is no number."""
+    """Return a mask of annotation ids that pycocotools converts to 0; raise ValueError for a string that is no number."""
     known = reading.ids_of(ids)
     if known.dtype.kind != "U":
         return np.asarray(known == 0)

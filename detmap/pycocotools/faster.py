@@ -247,7 +247,7 @@ class COCOeval_faster(cocoeval.COCOeval):
                         remedy="leave out the record: NaN has no place in a ranking",
                     )
 
-    #: Alias of `evalImgs` that evaluators for batches read and assign.
+    #: Alias of `evalImgs`, which training code that evaluates batch by batch reads and assigns.
     _evalImgs_cpp = other_name("evalImgs")
 
     def accumulate(self, p: Any = None) -> None:
@@ -355,7 +355,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         return rows
 
     def summarize(self) -> None:
-        """Print the numbers and store them in ``all_stats``; store those that pycocotools also has in ``stats``."""
+        """Print the numbers and store them in ``all_stats``; store the numbers that pycocotools also has in ``stats``."""
         if not self.eval:
             raise Exception("Please run accumulate() first")
         self._check_kind()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_SCORES = 1 << 12  # number of thresholds computed at a time
+_SCORES = 1 << 12  # maximum number of score thresholds whose F1 is computed at a time
 
 
 class Accumulated(dict[str, Any]):
@@ -18,7 +18,7 @@ class Accumulated(dict[str, Any]):
     Parameters
     ----------
     found : dict
-        The entries that pycocotools has.
+        The entries that pycocotools stores in ``eval``.
     evaluation : COCOeval_faster
         The evaluation that holds the matches.
     """

@@ -39,7 +39,7 @@ def encode(bimask: Any) -> Any:
 
 
 def decode(rleObjs: Any) -> Any:
-    """Return one run-length mask as a uint8 array of 0 and 1, shape (h, w), or a list of masks as one of shape (h, w, n).
+    """Return a run-length mask as a uint8 array of 0 and 1, shape (h, w); a list of masks gives shape (h, w, n).
 
     Raises
     ------

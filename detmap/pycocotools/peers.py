@@ -1,11 +1,11 @@
 """The drop-in with the additional names of hotcoco and ultrafast-pycocotools.
 
 Users of hotcoco and ultrafast-pycocotools change one line: ``from detmap.pycocotools.peers import COCO, COCOeval, Params,
-mask``. Numbers and printed text are as in pycocotools. Beside all names of pycocotools, these are available:
+mask``. Numbers and printed text are as in pycocotools. In addition to pycocotools' names, these are available:
 
-* ``COCO``: a dict or any path; ``verbose=False``; ``get_ann_ids``, ``get_cat_ids``, ``get_img_ids``, ``load_anns``,
-  ``load_cats``, ``load_imgs``, ``load_res``, ``ann_to_rle``, ``ann_to_mask``, ``create_index``; ``derive_segmentation``
-  of ``loadRes``.
+* ``COCO``: accepts a dict or any path, and ``verbose=False``; ``get_ann_ids``, ``get_cat_ids``, ``get_img_ids``,
+  ``load_anns``, ``load_cats``, ``load_imgs``, ``load_res``, ``ann_to_rle``, ``ann_to_mask``, ``create_index``; the
+  argument ``derive_segmentation`` of ``loadRes``.
 * ``COCOeval``: ``coco_gt``, ``coco_dt``, ``iou_type`` (also "boundary"), ``kpt_oks_sigmas``, ``use_area``,
   ``boundary_dilation_ratio``, ``print_function``, ``store_eval_imgs``; ``run``, ``eval_imgs``, ``get_results``,
   ``metric_keys``, ``stats_as_dict``, ``per_category_stats``.

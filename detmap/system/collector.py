@@ -21,5 +21,5 @@ def paused() -> Iterator[None]:
         yield
     finally:
         with _LOCK:
-            if _PAUSES.pop():  # true only in the outermost context: in nested ones the collector was already off
+            if _PAUSES.pop():  # true only in the outermost context, because nested contexts found the collector off
                 gc.enable()

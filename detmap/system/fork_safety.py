@@ -5,8 +5,8 @@ fork waits until no other thread compiles or loads a kernel, or imports a module
 from __future__ import annotations
 
 # `concurrent.futures.thread` and `logging` register handlers that take locks before a fork. Such handlers run in
-# reverse order of registration. So both modules are imported ahead of the registration of `_before`, which must run
-# first, because it waits for other threads, which may need the locks.
+# reverse order of registration. Both modules are imported before `_before` is registered, so that `_before` runs first.
+# `_before` waits for other threads, and these may need the locks.
 import concurrent.futures.thread
 import importlib
 import logging
@@ -24,7 +24,7 @@ _held: list[Callable[[], None]] = []  # callbacks that release the locks held du
 
 
 def _imported_elsewhere() -> list[str]:
-    """Return the modules that other threads are importing; empty if Python's internals differ."""
+    """Return the modules that other threads are importing; empty if this version of Python has other import locks."""
     locks: dict[str, Any] = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
     names = []
     for name, reference in list(locks.items()):
@@ -57,7 +57,7 @@ def _before() -> None:
         _release()  # the import may need these locks
         for name in names:
             with suppress(ImportError):
-                importlib.import_module(name)  # waits until the other thread has imported it
+                importlib.import_module(name)  # waits until the other thread has imported the module
     _take_locks()
 
 

@@ -1,8 +1,8 @@
 """End a command at once on Ctrl-C, even within a kernel, without leaving unfinished files.
 
-Python runs signal handlers in the main thread, between two bytecodes, so not while a kernel runs. Here the system's
-handler writes to a pipe, on which a dedicated thread waits. Only the command line does this: programs that use the
-library keep their handlers, and get a KeyboardInterrupt as usual.
+Python runs signal handlers in the main thread between two bytecode instructions, so never while a kernel runs. Therefore
+Python's C handler writes the signal to a pipe, and a separate thread waits on the pipe. Only the command line does this:
+programs that use the library keep their handlers, and get a KeyboardInterrupt as usual.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def before_end(task: Callable[[], object]) -> Iterator[None]:
 
 
 def leave() -> None:
-    """Ignore SIGINT from now on, because all work is done; if one has already arrived, wait for the end of the process."""
+    """Ignore SIGINT from now on, because all work is done; if a SIGINT is already ending the process, wait for the end."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     if _ending:

@@ -31,7 +31,7 @@ class Limit(NamedTuple):
 #: machines with less than 16 GiB.
 STREAM = Limit("DETMAP_MOST_STREAMED", 4 << 30)
 
-#: Maximum size of any compressed file after decompression, unless it expands at most 200 times.
+#: Maximum size of a compressed file after decompression, unless the file grows at most 200-fold.
 INFLATED = Limit("DETMAP_MOST_INFLATED", 256 << 20)
 
 #: Maximum size of an array of string ids, if one long id makes the array much larger than the text of the ids.

@@ -1,4 +1,4 @@
-"""Run tasks over blocks on a thread pool. No other file starts threads; nested calls start none.
+"""Run tasks over blocks on a thread pool. Only this module starts threads for computations; nested calls start none.
 
 A caller that waits can be interrupted (Ctrl-C, a signal handler that raises): pending blocks are cancelled, and a flag
 tells running blocks to stop. Long kernels check the flag; blocks of other kernels are short.
@@ -57,7 +57,7 @@ class _Flag:
 
 
 def stop_flag() -> NDArray[np.uint8]:
-    """Return the flag that long kernels of this thread check, uint8 of shape (1,); it is not 0 once they must stop."""
+    """Return the flag that long kernels of this thread check, uint8 of shape (1,); nonzero once the kernels must stop."""
     flag: _Flag | None = getattr(_inside, "flag", None)
     return NEVER if flag is None else flag.seen
 
@@ -175,7 +175,7 @@ class Workers(ThreadPoolExecutor):
         return future
 
     def stop(self, patience: float | None) -> None:
-        """Cancel pending tasks, tell running ones to stop, and wait for them up to `patience` seconds (None: for ever)."""
+        """Cancel pending tasks, tell running tasks to stop, and wait at most `patience` seconds (None: until all stop)."""
         self._flag.set()
         self.shutdown(wait=False, cancel_futures=True)
         wait(list(self._futures), patience)
@@ -185,7 +185,7 @@ class Workers(ThreadPoolExecutor):
 def executor(tasks: int, threads: int | None = None) -> Iterator[Workers]:
     """Yield a pool for a number of large tasks, which share `threads` threads.
 
-    Leaving the context early cancels all tasks and waits for running ones, but only briefly after an interrupt.
+    Leaving the context early cancels all tasks and waits until running tasks stop, after an exception only briefly.
     """
     total = thread_count(threads)
     workers = max(1, min(total, tasks))
@@ -209,7 +209,7 @@ def split(costs: ArrayLike, limit: float) -> list[tuple[int, int]]:
 
 
 def cut(starts: NDArray[np.int64], threads: int | None) -> list[tuple[int, int]]:
-    """Cut groups ``starts[g]:starts[g + 1]`` into a few ranges of whole groups per thread with about equal items."""
+    """Cut groups ``starts[g]:starts[g + 1]`` into ranges of whole groups with about equally many items, a few per thread."""
     groups = starts.size - 1
     ends = [end for _, end in even(int(starts[-1]), threads)]
     cuts = sorted({0, *np.searchsorted(starts, ends).tolist(), groups})
@@ -226,7 +226,7 @@ def even(count: int, threads: int | None) -> list[tuple[int, int]]:
 
 
 def together(count: int, size: int) -> list[tuple[int, int]]:
-    """Cut ``[0, count)`` into equal ranges of at most `size`; threads get equally many ranges if `count` is large."""
+    """Cut ``[0, count)`` into equal ranges of at most `size`; if `count` is large, all threads get equally many ranges."""
     workers = thread_count(None)
     pieces = min(count, workers * -(-count // (workers * size)))
     return [(count * i // pieces, count * (i + 1) // pieces) for i in range(pieces)]

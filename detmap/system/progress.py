@@ -9,7 +9,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: Called with text such as "bootstrap 120 of 200 (60 %)", and with "" at the end.
+#: A function that is called with text such as "bootstrap 120 of 200 (60 %)", and with "" at the end.
 Listener = Callable[[str], None]
 
 _listeners: list[Listener] = []

@@ -23,7 +23,7 @@ _DIGEST = 32
 
 
 def seal(kind: str, header: Mapping[str, Any], *columns: NDArray[Any] | bytes) -> bytes:
-    """Return magic number, length of the header, header as JSON, columns, and the BLAKE2b digest of all."""
+    """Return a saved state: magic number, length of the header, header as JSON, columns, and BLAKE2b digest of all these."""
     text = json.dumps({"kind": kind, "version": _VERSION, **header}, separators=(",", ":"), default=int).encode()
     parts: list[Any] = [_MAGIC, struct.pack("<Q", len(text)), text]
     for column in columns:
@@ -68,7 +68,7 @@ def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
 
 
 def _gathered(state: bytes, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None) -> list[bytes]:
-    """Return the states of all processes by rank; by default ``torch.distributed`` says how many there are."""
+    """Return the states of all processes by rank; `world_size` is by default that of ``torch.distributed``."""
     if world_size is None:
         distributed = sys.modules.get("torch.distributed")
         if distributed is None:
@@ -117,7 +117,9 @@ class Accumulator(ABC):
         return made
 
     def sync(self, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None = None) -> Self:
-        """Return an evaluator of the data seen by all processes, equal in each process; this evaluator stays unchanged.
+        """Return a new evaluator of the data that all processes have seen; each process gets the same result.
+
+        The evaluator of the process itself stays unchanged.
 
         Parameters
         ----------

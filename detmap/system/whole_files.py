@@ -102,7 +102,7 @@ def _beside(path: Path) -> Path:
 
 
 def _kept(path: Path) -> Path | None:
-    """Keep the present content of a file under another name; None if there is no such file."""
+    """Keep the present content of a file under another name, and return this name; None if there is no such file."""
     if not path.exists():
         return None
     beside = _beside(path)
@@ -118,7 +118,7 @@ def _kept(path: Path) -> Path | None:
 @contextlib.contextmanager
 def _restored() -> Iterator[dict[Path, Path | None]]:
     """Restore replaced files if the block fails."""
-    # The block records each replaced file with the copy of its former content, or None.
+    # The block maps each replaced file to a copy of the former content, or to None if there was no such file.
     replaced: dict[Path, Path | None] = {}
     try:
         yield replaced

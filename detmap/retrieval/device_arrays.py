@@ -32,7 +32,7 @@ _FLOATS = {"float16": "float16", "bfloat16": "float32", "float32": "float32", "f
 
 
 def array_table(values: Any, source: str, *, booleans: bool = False) -> NDArray[Any] | DeviceTable:
-    """Return a matrix of unchanged dtype; only a dense float matrix on a device stays there."""
+    """Return a matrix of unchanged dtype. A dense float matrix stays on its device; all else is copied to the host."""
     namespace, name = _namespace(values), str(getattr(values, "dtype", None)).rpartition(".")[2]
     is_dense = str(getattr(values, "layout", "strided")).endswith("strided")  # PyTorch has sparse tensors
     if namespace is None or name not in _FLOATS or values.ndim != 2 or not is_dense:
@@ -47,7 +47,7 @@ def _namespace(values: Any) -> Any:
     try:
         if values.__dlpack_device__()[0] in _HOST:
             return None
-    except Exception:  # not an array, or one without memory, as on PyTorch's device "meta"
+    except Exception:  # not an array, or an array without memory (PyTorch's device "meta")
         return None
     if hasattr(values, "__array_namespace__"):
         return values.__array_namespace__()
@@ -142,7 +142,9 @@ class DeviceRows:
         return DeviceRows(self.table, _take(self.table.xp, self.values, self.table.put(items), 1), self.first)
 
     def rank(self, relevant: ranking.Lists, junk: ranking.Lists, begin: int, end: int, out: ranking.Places) -> int:
-        """Do as `ranking.rank_relevant` for queries ``[begin, end)``; row 0 of both lists belongs to query `begin`."""
+        """Rank the relevant items of queries ``[begin, end)`` as `ranking.rank_relevant` does. Row 0 of `relevant` and
+        of `junk` belongs to query `begin`.
+        """
         xp, values = self.table.xp, self.values[begin - self.first : end - self.first, :]
         bad = _fetched(xp.any(xp.isnan(values), axis=1))
         if bad.any():
@@ -168,14 +170,14 @@ class DeviceRows:
         less, how many are less or equal, and how many precede the element in the order by value, then item.
         """
         xp, width = self.table.xp, int(values.shape[1])
-        # Adding 0 turns -0 into 0, because some libraries sort -0 before 0.
+        # Some libraries sort -0 before 0, so 0 is added, which turns -0 into 0.
         order = xp.reshape(xp.argsort(values + 0.0, stable=True), (-1,))
         values = xp.reshape(values, (-1,))
         start, item = self.table.put(rows * width), self.table.put(items)
         mine = xp.take(values, start + item)
 
         def search(low: Any, high: Any, is_before: Any) -> Any:
-            """Binary search for the first place whose item does not come before the element."""
+            """Return the first place in the sorted row whose item does not precede the element, by binary search."""
             for _ in range(width.bit_length()):
                 middle = (low + high) // 2
                 found = xp.take(order, start + middle % width)
@@ -211,7 +213,7 @@ def feature_blocks(
     first: NDArray[np.int64],
     metric: str,
 ) -> Blocks:
-    """Do as `features.blocks`, by the same formulas, on a device.
+    """Return the same as `features.blocks`, with distances that are computed on the device by the same formulas.
 
     `squares` holds the squared lengths of the rows of queries and gallery, in the dtype of the products. ``first[i]`` is
     the first gallery item that equals item *i*.

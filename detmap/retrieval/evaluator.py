@@ -88,8 +88,8 @@ class Evaluator(Accumulator):
     metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
         How features are compared.
     duplicates : {"error", "first"}
-        Whether a query whose name was seen before (for example because a sampler pads the last batch) is an error, or
-        only its first occurrence is kept.
+        Whether a repeated name of a query (for example because a sampler pads the last batch) is an error, or only the
+        first query of that name is kept.
 
     Raises
     ------
@@ -358,7 +358,9 @@ class Evaluator(Accumulator):
         self._add(made, "run", made.names, False, _Counts(extra, dict(ranked.notices)))
 
     def _of_run(self, judged: Table, ranked: Table, kept: list[int], theirs: list[int]) -> Seen:
-        """Rank queries of a run: `kept` and `theirs` are their indices in the judgements and in the run (-1: none)."""
+        """Rank queries of a run; `kept` are their indices in the judgements, `theirs` their indices in the run (-1:
+        none).
+        """
         assert self._judged is not None
         block, _, _ = rank_run(
             judged.take(kept),

@@ -101,7 +101,7 @@ def band(hits: Hits, convention: Convention, depth: int | None) -> NDArray[np.fl
 
 
 def within(ranked: Ranked, depth: Any) -> Values:
-    """Return the hits up to `depth` (one, or one per query); under ties="expected" their expected number."""
+    """Return the number of hits up to `depth` (a rank, or one rank per query); under ties="expected" the expected number."""
     hits = ranked.hits
     if not ranked.expected:
         return hits.within(depth).astype(np.float64)
@@ -294,7 +294,7 @@ def expected_reciprocal_rank(ranked: Ranked, request: Request) -> Values:
 
 
 def rank_biased(ranked: Ranked, request: Request) -> Values:
-    """RBP: rank-biased precision. With ``rel=g``, the gain is 1 (under ranx's names the grade) from grade g on, else 0."""
+    """RBP: rank-biased precision. With ``rel=g``, grades from g on have gain 1 (under ranx's names the grade), others 0."""
     p = persistence(request)
     hits, grades = ranked.gained, ranked.gains
     if request.level is not None and ranked.convention.names == "ranx":

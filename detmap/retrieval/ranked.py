@@ -40,8 +40,8 @@ class Ranked:
     pool: Pool | None = None
     #: For each query, the number of documents judged not relevant, ranked or not, shape (q,).
     negatives: NDArray[np.int64] | None = None
-    #: The grades above 0 of all judged documents, descending within a query, shapes (q + 1,) and (g,); None if every
-    #: relevant item has grade 1.
+    #: The bounds of the queries, shape (q + 1,), and the grades above 0 of all judged documents, descending within a
+    #: query, shape (g,). None if every relevant item has grade 1.
     ideal_starts: NDArray[np.int64] | None = None
     ideal: NDArray[np.int64] | None = None
     #: The lowest grade that counts as relevant.
@@ -198,7 +198,7 @@ class Request:
 class Aggregate:
     """How the values of queries become one number."""
 
-    #: ``combine(values)`` returns the number; there is at least one value, and none is NaN.
+    #: ``combine(values)`` returns the number; `values` is not empty and has no NaN.
     combine: Callable[[Values], float]
     #: Converts the 0 or 1 that a convention gives to a query without relevant items to the scale of the values.
     scale: Callable[[float], float] = float

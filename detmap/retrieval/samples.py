@@ -24,7 +24,7 @@ Binary = Callable[[NDArray[Any], NDArray[Any], "NDArray[Any] | None"], float]
 
 
 class _ParameterError(OptionError, TypeError):
-    """An option of an invalid type or value, for which scikit-learn raises both ValueError and TypeError."""
+    """An option of an invalid type or value. Like scikit-learn's error, it is both a ValueError and a TypeError."""
 
 
 def average_precision_score(

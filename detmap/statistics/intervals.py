@@ -90,8 +90,9 @@ def _logits(values: NDArray[np.float64], count: float) -> NDArray[np.float64]:
 def jump(values: NDArray[np.float64]) -> float:
     """Return the Kolmogorov-Smirnov distance of values from the normal distribution of the same mean and deviation.
 
-    This is the maximum difference of the cumulative distributions, evaluated at the normal quantiles of 1/40, 2/40, ...,
-    39/40. It is about 0.05 for 200 normal values. With a share s of equal values it is at least about s / 2.
+    This is the maximum difference of the cumulative distributions, evaluated at the normal quantiles of 1/40, 2/40,
+    ..., 39/40. The distance is about 0.05 for 200 normal values. If a share s of the values is equal, the distance is
+    at least about s / 2.
     """
     values = np.sort(values[~np.isnan(values)])
     at = values.mean() + _AT * values.std()

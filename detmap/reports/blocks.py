@@ -77,7 +77,8 @@ class Bar(NamedTuple):
 class Card(NamedTuple):
     """A card of the first screen: title, sentence, a bar with two parts and a legend, and named bars.
 
-    `filled` and `gain` are the lengths of the two parts, from 0 to 100; `legend` is empty if the card has no such bar.
+    `filled` and `gain` are the lengths of the two parts, from 0 to 100; `legend` is empty if the card has no bar with
+    two parts.
     """
 
     title: str

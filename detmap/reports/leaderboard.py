@@ -42,7 +42,7 @@ class Board:
     rank_by: str
     #: A row per model, best first, all with the same columns; undefined numbers are NaN.
     rows: Sequence[Mapping[str, Any]] = ()
-    #: Columns whose best value is marked: the largest, of errors the smallest.
+    #: Columns whose best value is marked: the smallest value for errors, else the largest.
     metrics: Sequence[str] = ()
     #: For each row the ends of the confidence interval of each metric.
     intervals: Sequence[Mapping[str, Sequence[float | None]]] = ()
@@ -62,7 +62,7 @@ class Board:
     objects: Sequence[int] = ()
     #: The curve of each model: ``iou``, ``recall``, and ``precision`` averaged over classes; None if undefined.
     curves: Sequence[Mapping[str, Any] | None] = ()
-    #: The kind of shape that `iou` is of; None if unknown.
+    #: The geometry that was compared, such as "bbox"; None if unknown.
     iou_type: str | None = None
     #: Facts about the evaluation.
     facts: Sequence[tuple[str, str]] = ()
@@ -82,7 +82,7 @@ class Board:
 
     @property
     def kind(self) -> Kind:
-        """The kind of shape, boxes if it is unknown."""
+        """The kind of geometry that was compared; boxes if unknown."""
         return KINDS[self.iou_type if self.iou_type is not None and self.iou_type in KINDS else BOXES]
 
     def __post_init__(self) -> None:
@@ -196,7 +196,7 @@ def _models(board: Board) -> tuple[list[dict[str, Any]], list[list[dict[str, Any
 
 
 def _error(name: str) -> str:
-    """Return the first word of a metric's name: "mATE", or "ATE" of an error of one class."""
+    """Return the first word of a metric's name, such as "mATE", or "ATE" for an error of one class."""
     return name.rpartition(":")[2].partition("_")[0]
 
 

@@ -140,7 +140,9 @@ def _around(box: tuple[float, ...], width: int, height: int) -> tuple[int, int, 
 def picture(
     name: str, shown: Thumbnail, marks: list[dict[str, Any]], says: str, cells: Iterable[str] = (), up: bool = False
 ) -> dict[str, Any]:
-    """Return a picture of a `Gallery`, an example for `cells` of the confusion matrix; `up` says where y points."""
+    """Return a picture of a `Gallery`, with the `cells` of the confusion matrix that it illustrates. If `up` is true,
+    the y-axis points up.
+    """
     return {
         "name": printable(name),
         "uri": shown.uri,
@@ -195,7 +197,7 @@ class Shapes:
         return np.concatenate([*made.outlines, made.points])
 
     def mark(self, side: str, row: int, style: str, label: str, grain: float, **facts: Any) -> dict[str, Any]:
-        """Return an object or detection as an SVG path, with `facts` for filters; `grain` is that of the `Thumbnail`."""
+        """Return an object or detection as an SVG path, with `facts` for filters; `grain` is `Thumbnail.grain`."""
         made, parts = self.drawing(side, row), []
         for outline in made.outlines:
             corners = "L".join(f"{x:g} {y:g}" for x, y in np.round(_simpler(outline, grain), 1).tolist())

@@ -421,7 +421,9 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
 
 
 def _conventions(models: Sequence[Model]) -> Section:
-    """Return a section on all models' mean AP under other conventions, and how many of these swap the first two models."""
+    """Return a section on mean AP under other conventions, and on how many conventions reverse the order of the first
+    two models.
+    """
     several = len(models) > 1
     own = models[0].result.convention.name
     names = [f"mAP {model.name}" if several else "mAP" for model in models]

@@ -59,7 +59,7 @@ def part(diagnosis: Diagnosis, name: str, options: Options) -> Finding:
 
 @dataclass
 class Given:
-    """Inputs of sections: options of parts, metrics, images, the largest gain of all models, and their number."""
+    """Inputs of sections: options of parts, metrics, images, the largest gain of any model, and the number of models."""
 
     options: Options
     result: DetectionResult | None = None
@@ -130,7 +130,7 @@ def compared(comparison: Comparison) -> Section:
 
 
 def _plain(own: str, diagnosis: Diagnosis, given: Given) -> list[Any]:
-    """Return the blocks of a part of a plug-in: numbers, tables and notes."""
+    """Return the blocks of a part that a plug-in defines: numbers, tables and notes."""
     found = part(diagnosis, own, given.options)
     numbers = ", ".join(f"{name} {cell(value)}" for name, value in list(found.items())[:12])
     blocks: list[Any] = [Text(printable(numbers))] if numbers else []

@@ -143,7 +143,8 @@ def compute_aggregated_measure(measure: str, values: list[float]) -> float:
     Returns
     -------
     float
-        The aggregate. Without values it is NaN, with numpy's warning, or 0 for ``num_…``.
+        The aggregate. Without values, the aggregate is 0 for ``num_…``, and NaN with numpy's warning for other
+        measures.
     """
     if measure.startswith("num_"):
         return float(np.sum(values))

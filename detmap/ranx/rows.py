@@ -356,7 +356,7 @@ class Run(Rows):
         self.scores: dict[str, dict[Any, float]] = defaultdict(dict)
         self.mean_scores: dict[str, float] = {}
         self.std_scores: dict[str, float] = {}
-        #: The tables of the last ranking, its convention, and the ranking.
+        #: The tables, the convention and the result of the last ranking.
         self._ranked: tuple[Any, Any, Convention, RankedRun] | None = None
 
     @property

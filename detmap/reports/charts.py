@@ -54,12 +54,12 @@ class Plot:
 
 
 def across(places: Sequence[float], labels: Sequence[str]) -> list[tuple[str, str]]:
-    """Return ticks of the x-axis at places from 0 to 1."""
+    """Return ticks of the x-axis at positions from 0 to 1."""
     return [(f"{LEFT + WIDTH * at:.1f}", label) for at, label in zip(places, labels, strict=True)]
 
 
 def up(places: Sequence[float], labels: Sequence[str]) -> list[tuple[str, str]]:
-    """Return ticks of the y-axis at places from 0 to 1."""
+    """Return ticks of the y-axis at positions from 0 to 1."""
     return [(f"{TOP + HEIGHT * (1 - at):.1f}", label) for at, label in zip(places, labels, strict=True)]
 
 

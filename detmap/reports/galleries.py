@@ -169,7 +169,7 @@ def _chosen(diagnosis: Diagnosis, errors: Errors, worst: Sequence[int], most: in
 
 
 def _examples(key: NDArray[Any], images: NDArray[Any], enough: int, there: set[int]) -> Iterator[int]:
-    """Yield images until each key has `enough`; frequent keys come first, and of a key's images those with many keys."""
+    """Yield images until each key occurs on `enough` of them. Frequent keys, and images with many keys, come first."""
     values, code, counts = np.unique(key, return_inverse=True, return_counts=True)
     both = np.unique(np.column_stack((code, images)), axis=0)
     holds = Counter[int](both[:, 1].tolist())

@@ -228,7 +228,7 @@ def _counts(result: RankingResult) -> str:
 
 
 def _lacking(models: Sequence[Model]) -> list[tuple[int, int]]:
-    """Return for each model the number of queries that only other models have, and the number of all queries."""
+    """Return for each model the number of queries that only other models have, and the number of queries in total."""
     key = models[0].metrics[models[0].metric]
     if any(key not in model.result.per_query for model in models):
         return [(0, 0)] * len(models)

@@ -85,7 +85,7 @@ def abstention_area(confidence: ArrayLike, values: ArrayLike) -> float:
 
 
 def _curve(confidence: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean of the remaining values at each of the `RATES`."""
+    """Return the mean of the values that are not left out, at each of the `RATES`."""
     order = np.argsort(confidence, kind="stable")
     _, first, sizes = np.unique(confidence[order], return_index=True, return_counts=True)
     means = np.repeat(np.add.reduceat(values[order], first) / sizes, sizes)

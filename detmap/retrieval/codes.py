@@ -21,9 +21,9 @@ from detmap.system import parallel
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-#: Maximum number of relevant items of a block of queries.
+#: Maximum number of relevant items per block of queries.
 _BLOCK_ITEMS = 1 << 21
-#: Maximum number of relevant items of a block if no hits are kept; large enough to give every thread queries.
+#: Maximum number of relevant items per block if no hits are kept; large enough for a block to keep all threads busy.
 _PASSING_ITEMS = 1 << 22
 #: Maximum number of comparisons of codes between two checks for cancellation.
 _STEP = 1 << 24
@@ -31,7 +31,7 @@ _STEP = 1 << 24
 #: Number of elements of a matrix that are checked and packed at a time.
 _PART = 1 << 18
 
-#: Maximum range of integer labels, as a multiple of the number of items, for which items are listed by label.
+#: Items are grouped by label if the range of integer labels is at most this multiple of the number of items.
 _SPREAD = 4
 
 #: Metrics that, at depth k, ignore hits beyond rank k.
@@ -339,7 +339,7 @@ def _rank(
     convention: Convention,
     room: NDArray[np.int64] | None,
 ) -> Ranked:
-    """Rank a block of queries. `room` is an optional buffer: one row for ranks, or three for ranks, `ahead` and `tied`."""
+    """Rank a block of queries. `room` is an optional buffer with one row (ranks) or three (ranks, `ahead`, `tied`)."""
     count = len(queries)
     queries, own = readonly(queries, np.uint64), readonly(own, np.int64)
     spans, wanted = readonly(relevant.spans, np.int64), readonly(relevant.wanted, np.uint64)

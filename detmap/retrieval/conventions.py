@@ -28,7 +28,9 @@ def _wrong_digits(digits: Any) -> str | None:
 @decisions.documented
 @dataclass(frozen=True)
 class Convention:
-    """The decisions that turn a ranking into a metric's value. Frozen; `dataclasses.replace` makes a variant."""
+    """The decisions that turn a ranking into a metric's value. Instances are frozen; `dataclasses.replace` makes
+    variants.
+    """
 
     name: str = field(metadata=decision("Name of the convention."))
     formula: str = field(

@@ -27,7 +27,7 @@ _HOST = frozenset({1, 3, 11})
 #: Number of distances per block (sorting takes 16 to 40 bytes per distance), and of features converted at a time.
 _BLOCK_DISTANCES, _TILE_FEATURES = 1 << 24, 1 << 24
 
-#: The float types that are multiplied on a device, each with the type of its values on the host.
+#: The float types that are multiplied on a device, mapped to the types of their copies on the host.
 _FLOATS = {"float16": "float16", "bfloat16": "float32", "float32": "float32", "float64": "float64"}
 
 
@@ -166,8 +166,9 @@ class DeviceRows:
         return -1
 
     def _places(self, values: Any, rows: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return three counts for each element (row, item) of `values`, shape (3, n): how many elements of the row are
-        less, how many are less or equal, and how many precede the element in the order by value, then item.
+        """Return three counts for each element (row, item) of `values`, shape (3, n): the number of smaller elements in
+        its row, the number of smaller or equal elements, and the number that precede it in the order by value, then
+        item.
         """
         xp, width = self.table.xp, int(values.shape[1])
         # Some libraries sort -0 before 0, so 0 is added, which turns -0 into 0.

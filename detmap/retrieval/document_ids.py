@@ -175,7 +175,7 @@ def _separated(joined: bytes, count: int, longest: int) -> Texts | None:
 
 
 def _checked(found: Texts, source: str, field: str) -> Texts:
-    """Return the ids; raise `InputError` if one is too long."""
+    """Return the ids; raise `InputError` if an id is too long."""
     lengths = found.lengths()
     if int(lengths.max(initial=0)) > LONGEST_ID:
         raise _too_long(found[np.array([np.argmax(lengths)])].tolist()[0], source, field)

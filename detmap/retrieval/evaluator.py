@@ -62,12 +62,12 @@ class Evaluator(Accumulator):
 
     Results are equal to the last bit however the queries are split into batches, and `merge` is associative. If queries
     have names, the order of batches and merges does not matter either: results list queries by name, or for runs in the
-    order of the judgements. Queries without names are numbered in the order of updates; the queries of a merged
-    evaluator are numbered after them. A saved and restored evaluator returns the same results.
+    order of the judgements. Queries without names are numbered in the order of updates; `merge` numbers the queries of
+    the other evaluator after the queries of this one. A saved and restored evaluator returns the same results.
 
-    There is one exception: BLAS rounds the distances of features depending on the batch. Equal features always tie, but
-    two distances that only differ in the last bit may be ordered differently if batches are cut differently. Distances
-    of integer features are exact.
+    There is one exception: BLAS may round the same distance between features differently in different batches. Equal
+    features always tie, but two distances that only differ in the last bit may be ordered differently after another
+    split into batches. Distances of integer features are exact.
 
     Parameters
     ----------

@@ -1,10 +1,11 @@
 """Distances between features of queries and a gallery, in blocks. Equal features have equal distances.
 
 BLAS may round equal elements of a product differently. It uses other code for rows and columns at the edge of a block,
-and on some processors (single precision on Haswell and Zen) also for neighbouring rows within a block. It splits a long
-sum by the number of threads. Padding does not prevent this. Therefore equal features are found first, and their
-distances are computed once and copied, so that they always tie. Padding to fixed multiples makes all other distances
-nearly independent of the number of queries and items; a fixed memory layout makes them independent of the given layout.
+and on some processors (single precision on Haswell and Zen) also for neighbouring rows within a block. The number of
+threads determines how a long sum is split. Padding does not prevent this. Therefore equal features are found first, and
+their distances are computed once and copied, so that they always tie. Padding to fixed multiples makes all other
+distances nearly independent of the number of queries and items; a fixed memory layout makes them independent of the
+given layout.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _BLOCK_DISTANCES, _TILE = 1 << 25, 16384
 #: with 48 queries the copy takes half as long as the product.
 _TOGETHER = 96
 
-#: Products are padded to multiples of these numbers of queries, items and features. The inner loops of every tested BLAS
-#: then take whole steps, and the split of long sums does not depend on the number of threads.
+#: Products are padded to multiples of these numbers of queries, items and features. The inner loops of every tested
+#: BLAS then have no remainder, and the split of long sums does not depend on the number of threads.
 _QUERIES, _ITEMS, _FEATURES = 48, 64, 64
 
 
@@ -122,7 +123,7 @@ class Side:
 
     #: The features as given, shape (n, d).
     rows: NDArray[Any] | DeviceTable
-    #: The float type of products.
+    #: The float type in which features are multiplied.
     kind: type
     #: The squared length of each row, shape (n,).
     squares: NDArray[Any]

@@ -34,7 +34,7 @@ DRAWS = 10
 #: SYSU-MM01: items seen by camera 2 are hidden from camera 3.
 _HIDDEN = (3, 2)
 
-#: Maximum number of relevant items of a block of queries (an item takes eight bytes in about ten arrays).
+#: Maximum number of relevant items per block of queries (each takes eight bytes in about ten arrays).
 _BLOCK_ITEMS = 1 << 19
 
 
@@ -60,12 +60,12 @@ class Gallery:
     gallery_cameras: NDArray[np.int64] | None
     #: Further junk items of each query.
     ignored: Sequence[NDArray[np.int64]] | None
-    #: For each query, whether the items in `hidden` are junk (SYSU-MM01), shape (queries,). If given, items of the same
-    #: camera and identity are not junk.
+    #: For each query, whether the items in `hidden` are junk (SYSU-MM01), shape (queries,). If this mask is given,
+    #: items of the query's camera and identity are not junk.
     hiding: NDArray[np.bool_] | None
     #: The items that are junk to the queries flagged in `hiding`.
     hidden: NDArray[np.int64]
-    #: The identity of each item as a dense number, for the CMC variants that need it, shape (items,).
+    #: The identity of each item, numbered from 0, for the CMC variants that need identities, shape (items,).
     people: NDArray[np.int64]
 
     def parts(self, begin: int, end: int, width: int) -> list[tuple[int, int]]:
@@ -269,7 +269,7 @@ def _rank(
     return Ranked(hits, convention, shots=shots), np.diff(junk_starts)
 
 
-#: CMC variants that draw or merge identities, each with the kernel's code of the variant.
+#: CMC variants that draw or merge identities, mapped to the kernel's code for the variant.
 SHOTS = {"cuhk03": cmc.DRAW, "cuhk03_exact": cmc.EXPECT, "sysu": cmc.MERGE}
 
 
@@ -408,8 +408,8 @@ def _true_positive_rates(
             add(rows, begin, end)
         del rows  # frees the distances before the next block is made
     different = equal - matches
-    # By descending distance: the numbers of matching pairs (`p`) and other pairs (`n`) at each step, and of pairs between
-    # steps (`gap`).
+    # All in the order of descending distance: `p` and `n` are the numbers of matching pairs and of other pairs at each
+    # step, and `gap` is the number of pairs between steps.
     p, n = matches[::-1], different[::-1]
     gap = between[::-1]
     false_rate = np.cumsum(p) / max(int(matches.sum()), 1)

@@ -154,7 +154,7 @@ def _before_sorted(every: Tied, some: Tied, descending: bool) -> NDArray[np.int6
     before[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
     found = np.empty(some.words.size, np.int64)
     seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
-    with np.errstate(over="ignore"):  # without compilation, integer overflow warns
+    with np.errstate(over="ignore"):  # uncompiled kernels warn of integer overflow
         find_strings(Grouped(*every[:3]), Grouped(*some[:3]), 0, groups, seed, found)
     sought: NDArray[np.int64] = before[starts[np.repeat(np.arange(groups), np.diff(some.starts))] + found]
     return sought

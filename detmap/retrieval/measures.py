@@ -112,7 +112,7 @@ def within(ranked: Ranked, depth: Any) -> Values:
 
 
 def _radius(ranked: Ranked, request: Request, whole: str) -> Values | None:
-    """Return precision or recall within a Hamming radius, if ``radius=r`` is given."""
+    """Return precision or recall within a Hamming radius; None if ``radius=r`` is not given."""
     radius = request.number("radius", math.nan)
     if math.isnan(radius):
         return None
@@ -274,7 +274,7 @@ def ndcg(ranked: Ranked, request: Request) -> Values:
     """nDCG: DCG / DCG of the ideal ranking."""
     starts, ranks, grades = best_ranking(ranked)
     best, gains = np.empty(len(ranked.raw)), _gains(grades, request)
-    if request.options and not request.options[0].startswith("exp"):  # other gains may order grades differently
+    if request.options and not request.options[0].startswith("exp"):  # the given gains may order items differently
         gains = readonly(gains[np.lexsort((-gains, np.repeat(np.arange(best.size), np.diff(starts))))], np.float64)
     curves.dcg(starts, ranks, gains, ranks, ranks, request.cut, False, best)
     return ratio(dcg(ranked, request), best)

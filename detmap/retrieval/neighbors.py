@@ -274,7 +274,7 @@ def scattered(items: NDArray[np.int64], measured: NDArray[Any] | None, count: in
 def _marked(
     items: NDArray[np.int64], starts: NDArray[np.int64], members: NDArray[np.int64], count: int
 ) -> NDArray[np.bool_]:
-    """Mask of `items`: True in row *q* for items among the ascending ``members[starts[q]:starts[q + 1]]``."""
+    """Mask of `items`, True in row *q* for items in ``members[starts[q]:starts[q + 1]]``, which must ascend."""
     if not members.size:
         return np.zeros(items.shape, np.bool_)
     codes = np.repeat(np.arange(len(items)) * count, np.diff(starts)) + members

@@ -155,12 +155,12 @@ class Request:
 
     @property
     def key(self) -> str:
-        """The name of the values per query."""
+        """The metric's name for values per query."""
         return self._decorate(self.metric.name)
 
     @property
     def name(self) -> str:
-        """The name of the mean."""
+        """The metric's name for the mean over queries."""
         return self._decorate(self.metric.mean_name or self.metric.name)
 
     @property
@@ -246,7 +246,7 @@ class Metric:
     formula : str
         Formula with its source.
     aliases : tuple of str
-        All names in lower case: both names, and the given ones from trec_eval and the literature.
+        All names in lower case: both names, and the given aliases from trec_eval and the literature.
     depth : {"never", "may", "must"}
         Whether the name takes ``@depth``.
     expected : bool

@@ -535,7 +535,7 @@ def _find(
         searched = own.located(begin, end) if isinstance(own, Keys) else own
         groups = Grouped(searched.data, searched.words, readonly(starts[begin : end + 1] - first, np.int64))
         theirs = Grouped(others.data, others.words, readonly(wanted_starts[begin : end + 1], np.int64))
-        with np.errstate(over="ignore"):  # without compilation, integer overflow warns
+        with np.errstate(over="ignore"):  # uncompiled kernels warn of integer overflow
             row = find_strings(groups, theirs, 0, end - begin, seed, found)
         return int(row) + first if row >= 0 else -1
 
@@ -664,8 +664,9 @@ def _places(
     ranked: Table, relevant: NDArray[np.int64], hit_starts: NDArray[np.int64], convention: Convention
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Rank the `relevant` lines of a run, given as indices among the lines of their query, ascending within each query."""
-    # Returns four arrays of shape (h,), sorted by query and rank: the rank, the number of the query's lines with a better
-    # score, the number with the same score, and the index in `relevant`. Then the number of lines per query, shape (q,).
+    # Returns four arrays of shape (h,), sorted by query and rank: the rank, the number of the query's lines with a
+    # better score, the number with the same score, and the index in `relevant`. The fifth array, shape (q,), is the
+    # number of lines per query.
     queries = hit_starts.size - 1
     ranks, ahead, tied, which = (np.empty(relevant.size, np.int64) for _ in range(4))
     items = np.empty(queries, np.int64)

@@ -332,7 +332,7 @@ def _share(extreme: Any, permutations: Any, drawn: Any) -> Any:
 
 
 def _reach(differences: NDArray[np.float64], exact: bool, alpha: float) -> float:
-    """Return the largest absolute difference that is not significant; NaN if no difference can be."""
+    """Return the largest absolute difference that is not significant; NaN if no difference can be significant."""
     least, total = int(exact), differences.size  # if all permutations are enumerated, the data are one of them
     allowed = int(alpha * (total + 1)) + 1
     while allowed >= least and _share(allowed, total, not exact) > alpha:

@@ -89,7 +89,7 @@ def unlimited(
 
 
 def of_one_class(protocol: Protocol, metrics: Sequence[str]) -> list[bool]:
-    """Return for each metric whether it is a percentage, as the metrics of a class of `Protocol.class_thresholds` are."""
+    """Return for each metric whether it is a percentage: a metric of one class of `Protocol.class_thresholds`."""
     rows = dict(metric_table(protocol, ()))
     return [rows[name][0] in OF_CLASS for name in metrics]
 
@@ -216,7 +216,7 @@ class Reweighted:
     def score(
         self, count: int, codes: Callable[[int], NDArray[np.int32]], threads: int | None = None
     ) -> NDArray[np.float64]:
-        """Return `count` replicates, shape (count, sides, columns); ``codes(r)`` has ``2 * copies + side`` of each image."""
+        """Return `count` replicates, shape (count, sides, columns); ``codes(r)`` has ``2 * copies + side`` per image."""
         out = np.empty((count, self.sides, self.columns))
         protocol = self.tally.protocol
         if protocol.interpolation in SAMPLED:

@@ -75,7 +75,8 @@ def evaluate(
     save_results_in_run : bool
         Whether ``scores``, ``mean_scores`` and ``std_scores`` of a `Run` are filled.
     make_comparable : bool
-        Whether a `Run` first gets empty rankings for judged queries that it lacks, and loses queries without judgements.
+        Whether a `Run` is changed first: empty rankings are added for missing judged queries, and queries without
+        judgements are removed.
 
     Returns
     -------

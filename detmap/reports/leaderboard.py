@@ -15,7 +15,7 @@ from detmap.reports.tables import Table, table
 from detmap.results import cell, is_words, markdown_text, printable, to_markdown, without_nan
 from detmap.shapes.kinds import BOXES, KINDS, Kind
 
-#: Maximum number of models with a curve, and of AP values by model and class, on the page; the best models are kept.
+#: Maximum number of curves on the page, one per model, and of AP values by model and class; the best models are kept.
 CURVES, _VALUES = 200, 150_000
 
 #: Number of curves initially in the foreground.
@@ -147,7 +147,9 @@ def html(board: Board) -> str:
 
 
 def _models(board: Board) -> tuple[list[dict[str, Any]], list[list[dict[str, Any]]]]:
-    """Return the columns and the rows of cells. A column after the ranking metric draws the metric's interval as a bar."""
+    """Return the columns, and the rows as lists of cells. A column after the ranking metric draws the metric's interval
+    as a bar.
+    """
     rows, ends = board.rows, board._ends
     header = list(rows[0]) if rows else []
     words = {name for name in header if name != "rank" and is_words(rows, name)}

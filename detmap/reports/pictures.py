@@ -69,13 +69,13 @@ class Pictures:
 
 
 class Notes:
-    """Counts of pictures that could not be shown, and of the bytes of pictures that are shown."""
+    """Numbers of absent images and of unreadable images, and the total bytes of the thumbnails."""
 
     def __init__(self) -> None:
         self.absent = self.broken = self.bytes = 0
 
     def counted(self, path: Path | None, box: tuple[float, ...] | None = None) -> Thumbnail | None:
-        """Return a thumbnail of a file, or of the surroundings of a box in it; None if the file is missing or unreadable."""
+        """Return a thumbnail of an image file, or of the surroundings of `box`; None if the file is absent or unreadable."""
         if path is None:
             self.absent += 1
             return None
@@ -165,7 +165,9 @@ class Shapes:
         self._limbs = dict(zip(categories.ids.tolist(), categories.limbs or (), strict=False))
 
     def drawing(self, side: str, row: int) -> Drawing:
-        """Return the drawing of a row's mask, pose or other geometry, or of the row's box if that kind has no drawing."""
+        """Return the drawing of a row's mask, pose or other geometry; if the geometry has no drawing, that of the row's
+        box.
+        """
         kind = self.diagnosis.protocol.iou_type
         draw = find(kind).draw
         if draw is not None:

@@ -282,7 +282,7 @@ def _ends(model: Model, level: float) -> dict[str, tuple[float, float]]:
 
 
 def _worst_card(model: Model) -> Card:
-    """Return a card on the share of the loss due to the worst queries."""
+    """Return a card on the share of the total loss (1 minus the metric) that is due to the worst queries."""
     values, key = model.values, model.metrics[model.metric]
     known = np.sort(values[~np.isnan(values)])
     lost = 1 - known

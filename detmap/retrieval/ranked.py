@@ -62,12 +62,12 @@ class Ranked:
 
     @cached_property
     def hits(self) -> Hits:
-        """The relevant items at the ranks of the convention's tie rule."""
+        """The relevant items, ranked by the convention's tie rule."""
         return self.raw.break_ties(self.convention.ties)
 
     @cached_property
     def gained(self) -> Hits:
-        """The items with a gain (a grade above 0) at the ranks of the convention's tie rule."""
+        """The items with a gain (a grade above 0), ranked by the convention's tie rule."""
         if self.pool is None:
             return self.hits
         return self.pool.hits(1).break_ties(self.convention.ties)

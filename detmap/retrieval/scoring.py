@@ -507,7 +507,7 @@ def _add(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _cmc_counts(ranked: Ranked) -> NDArray[np.float64]:
-    """Return the contribution of each rank to CMC, summed over the block's queries; element *i* is rank ``i + 1``."""
+    """Return the contribution of each rank to CMC, summed over the block's queries; element *i* is for rank ``i + 1``."""
     hits = ranked.hits
     out = np.zeros(int(hits.items.max(initial=0)))
     if ranked.shots is not None:

@@ -311,7 +311,7 @@ def _objects(tally: AnyTally) -> NDArray[np.int64]:
 
 
 def _plan(changing: int, permutations: int) -> tuple[int, bool]:
-    """Return the number of permutations, and whether these are all possible permutations, if `changing` images differ."""
+    """Return the number of permutations for models that differ on `changing` images, and whether all are enumerated."""
     # One image need not be exchanged, because exchanging all images only changes the sign of the difference.
     every = changing < MOST_CHANGING and 2 ** max(changing - 1, 0) <= permutations
     return (2 ** max(changing - 1, 0) if every else permutations), every

@@ -72,13 +72,13 @@ class Resampled(Columns, Protocol):
     unlimited: NDArray[np.bool_] | None
 
     def score(self, count: int, copies: Copies, threads: int | None) -> NDArray[np.float64]:
-        """Return the columns of many samples, shape (count, m)."""
+        """Return the metrics of `count` samples, shape (count, m)."""
 
 
 class Paired(Columns, Protocol):
     """Two tallies of the same images, between which images can be exchanged."""
 
-    #: Whether the tallies differ in each category on each unit, shape (K, units).
+    #: For each category and unit, whether the tallies differ, shape (K, units).
     differs: NDArray[np.bool_]
 
     def differences(

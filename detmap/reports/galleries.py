@@ -239,7 +239,7 @@ def _size(corners: NDArray[np.float64]) -> str:
 
 
 def _said(marks: Sequence[Mapping[str, Any]], cost: float | None) -> str:
-    """Return a text with the numbers of hits, missed objects and false positives on an image, and the cost in AP."""
+    """Return the numbers of hits, misses and false positives on an image as text, with the cost in AP."""
     style, error = Counter(mark["style"] for mark in marks), Counter(mark["facts"]["e"] for mark in marks)
     said = f"found {style['hit']}, missed {style['missed']}, false positives {style['wrong']}"
     kinds = ", ".join(f"{error[name]} {name}" for name in _ERRORS[1:6] if error[name])

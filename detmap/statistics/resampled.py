@@ -84,8 +84,8 @@ class Paired(Columns, Protocol):
     def differences(
         self, count: int, swaps: Swaps, threads: int | None, category: int | None = None
     ) -> NDArray[np.float64]:
-        """Return the differences, second tally minus first, after each of `count` permutations, shape (count, m); if
-        `category` is given, only the columns of this category.
+        """Return the differences, second minus first, after each of `count` permutations, shape (count, m); with
+        `category`, of this category only.
         """
 
 

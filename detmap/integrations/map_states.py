@@ -52,7 +52,7 @@ class Scores(NamedTuple):
     Attributes
     ----------
     stats : list of float
-        The 12 values of pycocotools' ``stats``; AP with the largest of `max_detection_thresholds`.
+        The 12 values of pycocotools' ``stats``; AP is computed with the largest of `max_detection_thresholds`.
     ap, ar : ndarray of float64, shape (K,), or None
         AP and AR of each category, with the largest of `max_detection_thresholds`; None if not requested.
     """
@@ -139,7 +139,7 @@ class _Side(NamedTuple):
 
 
 def _joined(tensors: Sequence[Any], width: int | None = None) -> NDArray[Any]:
-    """Return tensors concatenated as one array, skipping empty ones, which may have any type and shape."""
+    """Return the tensors concatenated as one array; empty tensors, which may have any type and shape, are skipped."""
     there = [one for one in tensors if len(one) and one.numel()]
     if not there:
         return np.empty(0) if width is None else np.empty((0, width))

@@ -27,7 +27,7 @@ def patch_torchmetrics() -> Patch:
     Returns
     -------
     Patch
-        Its ``undo()``, or the end of a ``with`` block, restores torchmetrics. Existing metric objects are unchanged.
+        ``undo()``, or the end of a ``with`` block, restores torchmetrics. Existing metric objects are unchanged.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def patch_rfdetr() -> Patch:
     Returns
     -------
     Patch
-        Its ``undo()``, or the end of a ``with`` block, removes the backend from the registry.
+        ``undo()``, or the end of a ``with`` block, removes the backend from the registry.
 
     Raises
     ------

@@ -36,7 +36,7 @@ _METRICS = {
 class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # the parent class has no type annotations
     """pytorch-metric-learning's calculator, with the same arguments; detmap computes the metrics of neighbours.
 
-    NMI and AMI, the measures of clusters, are computed by pytorch-metric-learning itself. Neighbours are ranked in the
+    NMI and AMI, the clustering measures, are computed by pytorch-metric-learning itself. Neighbours are ranked in the
     order in which the search returns them.
     """
 
@@ -60,9 +60,10 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # the parent class has
             Labels of the queries and of the references.
         ref_includes_query : bool
             Whether the first q references are the queries. If so, each query is removed from its own list of
-            neighbours; if the list lacks the query, its last neighbour is removed.
+            neighbours; if the list lacks the query, the last neighbour is removed instead.
         include, exclude : sequence of str
-            Measures to compute or to leave out; by default all except those of clusters, which need embeddings.
+            Measures to compute or to leave out; by default all measures except clustering measures, which need
+            embeddings.
 
         Returns
         -------
@@ -72,7 +73,7 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # the parent class has
         Raises
         ------
         InputError
-            If the array shapes do not fit, or an index is not that of a reference.
+            If the array shapes do not fit, or an index does not belong to a reference.
         """
         places, _ = of_search((D, I), None)
         places = np.asarray(columns.array(places), np.int64)
@@ -130,7 +131,9 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # the parent class has
         return means.tolist() if self.return_per_class else float(means.mean())
 
     def calculate_mean_average_precision(self, **given: Any) -> Any:
-        """Return the mean average precision; sums over the neighbours are divided by the number of relevant references."""
+        """Return the mean average precision; each query's sum of precisions is divided by its number of relevant
+        references.
+        """
         return self._of("mean_average_precision", given)
 
     def calculate_mean_average_precision_at_r(self, **given: Any) -> Any:

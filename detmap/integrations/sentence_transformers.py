@@ -22,7 +22,7 @@ else:
     except ModuleNotFoundError:  # older versions; raises if the package is missing
         from sentence_transformers.evaluation import InformationRetrievalEvaluator as _Theirs
 
-#: The divisor of recall at k is at most k; documents with equal scores are ordered by ascending id.
+#: AP at k is divided by min(number of relevant documents, k); documents with equal scores are ordered by ascending id.
 _CONVENTION = replace(CONVENTIONS.find("min_rk"), name="sentence_transformers", missing="zero")
 
 #: sentence-transformers' name of each measure, the attribute with its cutoffs, and detmap's metric.

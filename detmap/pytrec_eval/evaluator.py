@@ -86,10 +86,11 @@ class RelevanceEvaluator:
         Returns
         -------
         dict of dict
-            Values by query and measure: the judged queries of the run, in the order of the run, and the measures in
-            trec_eval's order. All values are floats: logarithms for geometric means, and 0.0 for texts. For a query
-            without a relevant document, or with an empty ranking, values are 0 (logarithms of 0.00001 for geometric means);
-            the interpolated precision of an empty ranking at recall 0 is NaN, as in trec_eval.
+            Values by query and measure. The queries are the judged queries of the run, in the order of the run; the
+            measures are in trec_eval's order. All values are floats: logarithms for geometric means, and 0.0 for
+            measures that trec_eval prints as text. For a query without a relevant document, or with an empty ranking,
+            values are 0 (logarithms of 0.00001 for geometric means); the interpolated precision of an empty ranking at
+            recall 0 is NaN, as in trec_eval.
 
         Raises
         ------
@@ -115,7 +116,7 @@ class RelevanceEvaluator:
         return {query: dict(zip(names, row, strict=True)) for query, row in zip(run.queries, rows, strict=True)}
 
     def _rows(self, ranked: runs.RankedRun) -> list[list[float]]:
-        """Return the values of each query, in the order of the requested values."""
+        """Return a row of values per query, in the order of the requested values."""
         assert ranked.block is not None
         columns = ranked.score(list(self._requests.values())).per_query
         hits, none = ranked.block.raw, np.zeros(len(ranked.queries))
@@ -143,7 +144,8 @@ def compute_aggregated_measure(measure: str, values: list[float]) -> float:
     Returns
     -------
     float
-        The aggregate. Without values it is NaN, with numpy's warning, or 0 for ``num_…``.
+        The aggregate. Without values, the aggregate is 0 for ``num_…``, and NaN with numpy's warning for other
+        measures.
     """
     if measure.startswith("num_"):
         return float(np.sum(values))
@@ -216,7 +218,7 @@ def _judgements(judged: dict[Any, Any]) -> dict[str, dict[str, int]]:
 
 
 def _run(scores: dict[Any, Any], judged: Mapping[str, Mapping[str, int]]) -> runs.Table:
-    """Return the judged queries of a run as a table over the dicts; raise pytrec_eval's TypeError for a wrong type."""
+    """Return the judged queries of a run as a table that reads the dicts; raise pytrec_eval's TypeError for a wrong type."""
     if not _all(set(map(type, scores)), str) or not _all(set(map(type, scores.values())), dict):
         raise TypeError(_WRONG_RUN)
     kept = {query: one for query, one in scores.items() if query in judged}

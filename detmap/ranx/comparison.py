@@ -32,7 +32,7 @@ _TESTS = {
     "tukey": "Tukey's HSD test",
 }
 
-#: Number of random swaps (permutations times queries) of Fisher's test generated together.
+#: Number of random swaps (permutations times queries) that Fisher's test generates at a time.
 _TOGETHER = 1 << 22
 
 _LABELS = {
@@ -174,7 +174,7 @@ def _student(one: Values, other: Values) -> float:
 
 
 def _fisher(one: Values, other: Values, drawn: int, seed: int) -> float:
-    """Return the p-value of Fisher's randomisation test; random bits come in the order of numba's generator."""
+    """Return the p-value of Fisher's randomisation test; random bits are drawn in the same order as by numba."""
     bits = np.random.RandomState(seed)
     observed = abs(_mean(one) - _mean(other))
     reached = 0

@@ -61,8 +61,8 @@ def evaluate(
     ----------
     qrels, run : Qrels and Run, mapping of mapping, or list of arrays
         Grades and scores by query and document; or for each query an array of shape (n, 2) of documents and numbers
-        (arrays of a run must be sorted). Documents with equal scores keep their order; in plain dicts the order is
-        reversed, as in ranx.
+        (arrays of a run must be sorted). Documents with equal scores keep their order, except in plain dicts, where
+        their order is reversed, as in ranx.
     metrics : str or iterable of str
         Names such as ``"map@10"`` (``@0``: all ranks), ``"ndcg@5-l2"`` (grades from 2 on are relevant), ``"rbp.95"``.
     return_mean : bool
@@ -75,7 +75,8 @@ def evaluate(
     save_results_in_run : bool
         Whether ``scores``, ``mean_scores`` and ``std_scores`` of a `Run` are filled.
     make_comparable : bool
-        Whether a `Run` first gets empty rankings for judged queries that it lacks, and loses queries without judgements.
+        Whether a `Run` is changed first: empty rankings are added for missing judged queries, and queries without
+        judgements are removed.
 
     Returns
     -------
@@ -119,7 +120,9 @@ def evaluate(
 def values_per_query(
     qrels: Any, run: Any, requests: Mapping[str, Request]
 ) -> tuple[dict[str, NDArray[np.float64]], list[Any], dict[str, int]]:
-    """Return the values per query by metric name, the queries in ranx's order, and counts of differences from ranx."""
+    """Return the values per query by metric name, the queries in ranx's order, and the number of each kind of
+    difference from ranx.
+    """
     judged, theirs, convention = _tables(qrels, run, any(one.metric.name == "bpref" for one in requests.values()))
     _check_queries(judged.queries, theirs.queries)
     asked = list({request.key: request for request in requests.values()}.values())
@@ -150,7 +153,9 @@ def values_per_query(
 
 
 def _tables(qrels: Any, run: Any, place: bool) -> tuple[Table, Table, Convention]:
-    """Return both tables and the convention that orders ties as ranx; `place` reverses dicts, whose order then counts."""
+    """Return both tables and the convention that orders ties as ranx does. If `place` is true, ties are reversed in the
+    tables and not by the convention, because bpref is not defined under ties="reversed".
+    """
     given: list[Any] = [side.table if isinstance(side, Qrels | Run) else side for side in (qrels, run)]
     convention = _CONVENTION
     named = [isinstance(side, Mapping | Table) for side in given]

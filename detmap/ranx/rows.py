@@ -356,7 +356,7 @@ class Run(Rows):
         self.scores: dict[str, dict[Any, float]] = defaultdict(dict)
         self.mean_scores: dict[str, float] = {}
         self.std_scores: dict[str, float] = {}
-        #: The tables of the last ranking, its convention, and the ranking.
+        #: The tables, the convention and the result of the last ranking.
         self._ranked: tuple[Any, Any, Convention, RankedRun] | None = None
 
     @property
@@ -406,8 +406,8 @@ class Run(Rows):
 
 
 def lists_as_rows(lists: Iterable[Any], source: str) -> dict[int, dict[str, float]]:
-    """Return arrays of (document, number), one per query, as dicts by the query's position. Raises `InputError` for an
-    array of another shape, and for a repeated document.
+    """Convert one array of (document, number) pairs per query to a dict per query, by the query's position. Raises
+    `InputError` for an array of another shape, and for a repeated document.
     """
     rows = {}
     for place, one in enumerate(lists):

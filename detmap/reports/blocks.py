@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from detmap.checks.report import Report
     from detmap.statistics import Comparison, Difference, QueryComparison
 
-#: Maximum number of pairs of models for which a sentence says whether the models differ (a verdict).
+#: Maximum number of verdicts shown. A verdict is a sentence that says whether two models differ.
 _VERDICTS = 6
 
-#: Maximum number of verdicts on the first screen; the section of differences has the other verdicts.
+#: Maximum number of verdicts on the first screen; the other verdicts are in the section of differences.
 _FIRST_VERDICTS = 3
 
 #: Heading of the section of differences.
@@ -66,7 +66,7 @@ class Section(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A named bar of a card: value as text, length from 0 to 100, and the query that selects the linked pictures."""
+    """A named bar of a card: value as text, length from 0 to 100, and the filter of linked pictures, such as ``class=3``."""
 
     name: str
     shown: str
@@ -77,7 +77,8 @@ class Bar(NamedTuple):
 class Card(NamedTuple):
     """A card of the first screen: title, sentence, a bar with two parts and a legend, and named bars.
 
-    `filled` and `gain` are the lengths of the two parts, from 0 to 100; `legend` is empty if the card has no such bar.
+    `filled` and `gain` are the lengths of the two parts, from 0 to 100; `legend` is empty if the card has no bar with
+    two parts.
     """
 
     title: str
@@ -92,7 +93,7 @@ def summary(
     name: str, metric: str, shown: str, ends: tuple[float, float], why: str, level: float, **more: Any
 ) -> dict[str, Any]:
     """Return a model's summary for the first screen: a metric with its interval, or with the reason `why` there is no
-    interval. `more` are ``about`` (the scope of the interval), ``cards``, and ``mark``, a warning about the number.
+    interval. `more` may have ``about`` (the scope of the interval), ``cards`` and ``mark`` (a warning about the value).
     """
     low, high = ends
     known = not math.isnan(low)
@@ -141,7 +142,7 @@ def metric_row(
 
 
 def side_by_side(models: Sequence[Sequence[Section]]) -> list[Section]:
-    """Merge the sections of several models, with one panel each; a single model's panel has no name."""
+    """Merge the sections of several models into sections with one panel per model; a single model's panel has no name."""
     if len(models) == 1:
         return [one._replace(panels=[("", blocks) for _, blocks in one.panels]) for one in models[0]]
     return [
@@ -160,12 +161,12 @@ def _all_filters(alike: Sequence[Section]) -> dict[str, Any] | None:
 
 
 def picked(rows: Sequence[Mapping[str, Any]], names: Sequence[str], **renamed: str) -> list[dict[str, Any]]:
-    """Return the columns `names` of rows, where they exist; `renamed` maps a column to its new name."""
+    """Return `rows` with only those columns `names` that exist; `renamed` maps a column to its new name."""
     return [{renamed.get(name, name): row[name] for name in names if name in row} for row in rows]
 
 
 def found_by_check(name: str, checked: Report | str) -> Section:
-    """Return a section on the findings of a check of a model's files, or on the reason why they were not checked."""
+    """Return a section with the findings of a check of the files, or with the reason why the files were not checked."""
     blocks: list[Any] = [
         Text(printable(checked)) if isinstance(checked, str) else Fragment(checked.to_html(level=3, of=name))
     ]
@@ -176,7 +177,7 @@ def found_by_check(name: str, checked: Report | str) -> Section:
 class Apart(NamedTuple):
     """The difference of two models, second minus first, with its interval and a corrected p-value. If one model lacks
     images or queries of the other, `common` describes the shared images or queries, and `means` has the mean of each
-    model over these.
+    model over the shared images or queries.
     """
 
     first: str
@@ -280,10 +281,11 @@ def page(
 ) -> str:
     """Return a report as one self-contained HTML page.
 
-    The title has the `kind` of shape, which is empty for rankings. `summaries` has a `summary` of each model, `metrics`
-    has rows of `metric_row`, `brief` is a line on the evaluation, `notices` maps models to messages, and each of `inputs`
-    has ``role``, ``name`` and ``sha256``. `facts` describe the evaluation. `counts` has each model's name and counts of
-    its data; for a single model `counted` replaces the name. `sections` follow the first screen.
+    `kind` is the kind of geometry, for the title; it is empty for rankings. `summaries` has a `summary` of each model,
+    `metrics` has rows of `metric_row`, `brief` is a line on the evaluation, `notices` maps models to messages, and each
+    of `inputs` has ``role``, ``name`` and ``sha256``. `facts` describe the evaluation. `counts` pairs each model's name
+    with a text on the amount of its data; for a single model `counted` replaces the name. `sections` follow the first
+    screen.
     """
     import detmap
 

@@ -39,7 +39,7 @@ class Plot:
     lines: list[dict[str, str]] = field(default_factory=list)
     #: Each bar has ``x``, ``y``, ``width``, ``height`` and ``label``.
     bars: list[dict[str, Any]] = field(default_factory=list)
-    #: Noun for a thin line, such as "class", if readers can select one; else empty.
+    #: What a thin line stands for, such as "class", if readers can select a line; else empty.
     choose: str = ""
     #: The variants of the lines, if readers can select a variant: what varies, the variants' names, and the variant drawn
     #: first. Each line then has ``levels`` (its `heights` in all variants, concatenated) and ``labels`` (one per variant,
@@ -54,12 +54,12 @@ class Plot:
 
 
 def across(places: Sequence[float], labels: Sequence[str]) -> list[tuple[str, str]]:
-    """Return ticks of the x-axis at places from 0 to 1."""
+    """Return ticks of the x-axis at positions from 0 to 1."""
     return [(f"{LEFT + WIDTH * at:.1f}", label) for at, label in zip(places, labels, strict=True)]
 
 
 def up(places: Sequence[float], labels: Sequence[str]) -> list[tuple[str, str]]:
-    """Return ticks of the y-axis at places from 0 to 1."""
+    """Return ticks of the y-axis at positions from 0 to 1."""
     return [(f"{TOP + HEIGHT * (1 - at):.1f}", label) for at, label in zip(places, labels, strict=True)]
 
 
@@ -81,7 +81,7 @@ def line(label: str, x: NDArray[np.float64], y: NDArray[np.float64], style: str)
 
 
 def heights(values: NDArray[np.float64]) -> str:
-    """Return heights from 0 to 1 as text, one letter each: U+0100 is 0, U+01F0 is 1, in steps of a drawing unit."""
+    """Encode each height from 0 to 1 as one character, from U+0100 (0) to U+01F0 (1), in steps of a drawing unit."""
     return "".join(map(chr, (256 + np.rint(values.clip(0, 1) * HEIGHT)).astype(int).tolist()))
 
 

@@ -18,7 +18,9 @@ _NAMED = 3
 
 
 class Documents(NamedTuple):
-    """A query's documents: relevant and other ranked ones with their ranks, and relevant ones that are not ranked."""
+    """A query's documents: ranked relevant documents and ranked other documents, with ranks, and unranked relevant
+    documents.
+    """
 
     hits: list[tuple[str, int]]
     misses: list[tuple[str, int]]

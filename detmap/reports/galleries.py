@@ -1,4 +1,4 @@
-"""Galleries: images with hits, false positives and missed objects drawn on them, and their filters."""
+"""Galleries of images with hits, false positives and missed objects drawn on them, and the filters of galleries."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from detmap.shapes import find
 if TYPE_CHECKING:
     from detmap.diagnostics import Diagnosis
 
-#: Maximum number of images on a page: if thumbnails are shown, and if only outlines are drawn.
+#: Maximum number of images on a page with thumbnails, and on a page with outlines only.
 MOST, MOST_BARE = 200, 60
 
-#: Maximum size in bytes of all thumbnails on a page, and of all outlines.
+#: Maximum total size in bytes of the thumbnails on a page, and of the outlines on a page.
 _PIXELS, _OUTLINES = 7_500_000, 1_200_000
 
 #: Desired number of images for each error, each pair of confused classes, and each class, if there is room.
@@ -93,8 +93,8 @@ def images(
     diagnosis: Diagnosis, errors: Errors, worst: Sequence[Mapping[str, Any]], pictures: Pictures | None, share: int
 ) -> Gallery:
     """Return a gallery of the worst images and of examples of each error, class and confusion. `share` is the number of
-    galleries that share the limits of the page, and `worst` has the rows of the diagnosis's part ``images``. Without
-    `pictures`, only outlines are drawn.
+    galleries among which the limits of the page are divided, and `worst` has the rows of the diagnosis's part
+    ``images``. Without `pictures`, only outlines are drawn.
     """
     most = max((MOST_BARE if pictures is None else MOST) // share, 1)
     costs = {row["image_id"]: float(row["dAP"]) for row in worst}
@@ -169,7 +169,7 @@ def _chosen(diagnosis: Diagnosis, errors: Errors, worst: Sequence[int], most: in
 
 
 def _examples(key: NDArray[Any], images: NDArray[Any], enough: int, there: set[int]) -> Iterator[int]:
-    """Yield images until each key has `enough`, frequent keys and images with many keys first."""
+    """Yield images until each key occurs on `enough` of them. Frequent keys, and images with many keys, come first."""
     values, code, counts = np.unique(key, return_inverse=True, return_counts=True)
     both = np.unique(np.column_stack((code, images)), axis=0)
     holds = Counter[int](both[:, 1].tolist())
@@ -239,7 +239,7 @@ def _size(corners: NDArray[np.float64]) -> str:
 
 
 def _said(marks: Sequence[Mapping[str, Any]], cost: float | None) -> str:
-    """Describe the outcome on an image."""
+    """Return the numbers of hits, misses and false positives on an image as text, with the cost in AP."""
     style, error = Counter(mark["style"] for mark in marks), Counter(mark["facts"]["e"] for mark in marks)
     said = f"found {style['hit']}, missed {style['missed']}, false positives {style['wrong']}"
     kinds = ", ".join(f"{error[name]} {name}" for name in _ERRORS[1:6] if error[name])

@@ -15,7 +15,7 @@ from detmap.reports.tables import Table, table
 from detmap.results import cell, is_words, markdown_text, printable, to_markdown, without_nan
 from detmap.shapes.kinds import BOXES, KINDS, Kind
 
-#: Maximum number of models with a curve, and of AP values by model and class, on the page; the best models are kept.
+#: Maximum number of curves on the page, one per model, and of AP values by model and class; the best models are kept.
 CURVES, _VALUES = 200, 150_000
 
 #: Number of curves initially in the foreground.
@@ -42,7 +42,7 @@ class Board:
     rank_by: str
     #: A row per model, best first, all with the same columns; undefined numbers are NaN.
     rows: Sequence[Mapping[str, Any]] = ()
-    #: Columns whose best value is marked: the largest, of errors the smallest.
+    #: Columns whose best value is marked: the smallest value for errors, else the largest.
     metrics: Sequence[str] = ()
     #: For each row the ends of the confidence interval of each metric.
     intervals: Sequence[Mapping[str, Sequence[float | None]]] = ()
@@ -62,7 +62,7 @@ class Board:
     objects: Sequence[int] = ()
     #: The curve of each model: ``iou``, ``recall``, and ``precision`` averaged over classes; None if undefined.
     curves: Sequence[Mapping[str, Any] | None] = ()
-    #: The kind of shape that `iou` is of; None if unknown.
+    #: The geometry that was compared, such as "bbox"; None if unknown.
     iou_type: str | None = None
     #: Facts about the evaluation.
     facts: Sequence[tuple[str, str]] = ()
@@ -82,7 +82,7 @@ class Board:
 
     @property
     def kind(self) -> Kind:
-        """The kind of shape, boxes if it is unknown."""
+        """The kind of geometry that was compared; boxes if unknown."""
         return KINDS[self.iou_type if self.iou_type is not None and self.iou_type in KINDS else BOXES]
 
     def __post_init__(self) -> None:
@@ -147,7 +147,9 @@ def html(board: Board) -> str:
 
 
 def _models(board: Board) -> tuple[list[dict[str, Any]], list[list[dict[str, Any]]]]:
-    """Return the columns and the rows of cells. A column after the ranking metric draws the metric's interval as a bar."""
+    """Return the columns, and the rows as lists of cells. A column after the ranking metric draws the metric's interval
+    as a bar.
+    """
     rows, ends = board.rows, board._ends
     header = list(rows[0]) if rows else []
     words = {name for name in header if name != "rank" and is_words(rows, name)}
@@ -196,7 +198,7 @@ def _models(board: Board) -> tuple[list[dict[str, Any]], list[list[dict[str, Any
 
 
 def _error(name: str) -> str:
-    """Return the first word of a metric's name: "mATE", or "ATE" of an error of one class."""
+    """Return the first word of a metric's name, such as "mATE", or "ATE" for an error of one class."""
     return name.rpartition(":")[2].partition("_")[0]
 
 

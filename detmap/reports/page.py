@@ -54,7 +54,7 @@ def _read(name: str) -> str:
 
 @functools.cache
 def _environment() -> jinja2.Environment:
-    """Return the environment. It keeps compiled templates: to compile them takes longer than to render a page."""
+    """Return the environment, cached because compiling its templates takes longer than rendering a page."""
     import jinja2
 
     made = jinja2.Environment(

@@ -69,13 +69,13 @@ class Pictures:
 
 
 class Notes:
-    """Counts of pictures that could not be shown, and of the bytes of pictures that are shown."""
+    """Numbers of absent images and of unreadable images, and the total bytes of the thumbnails."""
 
     def __init__(self) -> None:
         self.absent = self.broken = self.bytes = 0
 
     def counted(self, path: Path | None, box: tuple[float, ...] | None = None) -> Thumbnail | None:
-        """Return a thumbnail of a file, or of the surroundings of a box in it; None if the file is missing or unreadable."""
+        """Return a thumbnail of an image file, or of the surroundings of `box`; None if the file is absent or unreadable."""
         if path is None:
             self.absent += 1
             return None
@@ -140,7 +140,9 @@ def _around(box: tuple[float, ...], width: int, height: int) -> tuple[int, int, 
 def picture(
     name: str, shown: Thumbnail, marks: list[dict[str, Any]], says: str, cells: Iterable[str] = (), up: bool = False
 ) -> dict[str, Any]:
-    """Return a picture of a `Gallery`, an example for `cells` of the confusion matrix; `up` says where y points."""
+    """Return a picture of a `Gallery`, with the `cells` of the confusion matrix that it illustrates. If `up` is true,
+    the y-axis points up.
+    """
     return {
         "name": printable(name),
         "uri": shown.uri,
@@ -163,7 +165,9 @@ class Shapes:
         self._limbs = dict(zip(categories.ids.tolist(), categories.limbs or (), strict=False))
 
     def drawing(self, side: str, row: int) -> Drawing:
-        """Return the drawing of a row's mask, pose or other geometry, or of the row's box if that kind has no drawing."""
+        """Return the drawing of a row's mask, pose or other geometry; if the geometry has no drawing, that of the row's
+        box.
+        """
         kind = self.diagnosis.protocol.iou_type
         draw = find(kind).draw
         if draw is not None:
@@ -195,7 +199,7 @@ class Shapes:
         return np.concatenate([*made.outlines, made.points])
 
     def mark(self, side: str, row: int, style: str, label: str, grain: float, **facts: Any) -> dict[str, Any]:
-        """Return an object or detection as an SVG path, with `facts` for filters; `grain` is that of the `Thumbnail`."""
+        """Return an object or detection as an SVG path, with `facts` for filters; `grain` is `Thumbnail.grain`."""
         made, parts = self.drawing(side, row), []
         for outline in made.outlines:
             corners = "L".join(f"{x:g} {y:g}" for x, y in np.round(_simpler(outline, grain), 1).tolist())

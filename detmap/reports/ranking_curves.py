@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 
-#: Recalls at which precision is averaged over queries, and maximum rank in curves over the rank.
+#: Recalls at which precision is averaged over queries, and maximum rank in curves by rank.
 _RECALLS = np.linspace(0, 1, 51)
 _DEEPEST = 1000
 
@@ -131,7 +131,7 @@ class Curves:
 
 
 def ranks_drawn(deepest: int) -> NDArray[np.int64]:
-    """Return the ranks at which curves are drawn: all ranks up to 20, then the same number of ranks per decade."""
+    """Return the ranks at which curves are drawn: all ranks up to 20, then ranks evenly spaced on a logarithmic scale."""
     return np.unique(np.rint(np.concatenate((np.arange(1, 21), np.geomspace(1, 1000, 73)))).clip(1, deepest)).astype(
         np.int64
     )
@@ -148,7 +148,9 @@ def _rank_ticks(deepest: int) -> list[tuple[str, str]]:
 
 
 def band(values: Values, level: float) -> tuple[Values, Values, Values]:
-    """Return each column's mean over queries with its interval by Student's t, NaN for fewer than `FEWEST`."""
+    """Return each column's mean over queries and the ends of its interval by Student's t, NaN with fewer than `FEWEST`
+    queries.
+    """
     count = len(values)
     mean = values.mean(axis=0) if count else np.full(values.shape[1], np.nan)
     if count < FEWEST:

@@ -228,7 +228,7 @@ def _counts(result: RankingResult) -> str:
 
 
 def _lacking(models: Sequence[Model]) -> list[tuple[int, int]]:
-    """Return for each model the number of queries that only other models have, and the number of all queries."""
+    """Return for each model the number of queries that only other models have, and the number of queries in total."""
     key = models[0].metrics[models[0].metric]
     if any(key not in model.result.per_query for model in models):
         return [(0, 0)] * len(models)
@@ -282,7 +282,7 @@ def _ends(model: Model, level: float) -> dict[str, tuple[float, float]]:
 
 
 def _worst_card(model: Model) -> Card:
-    """Return a card on the share of the loss due to the worst queries."""
+    """Return a card on the share of the total loss (1 minus the metric) that is due to the worst queries."""
     values, key = model.values, model.metrics[model.metric]
     known = np.sort(values[~np.isnan(values)])
     lost = 1 - known
@@ -421,7 +421,9 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
 
 
 def _conventions(models: Sequence[Model]) -> Section:
-    """Return a section on all models' mean AP under other conventions, and how many of these swap the first two models."""
+    """Return a section on mean AP under other conventions, and on how many conventions reverse the order of the first
+    two models.
+    """
     several = len(models) > 1
     own = models[0].result.convention.name
     names = [f"mAP {model.name}" if several else "mAP" for model in models]

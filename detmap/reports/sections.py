@@ -53,13 +53,13 @@ _NAMED = 3
 
 
 def part(diagnosis: Diagnosis, name: str, options: Options) -> Finding:
-    """Return a part of a diagnosis, with its options."""
+    """Return a part of a diagnosis, computed with the options for this part."""
     return diagnosis.part(name, **options.get(name, {}))
 
 
 @dataclass
 class Given:
-    """Inputs of sections: options of parts, metrics, images, the largest gain of all models, and their number."""
+    """Inputs of sections: options of parts, metrics, images, the largest gain of any model, and the number of models."""
 
     options: Options
     result: DetectionResult | None = None
@@ -73,7 +73,7 @@ class Given:
         return part(diagnosis, "images", {"images": {"most": _MEASURED, **self.options.get("images", {})}})
 
     def gallery(self, diagnosis: Diagnosis) -> Gallery:
-        """Return the pictures of the model, computed once."""
+        """Return the gallery of the model, which is computed once."""
         if self._gallery is None:
             tide, confusion = (part(diagnosis, name, self.options) for name in ("tide", "confusion"))
             assert isinstance(tide, Tide)
@@ -130,7 +130,7 @@ def compared(comparison: Comparison) -> Section:
 
 
 def _plain(own: str, diagnosis: Diagnosis, given: Given) -> list[Any]:
-    """Return the blocks of a part of a plug-in: numbers, tables and notes."""
+    """Return the blocks of a part that a plug-in defines: numbers, tables and notes."""
     found = part(diagnosis, own, given.options)
     numbers = ", ".join(f"{name} {cell(value)}" for name, value in list(found.items())[:12])
     blocks: list[Any] = [Text(printable(numbers))] if numbers else []
@@ -163,7 +163,7 @@ def _errors(diagnosis: Diagnosis, given: Given) -> list[Any]:
 
 
 def of_classes(diagnosis: Diagnosis) -> dict[str, dict[str, str]]:
-    """Map each class name to the query that selects the pictures of the class."""
+    """Map each class name to the filter, such as ``class=3``, that selects the pictures of the class."""
     return {"category": {name: f"class={k}" for k, name in enumerate(diagnosis.categories)}}
 
 

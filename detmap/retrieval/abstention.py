@@ -1,5 +1,6 @@
-"""Abstention: whether a retriever's confidence predicts the quality of its answers. Defined by Gisserot-Boukhlef et al.
-(2024), computed as in MTEB."""
+"""Abstention: whether a retriever's confidence predicts the quality of its answers. The measure is defined by
+Gisserot-Boukhlef et al. (2024) and computed as in MTEB.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from detmap.errors import InputError, check_choice
 
 Confidence = Literal["max", "std", "diff1"]
 
-#: Shares of queries left unanswered.
+#: Shares of queries left unanswered, one for each point of the curve.
 RATES = tuple(np.linspace(0, 1, 11)[:-1].tolist())
 
 
@@ -50,9 +51,9 @@ def confidences(run: Mapping[Any, Mapping[Any, float]], kind: Confidence = "max"
 def abstention_area(confidence: ArrayLike, values: ArrayLike) -> float:
     """Return nAUC: the normalised area under the curve of a metric against the share of queries left unanswered.
 
-    A point of the curve is the mean over the queries that remain when the least confident 0, 10, 20 … 90 % are left out
-    (at least one query remains). The area is normalised: leaving out random queries gives 0, leaving out the worst
-    queries gives 1. Each query counts with the mean value of all queries of the same confidence.
+    Each point of the curve is the metric's mean over the queries that remain when the least confident 0, 10, 20 … 90 %
+    of the queries are left out (at least one query remains). The area is normalised: leaving out random queries gives
+    0, leaving out the worst queries gives 1. Queries of equal confidence are given the mean of their metric values.
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ def abstention_area(confidence: ArrayLike, values: ArrayLike) -> float:
 
 
 def _curve(confidence: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean of the remaining values at each of the `RATES`."""
+    """Return the mean of the values that are not left out, at each of the `RATES`."""
     order = np.argsort(confidence, kind="stable")
     _, first, sizes = np.unique(confidence[order], return_index=True, return_counts=True)
     means = np.repeat(np.add.reduceat(values[order], first) / sizes, sizes)

@@ -21,9 +21,9 @@ from detmap.system import parallel
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-#: Maximum number of relevant items of a block of queries.
+#: Maximum number of relevant items per block of queries.
 _BLOCK_ITEMS = 1 << 21
-#: Maximum number of relevant items of a block if no hits are kept; large enough to give every thread queries.
+#: Maximum number of relevant items per block if no hits are kept; large enough for a block to keep all threads busy.
 _PASSING_ITEMS = 1 << 22
 #: Maximum number of comparisons of codes between two checks for cancellation.
 _STEP = 1 << 24
@@ -31,7 +31,7 @@ _STEP = 1 << 24
 #: Number of elements of a matrix that are checked and packed at a time.
 _PART = 1 << 18
 
-#: Maximum range of integer labels, as a multiple of the number of items, for which items are listed by label.
+#: Items are grouped by label if the range of integer labels is at most this multiple of the number of items.
 _SPREAD = 4
 
 #: Metrics that, at depth k, ignore hits beyond rank k.
@@ -69,7 +69,8 @@ def _pack(
     array: NDArray[Any], source: str, packed: bool | None, either: bool = False
 ) -> tuple[NDArray[np.uint64], int, str]:
     """Return codes as rows of 64-bit words, the bits per code, and the form of `array`: packed, signs or bits."""
-    # If `packed` is None, uint64 codes count as packed. With `either`, so do uint8 codes unless all elements are 0 or 1.
+    # If `packed` is None, uint64 codes count as packed. With `either`, uint8 codes count as packed too, unless all
+    # elements are 0 or 1.
     if packed or (packed is None and array.dtype == np.uint64):
         if array.dtype not in (np.uint8, np.uint64):
             raise InputError("packed codes are uint8 or uint64", source=source, value=array.dtype.name)
@@ -208,15 +209,15 @@ def evaluate_codes(
         Whether codes of dtype uint8 or uint64 are packed. By default uint64 codes are packed; for uint8 codes the
         values decide.
     self_match : True or array_like of int, shape (q,), optional
-        For each query, the number of the item that is the query itself and is removed from the ranking; negative if
-        there is none. If True, item *i* is query *i*.
+        The gallery index of each query's own item, which is removed from the ranking; negative if the gallery does not
+        contain the query. If True, item *i* is query *i*.
     keep_curve : bool
         Keep the mean curve for `RankingResult.plot` even if there are more than 2**21 hits.
 
     Returns
     -------
     RankingResult
-        `radius_precision` and `radius_recall` hold the means within every Hamming radius.
+        `radius_precision` and `radius_recall` hold the mean precision and recall within every Hamming radius.
 
     Raises
     ------
@@ -312,7 +313,7 @@ def _relevant(
 
 
 def _own(self_match: ArrayLike | bool | None, queries: int, items: int) -> NDArray[np.int64]:
-    """Return for each query the number of the item that is the query itself, or `items` if there is none."""
+    """Return for each query the gallery index of the query's own item, or `items` if there is none."""
     own = self_matches(self_match, queries, items)
     return np.full(queries, items) if own is None else np.where(own < 0, items, own)
 
@@ -320,7 +321,7 @@ def _own(self_match: ArrayLike | bool | None, queries: int, items: int) -> NDArr
 def _shared(
     labels: NDArray[np.uint64], wanted: NDArray[np.uint64], own: NDArray[np.int64], several: bool
 ) -> NDArray[np.int64]:
-    """Return for each query 1 if the item that is the query itself is relevant, else 0."""
+    """Return for each query 1 if the query's own item is relevant, else 0."""
     mine = labels[np.minimum(own, len(labels) - 1)]
     same = ((mine & wanted) != 0).any(axis=1) if several else mine[:, 0] == wanted[:, 0]
     return np.asarray(same & (own < len(labels)), dtype=np.int64)
@@ -338,7 +339,7 @@ def _rank(
     convention: Convention,
     room: NDArray[np.int64] | None,
 ) -> Ranked:
-    """Rank a block of queries. `room` is an optional buffer: one row for ranks, or three for ranks, `ahead` and `tied`."""
+    """Rank a block of queries. `room` is an optional buffer with one row (ranks) or three (ranks, `ahead`, `tied`)."""
     count = len(queries)
     queries, own = readonly(queries, np.uint64), readonly(own, np.int64)
     spans, wanted = readonly(relevant.spans, np.int64), readonly(relevant.wanted, np.uint64)

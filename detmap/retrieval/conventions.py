@@ -28,7 +28,9 @@ def _wrong_digits(digits: Any) -> str | None:
 @decisions.documented
 @dataclass(frozen=True)
 class Convention:
-    """The decisions that turn a ranking into a metric's value. Frozen; `dataclasses.replace` makes a variant."""
+    """The decisions that turn a ranking into a metric's value. Instances are frozen; `dataclasses.replace` makes
+    variants.
+    """
 
     name: str = field(metadata=decision("Name of the convention."))
     formula: str = field(
@@ -421,7 +423,7 @@ class RunChoices(CommonChoices, total=False):
 def convention_of(convention: str | Convention, choices: Mapping[str, Any], *, run: bool = False) -> Convention:
     """Return the given convention (a name or a `Convention`) with the decisions in `choices` replaced. A choice of None
     keeps the decision, except where None is a valid value: ``digits=None`` turns rounding off. Without `run`, decisions
-    about the lines of a run are set to their defaults, and are refused in `choices`. Raises `OptionError` for an
+    about the lines of a run are reset to their defaults, and may not be in `choices`. Raises `OptionError` for an
     unknown name, decision or value.
     """
     if isinstance(convention, str):

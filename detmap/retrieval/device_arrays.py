@@ -27,12 +27,12 @@ _HOST = frozenset({1, 3, 11})
 #: Number of distances per block (sorting takes 16 to 40 bytes per distance), and of features converted at a time.
 _BLOCK_DISTANCES, _TILE_FEATURES = 1 << 24, 1 << 24
 
-#: The float types that are multiplied on a device, each with the type of its values on the host.
+#: The float types that are multiplied on a device, mapped to the types of their copies on the host.
 _FLOATS = {"float16": "float16", "bfloat16": "float32", "float32": "float32", "float64": "float64"}
 
 
 def array_table(values: Any, source: str, *, booleans: bool = False) -> NDArray[Any] | DeviceTable:
-    """Return a matrix of unchanged dtype; only a dense float matrix on a device stays there."""
+    """Return a matrix of unchanged dtype. A dense float matrix stays on its device; all else is copied to the host."""
     namespace, name = _namespace(values), str(getattr(values, "dtype", None)).rpartition(".")[2]
     is_dense = str(getattr(values, "layout", "strided")).endswith("strided")  # PyTorch has sparse tensors
     if namespace is None or name not in _FLOATS or values.ndim != 2 or not is_dense:
@@ -47,7 +47,7 @@ def _namespace(values: Any) -> Any:
     try:
         if values.__dlpack_device__()[0] in _HOST:
             return None
-    except Exception:  # not an array, or one without memory, as on PyTorch's device "meta"
+    except Exception:  # not an array, or an array without memory (PyTorch's device "meta")
         return None
     if hasattr(values, "__array_namespace__"):
         return values.__array_namespace__()
@@ -142,7 +142,9 @@ class DeviceRows:
         return DeviceRows(self.table, _take(self.table.xp, self.values, self.table.put(items), 1), self.first)
 
     def rank(self, relevant: ranking.Lists, junk: ranking.Lists, begin: int, end: int, out: ranking.Places) -> int:
-        """Do as `ranking.rank_relevant` for queries ``[begin, end)``; row 0 of both lists belongs to query `begin`."""
+        """Rank the relevant items of queries ``[begin, end)`` as `ranking.rank_relevant` does. Row 0 of `relevant` and
+        of `junk` belongs to query `begin`.
+        """
         xp, values = self.table.xp, self.values[begin - self.first : end - self.first, :]
         bad = _fetched(xp.any(xp.isnan(values), axis=1))
         if bad.any():
@@ -164,18 +166,19 @@ class DeviceRows:
         return -1
 
     def _places(self, values: Any, rows: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return three counts for each element (row, item) of `values`, shape (3, n): how many elements of the row are
-        less, how many are less or equal, and how many precede the element in the order by value, then item.
+        """Return three counts for each element (row, item) of `values`, shape (3, n): the number of smaller elements in
+        its row, the number of smaller or equal elements, and the number that precede it in the order by value, then
+        item.
         """
         xp, width = self.table.xp, int(values.shape[1])
-        # Adding 0 turns -0 into 0, because some libraries sort -0 before 0.
+        # Some libraries sort -0 before 0, so 0 is added, which turns -0 into 0.
         order = xp.reshape(xp.argsort(values + 0.0, stable=True), (-1,))
         values = xp.reshape(values, (-1,))
         start, item = self.table.put(rows * width), self.table.put(items)
         mine = xp.take(values, start + item)
 
         def search(low: Any, high: Any, is_before: Any) -> Any:
-            """Binary search for the first place whose item does not come before the element."""
+            """Return the first place in the sorted row whose item does not precede the element, by binary search."""
             for _ in range(width.bit_length()):
                 middle = (low + high) // 2
                 found = xp.take(order, start + middle % width)
@@ -211,7 +214,7 @@ def feature_blocks(
     first: NDArray[np.int64],
     metric: str,
 ) -> Blocks:
-    """Do as `features.blocks`, by the same formulas, on a device.
+    """Return the same as `features.blocks`, with distances that are computed on the device by the same formulas.
 
     `squares` holds the squared lengths of the rows of queries and gallery, in the dtype of the products. ``first[i]`` is
     the first gallery item that equals item *i*.

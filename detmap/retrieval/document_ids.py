@@ -1,9 +1,10 @@
 """Ids of queries, documents and classes, with one rule for all sources.
 
-Ids are compared as text. An integer is its decimal digits, bytes are UTF-8, and nothing is normalised: ``7``, ``"7"`` and
-``b"7"`` are one id, ``"07"``, ``" 7"`` and ``"+7"`` are other ids. The ids of one column, or the keys on one level of a
-mapping, are all integers or all strings. Integral floats, as made by data frames, are accepted; booleans, missing
-values and other types are errors. Two columns of integers are compared as integers, which is equivalent.
+Ids are compared as text. An integer stands for its decimal digits, bytes are decoded as UTF-8, and nothing is
+normalised: ``7``, ``"7"`` and ``b"7"`` are one id, ``"07"``, ``" 7"`` and ``"+7"`` are other ids. The ids of one
+column, or the keys on one level of a mapping, must be all integers or all strings. Integral floats, as made by data
+frames, are accepted; booleans, missing values and other types are errors. Two columns of integers are compared as
+integers, which is equivalent.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Located = NDArray[np.int64] | Texts
 
 
 def keys(values: list[Any], source: str, field: str) -> Located:
-    """Return the keys of a mapping; the error for keys of different types names two of them."""
+    """Return the keys of a mapping; if keys have different types, the error names two keys as examples."""
     try:
         return strings(values, source, field)
     except TypeError:  # not all keys are strings
@@ -162,7 +163,7 @@ def strings(listed: Sequence[str], source: str, field: str, longest: int = LONGE
 
 
 def _separated(joined: bytes, count: int, longest: int) -> Texts | None:
-    """Return `count` strings, `joined` by zero bytes, in a buffer; None if the count differs or a string is too long."""
+    """Split `joined` at zero bytes into `count` strings; return None if the count differs or a string is too long."""
     data = np.frombuffer(joined, np.uint8)
     size = data.size
     if size < 8:
@@ -174,7 +175,7 @@ def _separated(joined: bytes, count: int, longest: int) -> Texts | None:
 
 
 def _checked(found: Texts, source: str, field: str) -> Texts:
-    """Return the ids; raise `InputError` if one is too long."""
+    """Return the ids; raise `InputError` if an id is too long."""
     lengths = found.lengths()
     if int(lengths.max(initial=0)) > LONGEST_ID:
         raise _too_long(found[np.array([np.argmax(lengths)])].tolist()[0], source, field)
@@ -186,10 +187,10 @@ def _too_long(name: bytes, source: str, field: str) -> InputError:
 
 
 class Keys:
-    """The keys of several mappings, one for each of `queries`, numbered consecutively. Keys are read a few mappings at
-    a time, because copying all keys into a buffer would double the memory of a large run. Joined keys are only kept if
-    the run is kept for further evaluations. `checked` says that all keys are strings without a zero byte, which may
-    then exceed `LONGEST_ID`.
+    """The keys of several mappings, numbered consecutively. There is one mapping per query. Keys are read a few
+    mappings at a time, because copying all keys into a buffer would double the memory of a large run. Joined keys are
+    only kept if the run is kept for further evaluations. If `checked` is true, all keys must be strings without a zero
+    byte, and may be longer than `LONGEST_ID`.
     """
 
     def __init__(
@@ -307,7 +308,7 @@ class Keys:
         return some
 
     def lines(self, begin: int, end: int, lines: NDArray[np.int64]) -> Texts:
-        """Return the keys numbered `lines` (ascending) of mappings ``[begin, end)``; the first key has number 0."""
+        """Return the keys numbered `lines` (ascending), counted from the first key of the mappings ``[begin, end)``."""
         ends = np.searchsorted(lines, self.starts[begin : end + 1] - self.starts[begin])
         sizes = np.diff(ends)
         used = np.flatnonzero(sizes)

@@ -62,12 +62,12 @@ class Evaluator(Accumulator):
 
     Results are equal to the last bit however the queries are split into batches, and `merge` is associative. If queries
     have names, the order of batches and merges does not matter either: results list queries by name, or for runs in the
-    order of the judgements. Queries without names are numbered in the order of updates; the queries of a merged
-    evaluator are numbered after them. A saved and restored evaluator returns the same results.
+    order of the judgements. Queries without names are numbered in the order of updates; `merge` numbers the queries of
+    the other evaluator after the queries of this one. A saved and restored evaluator returns the same results.
 
-    There is one exception: BLAS rounds the distances of features depending on the batch. Equal features always tie, but
-    two distances that only differ in the last bit may be ordered differently if batches are cut differently. Distances
-    of integer features are exact.
+    There is one exception: BLAS may round the same distance between features differently in different batches. Equal
+    features always tie, but two distances that only differ in the last bit may be ordered differently after another
+    split into batches. Distances of integer features are exact.
 
     Parameters
     ----------
@@ -88,8 +88,8 @@ class Evaluator(Accumulator):
     metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
         How features are compared.
     duplicates : {"error", "first"}
-        Whether a query whose name was seen before (for example because a sampler pads the last batch) is an error, or
-        only its first occurrence is kept.
+        Whether a repeated name of a query (for example because a sampler pads the last batch) is an error, or only the
+        first query of that name is kept.
 
     Raises
     ------
@@ -358,7 +358,9 @@ class Evaluator(Accumulator):
         self._add(made, "run", made.names, False, _Counts(extra, dict(ranked.notices)))
 
     def _of_run(self, judged: Table, ranked: Table, kept: list[int], theirs: list[int]) -> Seen:
-        """Rank queries of a run: `kept` and `theirs` are their indices in the judgements and in the run (-1: none)."""
+        """Rank queries of a run; `kept` are their indices in the judgements, `theirs` their indices in the run (-1:
+        none).
+        """
         assert self._judged is not None
         block, _, _ = rank_run(
             judged.take(kept),

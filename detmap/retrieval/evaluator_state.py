@@ -19,10 +19,11 @@ from detmap.retrieval.conventions import Convention
 from detmap.retrieval.pools import Pool
 from detmap.retrieval.ranked import Ranked
 
-#: All columns, each with the thing that a row describes: a query, an item, a gain of a query's ideal ranking, or a rank
-#: of a query. ``counts`` and ``gains`` are the numbers of stored items and gains per query. ``place`` is the index of a
-#: run's query in the judgements. ``short`` flags queries with fewer neighbours than a metric reads. Items are the relevant
-#: items, or the judged items if there are ``grades``. Other names are as in `Hits`, `Pool` and `Ranked`.
+#: All columns, each with its unit: a column has one element per query, per item, per gain of a query's ideal ranking,
+#: or per rank of a query. ``counts`` and ``gains`` are the numbers of stored items and gains per query. ``place`` is
+#: the index of the query in the judgements, for runs. ``short`` flags queries with fewer neighbours than a metric
+#: reads. Items are the relevant items, or the judged items if there are ``grades``. Other names are as in `Hits`,
+#: `Pool` and `Ranked`.
 COLUMNS = {
     "counts": "query",
     "positives": "query",
@@ -62,7 +63,9 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, eq=False)
 class Seen(Frozen):
-    """Rankings of queries by name, with read-only columns of `COLUMNS`: int64, except ``shots``, float64 of shape (q, k)."""
+    """Rankings of named queries, as read-only columns named in `COLUMNS`. All are int64, but ``shots`` is float64 of
+    shape (q, k).
+    """
 
     names: list[Any]
     columns: dict[str, NDArray[Any]]
@@ -144,7 +147,7 @@ class Seen(Frozen):
     def restore(
         cls, names: list[Any], layout: Sequence[tuple[str, int]], payload: memoryview, level: int, grades: int
     ) -> Seen:
-        """Return the rankings of a saved state, checked; `grades` is the maximum of stored grades."""
+        """Check and return the rankings of a saved state; `grades` is the maximum of stored grades."""
         if sum(8 * size for _, size in layout) != len(payload) or min((size for _, size in layout), default=0) < 0:
             raise StateError("not an evaluator: its columns are not of the size that it says")
         columns: dict[str, NDArray[Any]] = {}
@@ -184,7 +187,7 @@ def _rows(counts: NDArray[np.int64], which: NDArray[np.int64]) -> NDArray[np.int
 
 
 def _problems(seen: Seen, level: int, grades: int) -> Iterator[tuple[str, Any]]:
-    """Yield possible problems of restored columns, and whether each occurs; later checks rely on earlier ones."""
+    """Yield possible problems of restored columns, and whether each occurs; later checks assume that earlier ones passed."""
     c, queries = seen.columns, len(seen)
     needed = {"counts", "positives", "items", "junk", "short", "ranks"}
     graded = {"grades", "negatives", "ideal", "gains", "place"}

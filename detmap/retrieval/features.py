@@ -1,10 +1,11 @@
 """Distances between features of queries and a gallery, in blocks. Equal features have equal distances.
 
-BLAS may round equal elements of a product differently: rows and columns at the edge of a block use other code, on some
-processors (single precision on Haswell and Zen) neighbouring rows within a block do too, and the split of a long sum
-depends on the number of threads. Padding does not prevent this. Therefore equal features are found first, and their
-distances are computed once and copied, so that they always tie. Padding to fixed multiples makes all other distances
-nearly independent of the number of queries and items; a fixed memory layout makes them independent of the given layout.
+BLAS may round equal elements of a product differently. It uses other code for rows and columns at the edge of a block,
+and on some processors (single precision on Haswell and Zen) also for neighbouring rows within a block. The number of
+threads determines how a long sum is split. Padding does not prevent this. Therefore equal features are found first, and
+their distances are computed once and copied, so that they always tie. Padding to fixed multiples makes all other
+distances nearly independent of the number of queries and items; a fixed memory layout makes them independent of the
+given layout.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _BLOCK_DISTANCES, _TILE = 1 << 25, 16384
 #: with 48 queries the copy takes half as long as the product.
 _TOGETHER = 96
 
-#: Products are padded to multiples of these numbers of queries, items and features. The inner loops of every tested BLAS
-#: then take whole steps, and the split of long sums does not depend on the number of threads.
+#: Products are padded to multiples of these numbers of queries, items and features. The inner loops of every tested
+#: BLAS then have no remainder, and the split of long sums does not depend on the number of threads.
 _QUERIES, _ITEMS, _FEATURES = 48, 64, 64
 
 
@@ -122,7 +123,7 @@ class Side:
 
     #: The features as given, shape (n, d).
     rows: NDArray[Any] | DeviceTable
-    #: The float type of products.
+    #: The float type in which features are multiplied.
     kind: type
     #: The squared length of each row, shape (n,).
     squares: NDArray[Any]
@@ -161,7 +162,8 @@ def survey(features: NDArray[Any] | DeviceTable, kind: type, source: str) -> Sid
     return Side(features, kind, squares, _first_equal(features, hashes, kind), hashes)
 
 
-#: Number of rows that a thread copies, squares and hashes at a time, and minimum number of elements for several threads.
+#: Number of rows that a thread copies, squares and hashes at a time, and minimum number of elements for which several
+#: threads are used.
 _SURVEYED, _MANY = 2048, 1 << 18
 
 
@@ -194,8 +196,8 @@ def _distances_of(ours: Side, begin: int, end: int, height: int, theirs: Side, m
     again = np.flatnonzero((source >= begin) & (source != np.arange(begin, end)))
     made[again] = made[source[again] - begin]
     wanted = np.unique(source[source < begin])
-    # If a query equals a query of an earlier block, that query's distances are computed again, in the same row of a block,
-    # so that BLAS rounds both alike.
+    # If a query equals a query of an earlier block, the distances of the earlier query are computed again, in the same
+    # row of a block, so that BLAS rounds them as before.
     while wanted.size:
         places, some = np.unique(wanted % height, return_index=True)
         members = np.zeros(height, np.int64)
@@ -237,7 +239,9 @@ def _distances(ours: Side, members: NDArray[np.int64], theirs: Side, metric: Dis
 
 
 def _tiles(items: int) -> list[tuple[int, int]]:
-    """Return ranges of gallery rows: full tiles, one of a multiple of `_ITEMS` rows, and a rest, which is padded."""
+    """Return ranges of gallery rows: full tiles, then a tile whose size is a multiple of `_ITEMS`, then the remaining
+    rows, which will be padded.
+    """
     whole = items // _ITEMS * _ITEMS
     edges = sorted({*range(0, whole, _TILE), whole, items})
     return list(pairwise(edges))

@@ -58,7 +58,7 @@ class FlatSamples(Frozen):
 
     @classmethod
     def join(cls, parts: Sequence[FlatSamples]) -> FlatSamples:
-        """Return the samples of some batches, in order."""
+        """Return the concatenated samples of all `parts`."""
         return cls.of([np.concatenate(each) for each in zip(*(part.columns.values() for part in parts), strict=True)])
 
     @property

@@ -34,7 +34,7 @@ DRAWS = 10
 #: SYSU-MM01: items seen by camera 2 are hidden from camera 3.
 _HIDDEN = (3, 2)
 
-#: Maximum number of relevant items of a block of queries (an item takes eight bytes in about ten arrays).
+#: Maximum number of relevant items per block of queries (each takes eight bytes in about ten arrays).
 _BLOCK_ITEMS = 1 << 19
 
 
@@ -49,7 +49,8 @@ class Gallery:
     columns: NDArray[np.int64] | None
     #: Number of items that are junk to every query.
     dropped: int
-    #: Query *q* has the candidates, items of its identity, ``members[first[q]:last[q]]``; shape (queries,).
+    #: Bounds of each query's candidates, shape (queries,). The candidates of query *q* are the items of its identity,
+    #: ``members[first[q]:last[q]]``.
     first: NDArray[np.int64]
     last: NDArray[np.int64]
     #: Items grouped by identity, ascending within an identity.
@@ -59,12 +60,12 @@ class Gallery:
     gallery_cameras: NDArray[np.int64] | None
     #: Further junk items of each query.
     ignored: Sequence[NDArray[np.int64]] | None
-    #: Whether the items in `hidden` are junk to a query, instead of items of the same camera and identity (SYSU-MM01),
-    #: shape (queries,).
+    #: For each query, whether the items in `hidden` are junk (SYSU-MM01), shape (queries,). If this mask is given,
+    #: items of the query's camera and identity are not junk.
     hiding: NDArray[np.bool_] | None
-    #: The items that are junk to the queries in `hiding`.
+    #: The items that are junk to the queries flagged in `hiding`.
     hidden: NDArray[np.int64]
-    #: The identity of each item as a dense number, for the CMC variants that need it, shape (items,).
+    #: The identity of each item, numbered from 0, for the CMC variants that need identities, shape (items,).
     people: NDArray[np.int64]
 
     def parts(self, begin: int, end: int, width: int) -> list[tuple[int, int]]:
@@ -77,7 +78,7 @@ class Gallery:
         return [(begin + a, begin + b) for a, b in parallel.split(costs, _BLOCK_ITEMS)]
 
     def lists(self, begin: int, end: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Return starts and numbers of the relevant items of queries ``[begin, end)``, then the same for the junk items."""
+        """Return row bounds and item numbers of the relevant items of queries ``[begin, end)``, then of the junk items."""
         sizes = self.last[begin:end] - self.first[begin:end]
         starts = np.concatenate(([0], np.cumsum(sizes)))
         place = np.arange(starts[-1]) - np.repeat(starts[:-1] - self.first[begin:end], sizes)
@@ -195,7 +196,7 @@ def relate(
 
 
 def self_matches(self_match: ArrayLike | bool | None, queries: int, items: int) -> NDArray[np.int64] | None:
-    """Return for each query the item that is the query itself, or a negative number; see `evaluate_distances`."""
+    """Return for each query the index of the query's own item, or a negative number; see `evaluate_distances`."""
     if isinstance(self_match, bool | np.bool_ | None) and not self_match:
         return None
     all_ = isinstance(self_match, bool | np.bool_)
@@ -268,7 +269,7 @@ def _rank(
     return Ranked(hits, convention, shots=shots), np.diff(junk_starts)
 
 
-#: CMC variants that draw or merge identities, each with the kernel's code of the variant.
+#: CMC variants that draw or merge identities, mapped to the kernel's code for the variant.
 SHOTS = {"cuhk03": cmc.DRAW, "cuhk03_exact": cmc.EXPECT, "sysu": cmc.MERGE}
 
 
@@ -284,7 +285,9 @@ def blocks_of(matrix: NDArray[Any] | DeviceTable) -> tuple[Blocks, RowsOf]:
 
 
 def _columns(rows: Rows, columns: NDArray[np.int64] | None) -> Rows:
-    """Return `rows` restricted to the items `columns`, all but those that are junk to every query; None keeps all."""
+    """Return `rows` restricted to the items `columns`, which exclude items that are junk to every query; None keeps all
+    items.
+    """
     if columns is not None and isinstance(rows, DeviceRows):
         return rows.take(columns)
     return rows if columns is None else lambda a, b: np.take(rows(a, b), columns, axis=1)
@@ -300,7 +303,9 @@ def shot_ranks(requests: Sequence[Request], gallery: Gallery, convention: Conven
 def ranked_rows(
     cuts: Blocks, rows_of: RowsOf, gallery: Gallery, convention: Convention, width: int, seed: int
 ) -> Iterator[tuple[int, int, Rows, Ranked, NDArray[np.int64]]]:
-    """Rank block by block; yield a block's first query, its end, its distances, rankings, and numbers of junk items."""
+    """Rank block by block; yield the bounds of a block's queries, and their distances, rankings, and numbers of junk
+    items.
+    """
     for low, high in cuts:
         rows = _columns(rows_of(low, high), gallery.columns)
         for begin, end in gallery.parts(low, high, width):
@@ -371,15 +376,16 @@ def _true_positive_rates(
     wanted: list[float],
 ) -> list[float]:
     """Return fast-reid's TPR at given FPRs, over all pairs that are not junk."""
-    # Pairs at distance *t* or more are called different. TPR is the share of pairs of different identity that are called
-    # different, FPR the share of matching pairs that are called different. The TPR is read at the point of scikit-learn's
-    # ``roc_curve`` with the nearest FPR (the first of tied points). ``roc_curve`` omits points halfway between neighbours.
+    # Pairs at distance *t* or more are called different. TPR is the share of pairs of different identity that are
+    # called different, FPR the share of matching pairs that are called different. The TPR is read at the point of
+    # scikit-learn's ``roc_curve`` with the nearest FPR (the first of tied points). ``roc_curve`` omits a point that
+    # lies exactly halfway between its two neighbours.
     steps, matches = np.unique(matched, return_counts=True)
     between, equal = np.zeros(steps.size + 1, np.int64), np.zeros(steps.size, np.int64)
     read = readonly(steps, np.float64)
 
     def add(rows: Rows, begin: int, end: int) -> None:
-        """Add the numbers of distances of queries ``[begin, end)`` that lie between `steps` and that equal a step."""
+        """Count the distances of queries ``[begin, end)`` in each interval between `steps`, and those equal to each step."""
         nonlocal between, equal
         junk = ranking.Lists(*gallery.lists(begin, end)[2:])
 
@@ -402,8 +408,8 @@ def _true_positive_rates(
             add(rows, begin, end)
         del rows  # frees the distances before the next block is made
     different = equal - matches
-    # By descending distance: the numbers of matching pairs (`p`) and other pairs (`n`) at each step, and of pairs between
-    # steps (`gap`).
+    # All in the order of descending distance: `p` and `n` are the numbers of matching pairs and of other pairs at each
+    # step, and `gap` is the number of pairs between steps.
     p, n = matches[::-1], different[::-1]
     gap = between[::-1]
     false_rate = np.cumsum(p) / max(int(matches.sum()), 1)
@@ -442,7 +448,7 @@ def evaluate_distances(
         float type. Float arrays of PyTorch, or of a library with the array API, that are on another device are ranked
         there, with bit-identical results.
     query_ids, gallery_ids : array_like of int or str, shapes (q,), (g,)
-        Identities: an item is relevant to the queries of its identity.
+        Identities. An item is relevant to the queries of the same identity.
     query_cameras, gallery_cameras : array_like of int or str, shapes (q,), (g,), optional
         An item with the query's identity and camera is junk: it is removed from the ranking.
     metrics : sequence of str, optional
@@ -456,8 +462,8 @@ def evaluate_distances(
     ignore : sequence of array_like of int, optional
         For each query, the numbers of the items that are junk to this query.
     self_match : True or array_like of int, shape (q,), optional
-        For each query, the number of the item that is the query itself and therefore junk to it; negative if there is
-        none. If True, item *i* is query *i*.
+        The gallery index of each query's own item, which is junk to the query; negative if the gallery does not contain
+        the query. If True, item *i* is query *i*.
     seed : int
         The seed of the draws of ``cmc="cuhk03"``.
     keep_curve : bool

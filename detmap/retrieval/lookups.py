@@ -20,8 +20,8 @@ from detmap.kernels.texts import LENGTHS, Grouped, Tied, count_before, find_stri
 from detmap.retrieval.document_ids import Keys, strings
 from detmap.system import parallel
 
-#: Function that returns the ids of some documents of a block of queries. The argument holds the ascending places of these
-#: documents among all documents of the block.
+#: Function that returns the ids of some documents of a block of queries. The argument holds the ascending indices of
+#: these documents among all documents of the block.
 Ids = Callable[[NDArray[np.int64]], Texts]
 
 #: Maximum number of comparisons per tied document, on average; if more are needed, the tied documents are sorted by id.
@@ -58,7 +58,9 @@ class Scores(NamedTuple):
 
 
 class Order(NamedTuple):
-    """The order of documents: by score, `single` in single precision, then by id if `descending`, else by place."""
+    """The order of documents: by score (in single precision if `single`), then by descending id if `descending`, else
+    as given.
+    """
 
     single: bool
     descending: bool
@@ -91,9 +93,9 @@ class Found(NamedTuple):
         return cls(order, np.full(count, math.nan), *(np.zeros(count, np.int64) for _ in range(3)))
 
     def place(self, begin: int, run: Scores, sought: Scores, ids: Ids, names: Sequence[str]) -> None:
-        """Rank the sought documents of some queries among all scores, `run`, and write the results from element `begin`
-        on. ``ids`` returns the ids of some documents of these queries, and `names` are the ids of the documents to
-        rank.
+        """Rank the documents in `sought` among all documents in `run`, which has the same queries. Write the results to
+        the elements from `begin` on. ``ids`` returns the ids of documents in `run`; `names` are the ids of the
+        documents in `sought`.
         """
         self.scores[begin : begin + sought.values.size] = sought.values
         got = np.flatnonzero(~np.isnan(sought.values))
@@ -152,7 +154,7 @@ def _before_sorted(every: Tied, some: Tied, descending: bool) -> NDArray[np.int6
     before[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
     found = np.empty(some.words.size, np.int64)
     seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
-    with np.errstate(over="ignore"):  # without compilation, integer overflow warns
+    with np.errstate(over="ignore"):  # uncompiled kernels warn of integer overflow
         find_strings(Grouped(*every[:3]), Grouped(*some[:3]), 0, groups, seed, found)
     sought: NDArray[np.int64] = before[starts[np.repeat(np.arange(groups), np.diff(some.starts))] + found]
     return sought

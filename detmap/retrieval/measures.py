@@ -101,7 +101,7 @@ def band(hits: Hits, convention: Convention, depth: int | None) -> NDArray[np.fl
 
 
 def within(ranked: Ranked, depth: Any) -> Values:
-    """Return the hits up to `depth` (one, or one per query); under ties="expected" their expected number."""
+    """Return the number of hits up to `depth` (a rank, or one rank per query); under ties="expected" the expected number."""
     hits = ranked.hits
     if not ranked.expected:
         return hits.within(depth).astype(np.float64)
@@ -112,7 +112,7 @@ def within(ranked: Ranked, depth: Any) -> Values:
 
 
 def _radius(ranked: Ranked, request: Request, whole: str) -> Values | None:
-    """Return precision or recall within a Hamming radius, if ``radius=r`` is given."""
+    """Return precision or recall within a Hamming radius; None if ``radius=r`` is not given."""
     radius = request.number("radius", math.nan)
     if math.isnan(radius):
         return None
@@ -274,7 +274,7 @@ def ndcg(ranked: Ranked, request: Request) -> Values:
     """nDCG: DCG / DCG of the ideal ranking."""
     starts, ranks, grades = best_ranking(ranked)
     best, gains = np.empty(len(ranked.raw)), _gains(grades, request)
-    if request.options and not request.options[0].startswith("exp"):  # other gains may order grades differently
+    if request.options and not request.options[0].startswith("exp"):  # the given gains may order items differently
         gains = readonly(gains[np.lexsort((-gains, np.repeat(np.arange(best.size), np.diff(starts))))], np.float64)
     curves.dcg(starts, ranks, gains, ranks, ranks, request.cut, False, best)
     return ratio(dcg(ranked, request), best)
@@ -294,7 +294,7 @@ def expected_reciprocal_rank(ranked: Ranked, request: Request) -> Values:
 
 
 def rank_biased(ranked: Ranked, request: Request) -> Values:
-    """RBP: rank-biased precision. With ``rel=g``, the gain is 1 (under ranx's names the grade) from grade g on, else 0."""
+    """RBP: rank-biased precision. With ``rel=g``, grades from g on have gain 1 (under ranx's names the grade), others 0."""
     p = persistence(request)
     hits, grades = ranked.gained, ranked.gains
     if request.level is not None and ranked.convention.names == "ranx":

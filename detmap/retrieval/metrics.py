@@ -394,7 +394,8 @@ _GDEVAL = _Provider(("docid", False), digits=5)
 _MSMARCO = _Provider(("docid-ascending", False))
 _CWL = _Provider(("index", False), depth=1000.0)
 
-#: Supported measures of ir_measures, each with its program for names without a depth, and its program for names with one.
+#: Supported measures of ir_measures, each with the program that computes it without a depth, and the program that
+#: computes it with a depth (None: not supported).
 IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
     "AP": (_TREC, _TREC),
     "P": (_TREC, _TREC),
@@ -450,7 +451,7 @@ def _of_ir_measures(name: str, convention: Convention) -> Request:
         )
     if metric == "iprec" and request.depth is not None and round(request.depth, 2) != request.depth:
         raise OptionError(f"{shorten(name)}: ir_measures rounds the recall to two decimals: {request.depth:.2f}?")
-    own = (convention.ties, convention.single) == ("docid", True)  # if not, the caller chose an order for all measures
+    own = (convention.ties, convention.single) == ("docid", True)  # else the caller chose one order for all measures
     depth = request.depth if provider.depth is None else provider.depth
     return replace(request, depth=depth, order=provider.order if own else None, digits=provider.digits)
 

@@ -47,11 +47,11 @@ def evaluate_neighbors(
     Parameters
     ----------
     indices : array_like of int, shape (q, k)
-        Element (i, j) is the place in the gallery of the item at rank ``j + 1`` of query *i*. -1 stands for no item and
-        may only fill the end of a row. Or a tuple as a search returns it: distances and indices (faiss, scikit-learn) or
-        indices and distances (hnswlib, scann). The array of integers holds the indices.
+        Element (i, j) is the gallery index of the item at rank ``j + 1`` of query *i*. -1 stands for no item and may
+        only fill the end of a row. The tuple that a search returns is accepted as well: distances and indices (faiss,
+        scikit-learn) or indices and distances (hnswlib, scann). The array of integers is taken as the indices.
     query_ids, gallery_ids : array_like of int or str, shapes (q,), (g,)
-        Identities: an item is relevant to the queries of its identity.
+        Identities. An item is relevant to the queries of the same identity.
     distances : array_like of float, shape (q, k), optional
         The distance of each neighbour, ascending in a row; distances at indices of -1 are ignored. Ties are ranked in the
         order of the gallery, as in `evaluate_distances`; tie rules other than ``index`` need distances.
@@ -135,10 +135,10 @@ def places(
 
 
 def of_search(indices: Any, distances: Any) -> tuple[Any, Any]:
-    """Return indices and distances; `indices` may be the tuple of both that a search returns, and then `distances` must
-    be None, else `OptionError` is raised. faiss and scikit-learn return distances first, hnswlib and scann indices
-    first, so the array of integers is taken as the indices. If both arrays are integers, as with faiss' Hamming
-    distances, the distances come first.
+    """Return indices and distances. `indices` may be the tuple of both that a search returns; if `distances` are then
+    given as well, `OptionError` is raised. faiss and scikit-learn return distances first, hnswlib and scann return
+    indices first, so the array of integers is taken as the indices. If both arrays are integers, as with faiss' Hamming
+    distances, the first array is taken as the distances.
     """
     if not isinstance(indices, tuple) or len(indices) != 2:
         return indices, distances
@@ -274,7 +274,7 @@ def scattered(items: NDArray[np.int64], measured: NDArray[Any] | None, count: in
 def _marked(
     items: NDArray[np.int64], starts: NDArray[np.int64], members: NDArray[np.int64], count: int
 ) -> NDArray[np.bool_]:
-    """Mask of `items`: True in row *q* for items among the ascending ``members[starts[q]:starts[q + 1]]``."""
+    """Mask of `items`, True in row *q* for items in ``members[starts[q]:starts[q + 1]]``, which must ascend."""
     if not members.size:
         return np.zeros(items.shape, np.bool_)
     codes = np.repeat(np.arange(len(items)) * count, np.diff(starts)) + members
@@ -292,8 +292,11 @@ def _rank(
     begin: int,
     end: int,
 ) -> tuple[Ranked, NDArray[np.int64], NDArray[np.int64]]:
-    """Rank the neighbours of queries ``[begin, end)``; also return junk items among them and in the gallery."""
-    # `place` is an item's index once the items that are junk to every query are removed; -1 for the removed items.
+    """Rank the neighbours of queries ``[begin, end)``; also return each query's number of junk items among the
+    neighbours and in the gallery.
+    """
+    # `place` maps an item to its index after removal of the items that are junk to every query; -1 stands for a removed
+    # item.
     given = np.count_nonzero(items >= 0, axis=1)
     if measured is not None and bool(np.any((measured[:, 1:] == measured[:, :-1]) & (items[:, 1:] < items[:, :-1]))):
         last = np.where(items >= 0, items, np.iinfo(np.int64).max)

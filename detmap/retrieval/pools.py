@@ -15,7 +15,8 @@ from detmap.kernels import Frozen, readonly
 class Pool(Frozen):
     """The pooled documents that were ranked, for many queries, in the order of their ranks."""
 
-    #: The documents of query *i* are the elements ``starts[i]:starts[i + 1]`` of the arrays of shape (n,); shape (q + 1,).
+    #: Bounds of the queries, shape (q + 1,): the documents of query *i* are the elements ``starts[i]:starts[i + 1]`` of
+    #: the arrays of shape (n,).
     starts: NDArray[np.int64]
     #: 1-based rank of each document, ascending within a query, shape (n,).
     ranks: NDArray[np.int64]
@@ -23,7 +24,7 @@ class Pool(Frozen):
     grades: NDArray[np.int64]
     #: Number of ranked documents of each query, pooled or not, shape (q,).
     items: NDArray[np.int64]
-    #: As in `detmap.Hits`, shape (n,) or (0,).
+    #: The tied group of each document, as in `detmap.Hits`, shape (n,) or (0,).
     ahead: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     tied: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
@@ -36,11 +37,11 @@ class Pool(Frozen):
         return int(self.items.size)
 
     def within(self, depth: ArrayLike) -> NDArray[np.int64]:
-        """Return each query's number of pooled documents up to `depth` (one, or one per query), shape (q,)."""
+        """Return each query's number of pooled documents up to `depth` (a rank, or one rank per query), shape (q,)."""
         return counted(self.starts, up_to(self.starts, self.ranks, depth))
 
     def cut(self, depth: int) -> Pool:
-        """Return the pool as if at most `depth` documents had been ranked for any query."""
+        """Return the pool as if only the first `depth` documents of each query had been ranked."""
         some = self._where(up_to(self.starts, self.ranks, depth))
         return replace(some, items=np.minimum(self.items, depth))
 
@@ -51,14 +52,14 @@ class Pool(Frozen):
         place = np.arange(owner.size) - some.starts[owner]
         ahead = tied = some.ahead
         if ahead.size:
-            new = np.ones(owner.size, np.bool_)  # whether a document's score differs from the previous one
+            new = np.ones(owner.size, np.bool_)  # whether a document's score differs from the previous document's
             new[1:] = (ahead[1:] != ahead[:-1]) | (owner[1:] != owner[:-1])
             first, group = np.flatnonzero(new), np.cumsum(new) - 1
             ahead, tied = place[first][group], np.diff(np.append(first, owner.size))[group]
         return replace(some, ranks=place + 1, items=np.diff(some.starts), ahead=ahead, tied=tied)
 
     def hits(self, level: int, positives: ArrayLike | None = None) -> Hits:
-        """Return the documents of at least grade `level` as hits; `positives` is by default the number of hits."""
+        """Return the documents of grade `level` or higher as hits; `positives` is by default the number of hits."""
         some = self._where(self.grades >= level)
         found = np.diff(some.starts) if positives is None else np.asarray(positives)
         return Hits(some.starts, some.ranks, found, self.items, grades=some.grades, ahead=some.ahead, tied=some.tied)

@@ -40,8 +40,8 @@ class Ranked:
     pool: Pool | None = None
     #: For each query, the number of documents judged not relevant, ranked or not, shape (q,).
     negatives: NDArray[np.int64] | None = None
-    #: The grades above 0 of all judged documents, descending within a query, shapes (q + 1,) and (g,); None if every
-    #: relevant item has grade 1.
+    #: The bounds of the queries, shape (q + 1,), and the grades above 0 of all judged documents, descending within a
+    #: query, shape (g,). None if every relevant item has grade 1.
     ideal_starts: NDArray[np.int64] | None = None
     ideal: NDArray[np.int64] | None = None
     #: The lowest grade that counts as relevant.
@@ -62,12 +62,12 @@ class Ranked:
 
     @cached_property
     def hits(self) -> Hits:
-        """The relevant items at the ranks of the convention's tie rule."""
+        """The relevant items, ranked by the convention's tie rule."""
         return self.raw.break_ties(self.convention.ties)
 
     @cached_property
     def gained(self) -> Hits:
-        """The items with a gain (a grade above 0) at the ranks of the convention's tie rule."""
+        """The items with a gain (a grade above 0), ranked by the convention's tie rule."""
         if self.pool is None:
             return self.hits
         return self.pool.hits(1).break_ties(self.convention.ties)
@@ -155,12 +155,12 @@ class Request:
 
     @property
     def key(self) -> str:
-        """The name of the values per query."""
+        """The metric's name for values per query."""
         return self._decorate(self.metric.name)
 
     @property
     def name(self) -> str:
-        """The name of the mean."""
+        """The metric's name for the mean over queries."""
         return self._decorate(self.metric.mean_name or self.metric.name)
 
     @property
@@ -198,7 +198,7 @@ class Request:
 class Aggregate:
     """How the values of queries become one number."""
 
-    #: ``combine(values)`` returns the number; there is at least one value, and none is NaN.
+    #: ``combine(values)`` returns the number; `values` is not empty and has no NaN.
     combine: Callable[[Values], float]
     #: Converts the 0 or 1 that a convention gives to a query without relevant items to the scale of the values.
     scale: Callable[[float], float] = float
@@ -246,7 +246,7 @@ class Metric:
     formula : str
         Formula with its source.
     aliases : tuple of str
-        All names in lower case: both names, and the given ones from trec_eval and the literature.
+        All names in lower case: both names, and the given aliases from trec_eval and the literature.
     depth : {"never", "may", "must"}
         Whether the name takes ``@depth``.
     expected : bool

@@ -55,11 +55,11 @@ class Table:
 
     #: The distinct queries in order of appearance: all integers, or all strings (bytes that are not UTF-8 stay bytes).
     queries: list[Any]
-    #: The lines of query *i* are ``starts[i]:starts[i + 1]``; shape (q + 1,).
+    #: Bounds of the queries, shape (q + 1,): the lines of query *i* are ``starts[i]:starts[i + 1]``.
     starts: NDArray[np.int64]
     #: The document of each line.
     documents: Located | Keys
-    #: Scores, or grades, which are floats if a grade has a fraction.
+    #: The score or grade of each line; grades are floats if a grade has a fraction.
     values: NDArray[Any]
     #: Number of occurrences of each notice, by code.
     notices: Mapping[str, int] = field(default_factory=dict)
@@ -197,7 +197,7 @@ def read_table(data: Any, kind: str, lenient: bool = False) -> Table:
     if _is_source(data):
         first = [lines.queries[code] for code in first]
     listed = document_ids.names(first, kind, "queries")
-    if len(set(listed)) < len(listed):  # group the lines of queries that are not contiguous, keeping their order
+    if len(set(listed)) < len(listed):  # the lines of a query are not contiguous: group them, in their order
         place = {name: i for i, name in enumerate(dict.fromkeys(listed))}
         codes = readonly(np.repeat([place[name] for name in listed], np.diff(starts)), np.int32)
         order, starts = np.empty(found.size, np.int32), np.empty(len(place) + 1, np.int64)
@@ -229,10 +229,10 @@ def table_of_dicts(
     order: Order | None = None,
     keep: bool = False,
 ) -> Table:
-    """Return a table of dicts from strings to floats or integers, whose keys are not copied. The documents in `sought`,
-    by query, are looked up and ranked by `order` in the same pass, while a query's dict is in the processor's cache.
-    With `keep` a copy of the ids is kept for later lookups. Raises `TypeError` for other types, and `OverflowError` for
-    a score beyond the range of floats.
+    """Return a table of dicts that map strings to floats or integers, without copying the strings. The documents in
+    `sought`, by query, are looked up and ranked by `order` in the same pass, while a query's dict is in the processor's
+    cache. If `keep` is true, a copy of the ids is kept for later lookups. Raises `TypeError` for other types, and
+    `OverflowError` for a score beyond the range of floats.
     """
     mappings = list(data.values())
     listed = Keys(mappings, list(data), kind, "documents", checked=True)
@@ -380,7 +380,7 @@ def evaluate_run(
 
 @dataclass(frozen=True)
 class Rules:
-    """How a run is ranked; `lenient` is ``empty_input="skip"``, `all_empty` allows no relevant document at all."""
+    """How a run is ranked. `lenient` is ``empty_input="skip"``; `all_empty` allows that no query has a relevant document."""
 
     convention: Convention
     level: float | None = None
@@ -535,7 +535,7 @@ def _find(
         searched = own.located(begin, end) if isinstance(own, Keys) else own
         groups = Grouped(searched.data, searched.words, readonly(starts[begin : end + 1] - first, np.int64))
         theirs = Grouped(others.data, others.words, readonly(wanted_starts[begin : end + 1], np.int64))
-        with np.errstate(over="ignore"):  # without compilation, integer overflow warns
+        with np.errstate(over="ignore"):  # uncompiled kernels warn of integer overflow
             row = find_strings(groups, theirs, 0, end - begin, seed, found)
         return int(row) + first if row >= 0 else -1
 
@@ -561,8 +561,9 @@ def rank_run(
     judged_only: bool,
     scale: NDArray[np.float64] | None,
 ) -> tuple[Ranked, int, int]:
-    """Rank the judged documents of two tables with the same queries; also return how many lines of the run the
-    convention removes, and how many have judged documents. `level` and grades are stored grades, see `Ranked.scale`.
+    """Rank the judged documents of two tables with the same queries; also return the number of lines of the run that
+    the convention removes, and the number of lines with a judged document. `level` and grades are stored grades, see
+    `Ranked.scale`.
     """
     count = len(judged.queries)
     starts, grades = judged.starts, judged.values
@@ -594,12 +595,12 @@ def rank_run(
 
 
 def _searched(judged: Table, ranked: Table, convention: Convention) -> tuple[Pool, int, int]:
-    """Search for the judged documents among all lines and rank them; return the pool, and `removed` and `known`."""
+    """Search for the judged documents among all lines and rank them; return the pool and both counts of `rank_run`."""
     count, grades = len(judged.queries), judged.values
     found, repeated = _find(ranked.documents, ranked.starts, judged.documents, judged.starts)
     _check(ranked, repeated, "run", "there")
     owner = np.repeat(np.arange(count), np.diff(judged.starts))
-    # The judged documents that were ranked, by query and line: the order that the kernel needs.
+    # Sort the judged documents that were ranked by query and line, because the kernel needs this order.
     got = np.flatnonzero(found >= 0)
     known = got.size
     lines = ranked.starts[owner[got]] + found[got]
@@ -621,12 +622,14 @@ def _searched(judged: Table, ranked: Table, convention: Convention) -> tuple[Poo
 
 
 def _starts_of(owner: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Return the bounds of each of `count` groups of elements, given the ascending group of each element."""
+    """Return the bounds of `count` groups of elements, given the group number of each element, ascending."""
     return np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=count)))).astype(np.int64)
 
 
 def _can_look_up(judged: Table, ranked: Table, convention: Convention) -> bool:
-    """Return whether judged documents can be looked up in the dicts of a run, because all are ranked by score."""
+    """Return whether judged documents can be looked up in the dicts of a run: no document is removed, and scores decide
+    the order.
+    """
     return (
         isinstance(judged.documents, Keys)
         and isinstance(ranked.documents, Keys)
@@ -639,7 +642,7 @@ def _can_look_up(judged: Table, ranked: Table, convention: Convention) -> bool:
 
 
 def _looked_up(judged: Table, ranked: Table, convention: Convention) -> tuple[Pool, int, int]:
-    """Look up the judged documents in dicts and rank them; return the pool, and `removed` and `known` of `rank_run`."""
+    """Look up the judged documents in dicts and rank them; return the pool and both counts of `rank_run`."""
     assert isinstance(judged.documents, Keys)
     assert isinstance(ranked.documents, Keys)
     count = len(judged.queries)
@@ -660,9 +663,10 @@ def _looked_up(judged: Table, ranked: Table, convention: Convention) -> tuple[Po
 def _places(
     ranked: Table, relevant: NDArray[np.int64], hit_starts: NDArray[np.int64], convention: Convention
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Rank the `relevant` lines of a run, given as places among the lines of a query, ascending within a query."""
-    # Returns four arrays of shape (h,), sorted by query and rank: the rank, the number of the query's lines with a better
-    # score, the number with the same score, and the index in `relevant`. Then the number of lines per query, shape (q,).
+    """Rank the `relevant` lines of a run, given as indices among the lines of their query, ascending within each query."""
+    # Returns four arrays of shape (h,), sorted by query and rank: the rank, the number of the query's lines with a
+    # better score, the number with the same score, and the index in `relevant`. The fifth array, shape (q,), is the
+    # number of lines per query.
     queries = hit_starts.size - 1
     ranks, ahead, tied, which = (np.empty(relevant.size, np.int64) for _ in range(4))
     items = np.empty(queries, np.int64)
@@ -684,7 +688,7 @@ def _places(
         hits = slice(hit_starts[begin], hit_starts[end])
         if not convention.ties.startswith("docid") or not np.any(tied[hits] > 1):
             return
-        # Sort all lines of the queries with a tied hit by score and then by document.
+        # For each query with a tied hit, sort all lines by score and then by document.
         owner = np.repeat(np.arange(end - begin), np.diff(hit_starts[begin : end + 1]))
         some = np.unique(owner[tied[hits] > 1])
         starts, lines = groups_of(rows, some)

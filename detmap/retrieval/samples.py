@@ -24,7 +24,7 @@ Binary = Callable[[NDArray[Any], NDArray[Any], "NDArray[Any] | None"], float]
 
 
 class _ParameterError(OptionError, TypeError):
-    """An option of an invalid type or value, for which scikit-learn raises both ValueError and TypeError."""
+    """An option of an invalid type or value. Like scikit-learn's error, it is both a ValueError and a TypeError."""
 
 
 def average_precision_score(
@@ -241,7 +241,7 @@ def _warned(binary: Binary, positive: NDArray[Any], scores: NDArray[Any], weight
 
 
 def _binary(positive: NDArray[Any], scores: NDArray[Any], interpolation: Interpolation) -> float:
-    """Return AP of unweighted samples (NaN without positives): sort positive and negative scores apart, then merge."""
+    """Return AP of unweighted samples, NaN without positives. Positive and negative scores are sorted apart, then merged."""
     sides: list[NDArray[Any]] = [np.empty(0), np.empty(0)]
 
     def sort(side: int, _: int) -> None:

@@ -296,7 +296,7 @@ class RankingResult(Result):
         return f"{told}\nCMC@1 {first}, @5 {fifth}"
 
     def _matched(self) -> NDArray[np.float64] | None:
-        """Return CMC. If CMC was not requested, it is computed from the hits, or None if that is not possible."""
+        """Return CMC. If CMC was not requested, compute it from the hits, or return None if that is not possible."""
         if self.cmc is not None or self.hits is None or self.convention.cmc not in (None, "market"):
             return self.cmc
         counted = self.queries["scored"] + self.queries.get("without hits", 0)
@@ -341,8 +341,8 @@ class RankingResult(Result):
 
 
 def plot_rankings(results: Mapping[str, RankingResult], path: str | os.PathLike[str] | None = None) -> Any:
-    """Draw CMC beside the precision-recall curves of results by name; the legend has metric values. With a path the
-    picture is written there, as .svg, .pdf or .png. Raises `OptionError` if there is nothing to draw.
+    """Draw CMC beside the precision-recall curves of results by name; the legend has metric values. If `path` is given,
+    the picture is written to that file, as .svg, .pdf or .png. Raises `OptionError` if there is nothing to draw.
     """
     curves = {name: cmc for name, one in results.items() if (cmc := one._matched()) is not None}
     curves = curves if len(curves) == len(results) else {}
@@ -426,9 +426,9 @@ def score(
     keep_curve: bool = False,
     notices: Mapping[str, int] | None = None,
 ) -> RankingResult:
-    """Evaluate the metrics on each block and combine the queries. Blocks that are not `complete` hold only the hits up
-    to the metrics' depth, and are not kept. `lenient` allows that no query has a relevant item, for which else the
-    error names the likely `reason`. `keep_curve` keeps the mean curve if there are too many hits to keep. `notices` are
+    """Evaluate the metrics on each block and combine the queries. Unless `complete`, the blocks hold only the hits up
+    to the metrics' depth, and hits are not kept. `lenient` allows that no query has a relevant item; otherwise an error
+    names the likely `reason`. `keep_curve` keeps the mean curve even if there are too many hits to keep. `notices` are
     notices about the input; the result adds notices about missing, extra and empty queries.
     """
     columns: dict[str, list[NDArray[np.float64]]] = {request.key: [] for request in requests}
@@ -507,7 +507,7 @@ def _add(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _cmc_counts(ranked: Ranked) -> NDArray[np.float64]:
-    """Return the contribution of each rank to CMC, summed over the block's queries; element *i* is rank ``i + 1``."""
+    """Return the contribution of each rank to CMC, summed over the block's queries; element *i* is for rank ``i + 1``."""
     hits = ranked.hits
     out = np.zeros(int(hits.items.max(initial=0)))
     if ranked.shots is not None:

@@ -33,7 +33,7 @@ class Measure:
     takes: Literal["nothing", "ranks", "shares", "numbers", "pairs"] = "nothing"
     #: The default parameters.
     defaults: tuple[str, ...] = ()
-    #: The metric's options that the "numbers" set, in order; if empty, the numbers themselves are the metric's options.
+    #: The metric's options that parameters of type "numbers" set, in order; if empty, the parameters are the options.
     options: tuple[str, ...] = ()
     #: Whether the value is printed as an integer.
     counts: bool = False
@@ -51,7 +51,7 @@ class Measure:
 
 
 class Value(NamedTuple):
-    """A value of a measure: its `name` in trec_eval, such as ``P_5``, and in the metric table (None if it is text)."""
+    """A value of a measure: its `name` in trec_eval, such as ``P_5``, and its name in the metric table (None for text)."""
 
     name: str
     metric: str | None

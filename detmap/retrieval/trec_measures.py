@@ -1,7 +1,7 @@
 """Measures specific to trec_eval: variants of nDCG, measures of sets, counts and residuals.
 
-Values equal trec_eval's to the last bit. A value that trec_eval leaves unset, for example without relevant documents, is
-0 in both. The functions have the same arguments as those of `detmap.retrieval.measures`.
+Values equal trec_eval's to the last bit. A value that trec_eval leaves unset, for example without relevant documents,
+is 0 in trec_eval and detmap. The functions have the same arguments as those of `detmap.retrieval.measures`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def normalized_gain(ranked: Ranked, request: Request) -> Values:
 
 
 def binary_gain(ranked: Ranked, request: Request) -> Values:
-    """binG: 1 / log2(2 + wrong items before a hit), as a mean over the relevant items."""
+    """binG: 1 / log2(2 + wrong items before a hit), averaged over the relevant items."""
     hits, out = ranked.hits, np.empty(len(ranked.raw))
     gains.wrong_before(hits.starts, hits.ranks, hits.positives, out)
     return out

@@ -54,7 +54,7 @@ class Bootstrap:
     categories : tuple of (id, name)
         The K categories.
     columns : dict of str to int
-        The column of every named metric of a result.
+        The column of each metric, by its name in a result.
     estimate : ndarray of float64, shape (m,)
         The metrics of the data itself.
     replicates : ndarray of float64, shape (B, m)
@@ -122,7 +122,7 @@ class Bootstrap:
 
         * ``"t"``: the estimate plus and minus Student's t times the standard error, on a logit scale, so that an interval
           stays between 0 and 1 and is longer on the side of 0.5. Differences of metrics are not transformed. An end is
-          extended to 0 or 1 if an estimate at its place would be too near to 0 or 1 to have an interval.
+          extended to 0 or 1 if an estimate equal to this end would be too near to 0 or 1 to have an interval.
         * ``"bca"``: Efron's bias-corrected and accelerated bootstrap, with replicates shifted so that their mean is the
           estimate.
         * ``"percentile"``: quantiles of the replicates. These intervals are shifted by the bias, and by twice the bias if
@@ -378,8 +378,8 @@ def resampled(scored: AnyTally | HasTally, threads: int | None = None) -> Resamp
 
 
 def samples(units: Units, replicates: int, seed: int) -> tuple[int, Copies]:
-    """Return the number of samples, and a function from a sample's number to twice the number of copies of each image
-    in the sample. Sample 0 is the data itself; the bootstrap draws follow, then the jackknife samples, each without one
+    """Return the number of samples, and a function that takes a sample's number and returns twice the number of copies
+    of each image. Sample 0 is the data itself; the bootstrap draws follow, then the jackknife samples, each without one
     group of units.
     """
     size = units.number

@@ -84,7 +84,7 @@ def units_among(clusters: NDArray[Any] | None, images: int, name: str = "images"
 
 
 def clustered(tally: T, clusters: Clusters | None) -> T:
-    """Return a tally with clusters of its images, by id or in the order of ``tally.image_ids``, if any are given."""
+    """Return `tally` with `clusters`, given by image id or in the order of ``tally.image_ids``; unchanged if None."""
     if clusters is None:
         return tally
     return replace(tally, clusters=cluster_column(clusters, tally.image_ids, "clusters"))

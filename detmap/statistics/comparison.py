@@ -229,7 +229,7 @@ class Comparison:
         return all(enough_drawn(many, family.size, self.correction, self.alpha) for many in drawn)
 
     def sentences(self) -> list[str]:
-        """Return sentences that explain the tests and intervals, and say which are missing."""
+        """Return sentences that explain the tests and intervals, and that name the missing tests and intervals."""
         one, unit = self._any, self.unit
         if not self.permutations:
             return []
@@ -406,7 +406,7 @@ class PairTests:
         return group_letters(self.models, apart)
 
     def sentences(self, *, counted: bool = True) -> list[str]:
-        """Return sentences on the tests; with `counted` they state the number of images."""
+        """Return sentences on the tests; if `counted`, these include the number of images."""
         if not self.p:
             return []
         tested = sum(not math.isnan(p) for p in self.p.values())

@@ -9,17 +9,17 @@ def group_letters(models: Sequence[str], apart: Iterable[tuple[str, str]]) -> di
     """Return letters for every model. Two models that are a pair of `apart` share no letter; any other two models share
     a letter.
 
-    A letter stands for a maximal set of models without a pair in `apart`. Sets are added until every pair
-    outside `apart` is in a set. (Finding the smallest number of sets takes exponential time. This greedy method finds it if
-    models are apart exactly when their values are distant, which is nearly always so.)
+    A letter stands for a maximal set of models without a pair in `apart`. Sets are added until every pair outside
+    `apart` is in a set. (Finding the smallest number of sets takes exponential time. This greedy method finds that
+    number if models are apart exactly when their values are distant, which is the usual case.)
     """
     place = {name: i for i, name in enumerate(models)}
     size = len(models)
-    alike = [(1 << size) - 1] * size  # for each model, the set of models not apart from it, as bits
+    alike = [(1 << size) - 1] * size  # for each model, the set of models that are not apart from that model, as bits
     for first, second in apart:
         alike[place[first]] &= ~(1 << place[second])
         alike[place[second]] &= ~(1 << place[first])
-    together = [0] * size  # for each model, the models that already share a set with it, as bits
+    together = [0] * size  # for each model, the models that already share a set with that model, as bits
     groups = []
     for i in range(size):
         while missing := (alike[i] & ~together[i]) >> i << i:

@@ -1,4 +1,4 @@
-"""Confidence intervals of one metric from its jackknife and bootstrap, and the criteria by which data are too few."""
+"""Confidence intervals of one metric from its jackknife and bootstrap, and criteria for too few data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ METHODS = {
 
 #: Minimum number of units with positives for an interval, by kind of unit.
 FEWEST = {"images": 10, "videos": 10, "samples": 10, "queries": 10, "clusters": 5}
-#: Minimum effective number of units for an interval; below, a single unit determines the metric.
+#: Minimum effective number of units for an interval; below this number, a single unit determines the metric.
 FEWEST_EFFECTIVE = 1.2
 #: Minimum expected successes and failures, n·p and n·(1−p), for the effective sample size n.
 FEWEST_EVENTS = 2.0
@@ -31,7 +31,8 @@ FEWEST_EVENTS = 2.0
 #: the last object is found; means over thresholds have no such steps. For a mean over K classes, divide both distances
 #: by K.
 LEAST_AP, LAST_AP = 0.02, 0.015
-#: Maximum Kolmogorov-Smirnov distance of the replicates from a normal distribution; above, the metric moves in jumps.
+#: Maximum Kolmogorov-Smirnov distance of the replicates from a normal distribution; above this distance, the metric
+#: moves in jumps.
 LARGEST_JUMP = 0.2
 
 _NORMAL = NormalDist()
@@ -90,8 +91,9 @@ def _logits(values: NDArray[np.float64], count: float) -> NDArray[np.float64]:
 def jump(values: NDArray[np.float64]) -> float:
     """Return the Kolmogorov-Smirnov distance of values from the normal distribution of the same mean and deviation.
 
-    This is the maximum difference of the cumulative distributions, evaluated at the normal quantiles of 1/40, 2/40, ...,
-    39/40. It is about 0.05 for 200 normal values. With a share s of equal values it is at least about s / 2.
+    This is the maximum difference of the cumulative distributions, evaluated at the normal quantiles of 1/40, 2/40,
+    ..., 39/40. The distance is about 0.05 for 200 normal values. If a share s of the values is equal, the distance is
+    at least about s / 2.
     """
     values = np.sort(values[~np.isnan(values)])
     at = values.mean() + _AT * values.std()

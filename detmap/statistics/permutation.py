@@ -42,20 +42,20 @@ class Permutations:
     differences : ndarray of float64, shape (P, m)
         Row *r* holds the differences after permutation *r*.
     whole : dict of int to ndarray of float64
-        The differences of all possible permutations, by column. The keys are the columns whose permutations were all
-        enumerated although those of other columns were sampled.
+        The differences of all possible permutations, by column, if permutations of some columns were enumerated and
+        those of other columns sampled. The keys are the enumerated columns.
     extreme, permutations : ndarray of int64, shape (m,)
-        Number of permutations whose absolute difference is at least that of the data, and number of permutations.
+        Number of permutations whose absolute difference is at least the data's, and total number of permutations.
     exact : ndarray of bool, shape (m,)
         Whether all possible permutations of the column were enumerated, rather than sampled.
     support : ndarray of int64, shape (m,)
-        Number of images, or clusters, with positives of each column.
+        For each column, the number of images, or clusters, with positives.
     images : int
         The number of images, or of clusters if `unit` is "clusters".
     seed : int
         The seed of the draws.
     columns : dict of str to int
-        The column of every named metric of a result.
+        The column of each metric, by its name in a result.
     unit : {"images", "videos", "samples", "clusters"}
         The unit that permutations exchange between models.
     """
@@ -92,8 +92,8 @@ class Permutations:
     def p_values(self) -> NDArray[np.float64]:
         """Return the two-sided p-value of each column, shape (m,); NaN where the difference is undefined.
 
-        If all permutations are enumerated, p is ``extreme / permutations``. If they are sampled, it is ``(1 + extreme) /
-        (1 + permutations)``, because the data themselves are one permutation more; p is then never 0.
+        If all permutations are enumerated, p is ``extreme / permutations``. If they are sampled, it is ``(1 + extreme)
+        / (1 + permutations)``, because the data count as one more permutation; p is then never 0.
         """
         p = _share(self.extreme, self.permutations, ~self.exact)
         return np.where(np.isnan(self.estimate), np.nan, p)
@@ -311,14 +311,16 @@ def _objects(tally: AnyTally) -> NDArray[np.int64]:
 
 
 def _plan(changing: int, permutations: int) -> tuple[int, bool]:
-    """Return the number of permutations, and whether these are all possible permutations, if `changing` images differ."""
+    """Return the number of permutations for models that differ on `changing` images, and whether all are enumerated."""
     # One image need not be exchanged, because exchanging all images only changes the sign of the difference.
     every = changing < MOST_CHANGING and 2 ** max(changing - 1, 0) <= permutations
     return (2 ** max(changing - 1, 0) if every else permutations), every
 
 
 def _chosen(number: int, changing: NDArray[np.int64], units: int) -> NDArray[np.uint8]:
-    """Return which units are exchanged in permutation `number`; its binary digits are the flags of the units `changing`."""
+    """Return which units are exchanged in permutation `number`; the binary digits of `number` are the flags of all
+    units in `changing` but the first.
+    """
     swaps = np.zeros(units, np.uint8)
     swaps[changing[1:]] = (number >> np.arange(max(changing.size - 1, 0))) & 1
     return swaps
@@ -330,7 +332,7 @@ def _share(extreme: Any, permutations: Any, drawn: Any) -> Any:
 
 
 def _reach(differences: NDArray[np.float64], exact: bool, alpha: float) -> float:
-    """Return the largest absolute difference that is not significant; NaN if no difference can be."""
+    """Return the largest absolute difference that is not significant; NaN if no difference can be significant."""
     least, total = int(exact), differences.size  # if all permutations are enumerated, the data are one of them
     allowed = int(alpha * (total + 1)) + 1
     while allowed >= least and _share(allowed, total, not exact) > alpha:
@@ -350,8 +352,9 @@ def testable(images: ArrayLike, alpha: float, pairs: int) -> tuple[NDArray[np.bo
 
     With n images there are 2**n permutations, in pairs whose differences only differ in sign, so two-sided p-values are
     at least 2**(1 - n). A hypothesis is tested if its smallest possible p-value is significant in the first, strictest
-    step of Holm's correction over all tested hypotheses. Any other hypothesis could only become significant after another
-    one of the family is rejected, and testing it would make the correction stricter for all.
+    step of Holm's correction over all tested hypotheses. Any other hypothesis could only become significant after
+    another hypothesis of the family is rejected, and testing more hypotheses makes the correction stricter for all of
+    them.
 
     Parameters
     ----------
@@ -378,5 +381,7 @@ def testable(images: ArrayLike, alpha: float, pairs: int) -> tuple[NDArray[np.bo
 
 
 def permutations_needed(hypotheses: int, alpha: float) -> int:
-    """Return a number of permutations so large that the smallest p-value is at most half the level of Holm's first step."""
+    """Return a number of permutations for which the smallest possible p-value is at most half the level of Holm's first
+    step.
+    """
     return max(PERMUTATIONS, math.ceil(2 * hypotheses / alpha))

@@ -131,7 +131,7 @@ def compare_queries(
     tests : iterable of str
         Names of tests in `TESTS`; by default the randomisation test.
     replicates, seed, method
-        See `bootstrap_queries`; the randomisation test is drawn from `seed` too.
+        See `bootstrap_queries`; `seed` is also the seed of the randomisation test.
     level : float
         Level of the intervals.
     correction : {"holm", "bh"}
@@ -150,8 +150,8 @@ def compare_queries(
 
     Notes
     -----
-    The randomisation test draws as many permutations as the correction over all pairs needs (`permutations_needed`), but
-    at least 100,000. Few queries have fewer possible permutations, see `too_few_queries`.
+    The randomisation test draws as many permutations as the correction over all pairs needs (`permutations_needed`),
+    but at least 100,000. With few queries, fewer permutations are possible; see `too_few_queries`.
     """
     names = list(tests)
     for name in names:
@@ -184,9 +184,9 @@ def compare_queries(
 
 
 def too_few_queries(queries: Iterable[int], correction: Correction = "holm", level: float = 0.95) -> str:
-    """Return why no p-value of a randomisation or Wilcoxon test can be significant after the correction; "" if a
-    p-value can. With n queries, two-sided p-values are at least ``2 ** (1 - n)``. `queries` are the numbers of queries
-    of all pairs.
+    """Return why no p-value of a randomisation or Wilcoxon test can be significant after the correction; "" if one can
+    be. With n queries, two-sided p-values are at least ``2 ** (1 - n)``. `queries` are the numbers of queries of all
+    pairs.
     """
     many, alpha = np.array(list(queries), np.float64), alpha_of(level)
 

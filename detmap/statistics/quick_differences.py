@@ -14,8 +14,8 @@ from detmap.statistics.reweighting import Reweighted
 
 @dataclass(frozen=True, eq=False)
 class QuickDifferences:
-    """Differences between two models in one metric, a mean of interpolated precision, after exchanges of images. `error`
-    is the maximum difference from `PairedDetections.differences`, which adds in another order.
+    """Differences between two models in one metric, a mean of interpolated precision, after exchanges of images.
+    `error` is the maximum difference from `PairedDetections.differences`, which adds the same terms in another order.
     """
 
     _data: Reweighted

@@ -34,10 +34,10 @@ from detmap.statistics.reweighting import (
 
 AnyTally: TypeAlias = Tally | PanopticTally
 
-#: A function from a sample's number to an array, shape (images,), of twice the number of copies of each image.
+#: A function that takes a sample's number and returns twice the number of copies of each image, shape (images,).
 Copies: TypeAlias = Callable[[int], NDArray[np.int32]]
 
-#: A function from the number of a permutation to an array, shape (units,), of 1 for exchanged and 0 for other units.
+#: A function that takes a permutation's number and returns 1 for exchanged units and 0 for other units, shape (units,).
 Swaps: TypeAlias = Callable[[int], NDArray[np.uint8]]
 
 #: Permutations are only enumerated if fewer images than this can change the metric.
@@ -50,7 +50,7 @@ class Columns(Protocol):
     metrics: tuple[str, ...]
     by_category: tuple[str, ...]
     categories: tuple[tuple[Any, str], ...]
-    #: The column of every named metric of a result.
+    #: The column of each metric, by its name in a result.
     columns: dict[str, int]
     #: The units of draws or exchanges.
     units: Units
@@ -72,19 +72,21 @@ class Resampled(Columns, Protocol):
     unlimited: NDArray[np.bool_] | None
 
     def score(self, count: int, copies: Copies, threads: int | None) -> NDArray[np.float64]:
-        """Return the columns of many samples, shape (count, m)."""
+        """Return the metrics of `count` samples, shape (count, m)."""
 
 
 class Paired(Columns, Protocol):
     """Two tallies of the same images, between which images can be exchanged."""
 
-    #: Whether the tallies differ in each category on each unit, shape (K, units).
+    #: For each category and unit, whether the tallies differ, shape (K, units).
     differs: NDArray[np.bool_]
 
     def differences(
         self, count: int, swaps: Swaps, threads: int | None, category: int | None = None
     ) -> NDArray[np.float64]:
-        """Return second minus first after each of `count` permutations, shape (count, m), or of one `category`."""
+        """Return the differences, second minus first, after each of `count` permutations, shape (count, m); with
+        `category`, of this category only.
+        """
 
 
 class ResampledDetections:
@@ -119,7 +121,7 @@ class ResampledDetections:
 
 
 class PairedDetections:
-    """Two tallies of detections, see `Paired`, to test by `metric` and, with `categories`, by the AP of each category."""
+    """Two tallies of detections, see `Paired`. The columns are `metric` and, with `categories`, the AP of each category."""
 
     def __init__(self, first: Tally, second: Tally, metric: str | None, categories: bool, threads: int | None) -> None:
         protocol = first.protocol
@@ -204,7 +206,7 @@ def _differing(both: Tally, enough: int) -> NDArray[np.bool_]:
         steps = (both.found[order], both.missed[order], both.alike[order].view(np.uint64))
         rows = np.column_stack((rows, *(column.astype(np.uint64) for column in steps)))
     out = out.reshape(-1)
-    alike = ~out[cell]  # detections in cells (category and image) where both models have equally many
+    alike = ~out[cell]  # the detections in cells (category and image) where both models have equal numbers
     one, other = np.flatnonzero(alike & (side == 0)), np.flatnonzero(alike & (side == 1))
     unequal = (rows[one] != rows[other]).any(axis=1)
     if both.order.size:

@@ -103,7 +103,7 @@ class Intervals(Mapping[str, tuple[float, float]]):
 
 
 def without_interval(reasons: Mapping[str, str], more: str) -> list[str]:
-    """Return a sentence per reason why metrics have no interval; `reasons` are by metric, "" if it has one."""
+    """Return a sentence per reason why metrics have no interval. `reasons` maps each metric to its reason, "" if none."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         by_reason.setdefault(reason, []).append(printable(name))

@@ -52,7 +52,7 @@ def category_metrics(protocol: Protocol) -> tuple[str, ...]:
 def column_names(
     metrics: Sequence[str], by_category: Sequence[str], protocol: Protocol, categories: tuple[tuple[Any, str], ...]
 ) -> dict[str, int]:
-    """Return the column of every named metric of a result, including metrics named after one category."""
+    """Return the column of each metric, by its name in a result, including metrics named after one category."""
     columns = {name: at for at, name in enumerate(metrics)}
     own = {_of_category(protocol)[name]: at for at, name in enumerate(by_category)}
     for name, (kind, iou, _, _, k) in metric_table(protocol, categories):
@@ -89,7 +89,7 @@ def unlimited(
 
 
 def of_one_class(protocol: Protocol, metrics: Sequence[str]) -> list[bool]:
-    """Return for each metric whether it is a percentage, as the metrics of a class of `Protocol.class_thresholds` are."""
+    """Return for each metric whether it is a percentage: a metric of one class of `Protocol.class_thresholds`."""
     rows = dict(metric_table(protocol, ()))
     return [rows[name][0] in OF_CLASS for name in metrics]
 
@@ -158,7 +158,7 @@ class Reweighted:
     """A tally in ranking order, prepared for scoring under many weights of its images.
 
     The columns are one per metric of `metrics`, then for each metric of `by_category` one per category. `sides` is the
-    number of models, and of output rows per replicate: 1, or 2 for exchanges; see `detmap.kernels.resampling`.
+    number of models: 1, or 2 for exchanges. A replicate has one output row per model; see `detmap.kernels.resampling`.
     """
 
     tally: Tally
@@ -216,7 +216,7 @@ class Reweighted:
     def score(
         self, count: int, codes: Callable[[int], NDArray[np.int32]], threads: int | None = None
     ) -> NDArray[np.float64]:
-        """Return `count` replicates, shape (count, sides, columns); ``codes(r)`` is ``2 * copies + side`` by image."""
+        """Return `count` replicates, shape (count, sides, columns); ``codes(r)`` has ``2 * copies + side`` per image."""
         out = np.empty((count, self.sides, self.columns))
         protocol = self.tally.protocol
         if protocol.interpolation in SAMPLED:
@@ -234,7 +234,7 @@ class Reweighted:
             progress.advance(end - begin)
 
         parallel.run(work, [(begin, min(begin + size, count)) for begin in range(0, count, size)], threads)
-        if self.pools is not None:  # a category of `pools` merges all categories, or a group
+        if self.pools is not None:  # a category of `pools` merges all categories, or those of a group
             with progress.counting(("pooled classes", count)):
                 made = self.pools.score(count, codes, threads)
             out[:, :, list(self.pooled)] = made[:, :, list(self.pooled.values())]
@@ -281,7 +281,7 @@ class Reweighted:
             self._fill_by_class(codes, values, out.reshape(-1, self.columns))
 
     def _fill_by_class(self, codes: NDArray[np.int32], values: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-        """Compute the columns of APs that are means over classes, and of errors of true positives."""
+        """Compute the columns that are means of per-class AP, or errors of true positives."""
         protocol, size = self.tally.protocol, len(self.tally.categories)
         table, names = dict(metric_table(protocol, ())), names_of(protocol)
         kinds = [(at, table[name]) for at, name in enumerate(self.metrics)]
@@ -345,8 +345,8 @@ class Reweighted:
 
     @cached_property
     def _ranked(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-        """Three arrays with one row per pair of category and image that has detections: the category, the image, and the
-        number of detections that count at every bit (area range and threshold).
+        """Three arrays with one row per pair of category and image that has detections: the category, the image, and
+        the number of detections that count at each bit (a combination of area range and threshold).
         """
         tally, thresholds = self.tally, len(self.tally.protocol.iou_thresholds)
         cells, at = np.unique(tally.category.astype(np.int64) * tally.image_ids.size + tally.image, return_inverse=True)
@@ -375,7 +375,9 @@ class Reweighted:
         near: NDArray[np.int64],
         room: _Room,
     ) -> Hits:
-        """Return the hits of some classes' rankings. Write the numbers of hits within all caps but the largest to `near`."""
+        """Return the hits of some classes' rankings. Write the number of hits within each cap, except the largest, to
+        `near`.
+        """
         begin, end = classes
         thresholds = len(self.tally.protocol.iou_thresholds)
         most = np.repeat(positives[begin:end].ravel(), thresholds)  # a ranking has at most as many hits as positives
@@ -471,7 +473,8 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
 
     starts_run = np.ones(kept.size, np.bool_)
     if protocol.ties not in BY_FILE:
-        # Detections of equal score on one image keep their order, so each copy of the image repeats the whole run.
+        # Detections of equal score on one image keep their order, so each copy of the image repeats the whole run of
+        # these detections.
         starts_run[1:] = (category[1:] != category[:-1]) | (image[1:] != image[:-1]) | (score[1:] != score[:-1])
     if protocol.ties == HITS_FIRST:  # a run also ends where `times_hit` changes
         times = tally.times_hit()[kept]

@@ -40,7 +40,7 @@ class Side:
     table: Table
     #: The number of each row's record in the file, shape (n,); None if unknown.
     rows: NDArray[np.int64] | None = None
-    #: Records that reading refused.
+    #: Records that the reader refused.
     refused: Sequence[Refused] = ()
     #: For each kind of geometry (such as masks) that other records have, the number of records without it.
     shapeless: Mapping[str, int] = field(default_factory=dict)
@@ -235,7 +235,7 @@ def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
     if unknown:
         rows = None
     if isinstance(raw, Detections) and unknown == len(raw) and raw.images.ids.dtype.kind == "i":
-        table, unknown = raw, 0  # no image id was found, so keep the original ids, which may tell why
+        table, unknown = raw, 0  # no image id was found, so keep the original ids for an explanation
     return Side(
         "detections",
         table,
@@ -286,7 +286,7 @@ def _salvaged(
     """Return the readable records of a refused file, if its format allows skipping records; else raise `error`."""
     # If no record can be read with `kinds`, read `others`, the kinds of geometry that most records have.
     made = source.salvage(kinds, truth)
-    if made is not None and not len(made[0]) and others:  # records without boxes of their own
+    if made is not None and not len(made[0]) and others:  # the records may have no boxes
         made = source.salvage(list(others), truth)
     if made is None or not made[2]:  # no single record was refused, so the error concerns the file
         raise error

@@ -175,8 +175,8 @@ class Division:
         self.groups = sum(len(one.names) for one in groupings)
 
     def unlike(self, image: Array, bad: Array, chance: Array, looks: float = 1.0, repeats: float = 1.0) -> Part | None:
-        """Return the part with the strongest evidence that more of its units are bad than by chance; None if there is
-        none.
+        """Return the part with the strongest evidence that more of its units are bad than by chance; None if chance
+        explains all parts.
 
         `image` is the image of each unit, `looks` is the number of calls for which the test is corrected, and `repeats`
         is the number of consecutive units that are not independent of each other.

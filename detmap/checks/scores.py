@@ -22,10 +22,10 @@ _LOWEST = 60
 #: the detections have it. Among 100,000 scores with six digits the most frequent one has a share of 0.0001.
 _PILED, _FEWEST_PILED = 0.005, 20
 
-#: For a highest score of images that is ten times as frequent as any other highest score: minimum share of the images
-#: that have it, and maximum number of detections with this score on each of them. Of a detector's 4,952 images of
-#: VOC2007, no score is the highest of more than two. Where scores are clipped, images have several: in results of
-#: 500 images of CrowdPose that were drawn at random and clipped to 1, 185 images have 252.
+#: To report a score that is the highest on ten times as many images as any other score: minimum share of the images on
+#: which the score is the highest, and maximum mean number of detections with the score on these images. In a detector's
+#: results for 4,952 images of VOC2007, no score is the highest on more than two images. Clipped scores occur several
+#: times on an image: in random results for 500 images of CrowdPose, clipped to 1, 185 images have 252 such scores.
 TOPS, ONCE = 0.01, 1.1
 
 #: Number of distinct scores on each side of a gap from which the density is estimated; density assumed in the gap,
@@ -139,7 +139,9 @@ def _two_scales(scores: NDArray[np.float64]) -> bool:
 
 
 def _tied(codes: NDArray[Any], scores: NDArray[np.float64], most: float) -> NDArray[np.bool_] | None:
-    """Mask of the detections that share their score with another of their category; None if at most `most` detections do."""
+    """Mask of the detections with the same score as another detection of their category; None if there are at most
+    `most`.
+    """
     mixed = marks(codes, scores)
     if np.count_nonzero(_with_a_twin(np.sort(mixed))) <= most:
         return None

@@ -35,7 +35,9 @@ def average_precision(
 def hits_first(
     starts: NDArray[np.int64], scores: NDArray[np.float64], hit: NDArray[np.bool_], protocol: Protocol
 ) -> NDArray[np.int64] | slice:
-    """Return the order of places with hits first among equal scores, or a full slice if the protocol asks for none."""
+    """Return the order of ranking places with hits first among equal scores, or ``slice(None)`` if the protocol keeps
+    ties.
+    """
     if protocol.ties != HITS_FIRST:
         return slice(None)
     return np.lexsort((~hit, -scores, np.repeat(np.arange(starts.size - 1), np.diff(starts))))
@@ -53,7 +55,7 @@ def ap_of_hits(hits: Hits, protocol: Protocol) -> NDArray[np.float64]:
 def hits_of(
     starts: NDArray[np.int64], hit: NDArray[np.bool_], counts: NDArray[np.bool_], positives: NDArray[np.int64]
 ) -> Hits:
-    """Return the hits of the K rankings of `average_precision`."""
+    """Return the hits of K rankings, which are given as in `average_precision`."""
     places = np.flatnonzero(hit & counts)
     total = np.concatenate(([0], np.cumsum(counts)))
     first = np.searchsorted(places, starts)
@@ -153,7 +155,7 @@ class Cuts:
 
     #: The distinct scores; shape (s,).
     score: NDArray[np.float64]
-    #: Numbers of hits and of misses with at least each of the scores; shape (s,).
+    #: Numbers of hits and of misses with at least this score; shape (s,).
     hits: NDArray[np.int64]
     misses: NDArray[np.int64]
     #: Number of positives.
@@ -195,7 +197,7 @@ class Cuts:
         return {name: float(getattr(self, name)[at]) for name in names}
 
     def best(self) -> int | None:
-        """Return the index of the best F1, at the highest of several scores; None without positives or detections."""
+        """Return the index of the best F1, at the highest score among ties; None without positives or detections."""
         return int(np.argmax(self.f1)) if self.score.size and self.positives else None
 
     def with_precision(self, wanted: float) -> int | None:

@@ -23,7 +23,7 @@ def rows_of(columns: Mapping[str, Any]) -> Rows:
 
 
 class Finding(Result):
-    """The finding of a part of a diagnosis: a read-only mapping from name to number, and tables.
+    """The finding of a part of a diagnosis: a read-only mapping from metric name to value, and tables.
 
     Parameters
     ----------

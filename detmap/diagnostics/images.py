@@ -92,7 +92,7 @@ def _places(ranking: Ranking) -> tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def _estimate(diagnosis: Diagnosis, lost: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return a first-order estimate of the gain in AP if each image were perfect, AP being the mean precision at hits."""
+    """Return a first-order estimate of the gain in AP if each image were perfect, for AP as the mean precision at hits."""
     # Removing a false positive raises the precision j / R of each later hit j at rank R by about j / R². A new hit at rank
     # 1 adds the precision 1, and raises the precision of each other hit by (R - j) / (R (R + 1)).
     ranking, matches, truth = diagnosis.ranking, diagnosis.matches, diagnosis.arranged.truth

@@ -76,10 +76,10 @@ def tide(diagnosis: Diagnosis, *, rules: Literal["detmap", "tidecv"] = "detmap")
     Returns
     -------
     Tide
-        ``AP``, and gains in AP: ``dAP_Cls`` and so on if only errors of this kind are fixed, ``dAP_FalsePos`` if all false
-        positives are removed, ``dAP_FalseNeg`` if all objects that are not found are removed. A gain is NaN if AP is
-        undefined before or after. In `rows`, ``progressive`` is the gain when the errors of the rows above are already
-        fixed.
+        ``AP``, and gains in AP: ``dAP_Cls`` and so on if only errors of this kind are fixed, ``dAP_FalsePos`` if all
+        false positives are removed, ``dAP_FalseNeg`` if all objects that are not found are removed. A gain is NaN if AP
+        is undefined before or after the fix. In `rows`, ``progressive`` is the gain when the errors of the rows above
+        are already fixed.
     """
     check_choice("rules", rules, ("detmap", "tidecv"))
     if rules == "tidecv":
@@ -155,8 +155,8 @@ class Mending:
         assert matches.same is not None
         assert matches.other is not None
         places = diagnosis.places
-        # The objects to which a Loc or Cls points, if they are not found. Of the detections that point to the same object,
-        # the one with the highest score is fixed.
+        # A detection with the error Loc or Cls points to an object. Of the detections that point to the same unfound
+        # object, the detection with the highest score is fixed.
         target = np.select([error == LOC, error == CLS], [matches.same, matches.other], -1).astype(np.int64)
         pointing = np.flatnonzero(target >= 0)
         pointing = pointing[diagnosis.found[places[target[pointing]]] < 0]

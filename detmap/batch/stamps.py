@@ -31,8 +31,8 @@ _OF_CONFIDENCE = ("statistics/", "kernels/resampling.py")
 
 
 def code(*, confidence: bool, explanations: bool = False) -> str:
-    """Return the digest of all sources on which a score depends, including plug-ins. With `confidence` and `explanations`,
-    the sources of intervals and tests, and of explanations, are included.
+    """Return the digest of all sources on which a score depends, including plug-ins. `confidence` adds the sources of
+    intervals and tests, and `explanations` adds the sources of explanations.
     """
     more = [] if not explanations else [_of(tuple(map(str, sorted((_HOME / "explanations").glob("*.py")))))]
     return _digest(_own(confidence), _of(tuple(plugins.sources())), *more)

@@ -37,8 +37,9 @@ THRESHOLDS, WIDTH = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7)
 #: most.
 FEWEST, FALL = 8, 2.0
 
-#: Minimum share of the images with any overlap whose largest overlap lies beyond the band above the threshold. If there
-#: are none, suppression goes across categories on all images, which `limits` reports if objects are lost.
+#: Among the images with any overlap, minimum share of those whose largest overlap lies beyond the band above the
+#: threshold. If no image has such an overlap, suppression goes across categories everywhere, which `limits` reports if
+#: objects are lost.
 BEYOND = 0.05
 
 #: Maximum number of detections that are searched for equal boxes of different categories.
@@ -103,7 +104,7 @@ def _single(facts: Facts, evidence: Evidence, unreported: NDArray[np.bool_]) -> 
     if not again.size:
         return
     boxes = held[images] - np.bincount(of[order[1:][same]], minlength=evidence.images)[images]
-    images = images[boxes >= np.median(boxes)]  # on an image with few boxes each may have one category by chance
+    images = images[boxes >= np.median(boxes)]  # on an image with few boxes each box may have one category by chance
     more = np.bincount(of[again], minlength=evidence.images)[images]
     bad = more == 0
     if np.count_nonzero(bad) < FEWEST or bad.all():
@@ -135,8 +136,8 @@ def _unreported(facts: Facts, evidence: Evidence) -> NDArray[np.bool_]:
 
 
 def largest_overlaps(evidence: Evidence) -> NDArray[np.float64]:
-    """Return the largest IoU below `SAME` between two of each image's `TOP` best detections, shape (2, images): first
-    of equal, then of different categories; 0 if none overlap.
+    """Return the largest IoU below `SAME` between two of each image's `TOP` best detections, shape (2, images): of
+    equal categories in row 0, of different categories in row 1; 0 if none overlap.
     """
     order = evidence.by_score
     image = evidence.found.image[evidence.detections[order]]

@@ -185,7 +185,7 @@ class Agreement:
     found: Side
     #: Mask of the images whose detections are compared, shape (images,); None for all images.
     part: NDArray[np.bool_] | None = None
-    #: Gains of hypotheses about detections that are significant, but below the share `_SHARE` of the sample.
+    #: Significant gains of hypotheses about detections, but below the share `_SHARE` of the sample.
     faint: list[Gain] = field(default_factory=list)
 
     @cached_property
@@ -317,8 +317,8 @@ class Agreement:
 
     def others(self, image: Array, part: int = 2) -> NDArray[np.int64]:
         """Return for each image another image with objects, about ``1 / part`` of the list of such images further on;
-        -1 if there is none. Exactly half of the list is avoided, because a counter that restarted in the middle is off
-        by that.
+        -1 if there is none. For ``part=2`` the distance is one more than half of the list, because ids of a counter
+        that restarted in the middle are off by half.
         """
         full = self._full
         if full.size < 2:

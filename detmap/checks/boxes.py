@@ -381,7 +381,7 @@ def _areas(side: Side) -> Iterator[Finding]:
         drawn = side.drawn[1].areas()
         is_mask = np.abs(area - drawn) <= np.maximum(0.15 * drawn, 2 * around + 2)
         wrong = ~is_box & ~is_mask
-        boxed = is_box & ~is_mask & ~table.crowd & side.sized & (drawn > 0.05 * box)  # a much smaller mask is wrong
+        boxed = is_box & ~is_mask & ~table.crowd & side.sized & (drawn > 0.05 * box)  # much smaller masks are wrong
         if np.count_nonzero(boxed) >= _FEWEST:
             yield found("areas_of_boxes", int(boxed.sum()), "object", **side.records(boxed))
     else:
@@ -434,9 +434,7 @@ def _crowds(facts: Facts) -> Iterator[Finding]:
 
 
 def _unflagged(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding of objects that are drawn like COCO's crowds, by a list of run lengths among polygons, but not
-    flagged.
-    """
+    """Yield a finding of objects without the crowd flag that have a list of run lengths, as only crowds have in COCO."""
     side = facts.truth
     inspected = side.inspected
     if inspected is None or inspected.outlines is None or side.rows is None:

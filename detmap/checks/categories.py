@@ -1,8 +1,8 @@
 """Checks for single categories that differ from all other categories: detections or labels of the category are missing,
 are mixed with detections or labels of another category, or are not suppressed.
 
-A category that is hard to detect is no defect. Its small objects and low-scoring detections are affected most, whereas a
-defect does not depend on object size or score. This is tested in each case.
+A category that is hard to detect is no defect. Its small objects and low-scoring detections are affected most, whereas
+a defect does not depend on object size or score. The checks test for this difference.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def as_sizes(boxes: Array, sizes: Array) -> Array:
 
 
 def as_centres(boxes: Array, sizes: Array) -> Array:
-    """Return boxes x, y, width, height from numbers that are centre x, centre y, width, height."""
+    """Return boxes x, y, width, height from boxes centre x, centre y, width, height."""
     return np.concatenate([boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, 2:]], axis=1)
 
 

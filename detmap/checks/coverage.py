@@ -30,7 +30,7 @@ COMPARED, LESS, UNLIKELY = 300, 0.5, 1e-6
 LEAST_LIMIT, PILE = 5, 2.0
 
 #: In a part whose low scores were cut, maximum ratio of the share of images without detections to the share expected
-#: from applying the same cut to the other images. It exceeds 1 because the score of the cut is an estimate.
+#: from applying the same cut to the other images. The ratio may exceed 1 because the score of the cut is an estimate.
 CUT_EMPTY = 1.2
 
 #: Maximum number of detections per image and category under the protocol coco.

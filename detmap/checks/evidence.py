@@ -80,9 +80,7 @@ def best_of_pairs(
 
 
 def _bounds(ascending: Array, values: Array, count: int) -> tuple[Array, Array]:
-    """Return the start and stop of each value's equals in the sorted array `ascending`; all integers are in
-    ``range(count)``.
-    """
+    """Return where each value starts and stops in the sorted array `ascending`; all integers are in ``range(count)``."""
     if count > 4 * (ascending.size + values.size):
         return np.searchsorted(ascending, values), np.searchsorted(ascending, values, "right")
     edges = np.concatenate([[0], np.cumsum(np.bincount(ascending, minlength=count))])  # faster than searchsorted

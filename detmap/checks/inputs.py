@@ -156,7 +156,9 @@ def as_sizes(boxes: Boxes) -> NDArray[np.float64]:
 
 
 def reach_of(boxes: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the pixels by which each box exceeds its image; negative if it lies inside or the image size is unknown."""
+    """Return the pixels by which each box exceeds its image; negative if the box lies inside or the image size is
+    unknown.
+    """
     x, y, w, h = np.ascontiguousarray(boxes.T)
     width, height = np.ascontiguousarray(sizes.T)
     far = np.maximum(x + w - width, y + h - height)
@@ -250,7 +252,7 @@ def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
 
 def _kinds(source: Input, iou_type: str | None) -> tuple[list[str], dict[str, int]]:
     """Return the kinds of geometry that all records have. For each kind that only most records have, also return the
-    number of records without it.
+    number of records without this kind.
     """
     counts = source.kinds() or {}
     total = counts.pop("", 0)

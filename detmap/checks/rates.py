@@ -58,8 +58,8 @@ def tail(count: int, mean: float) -> float:
 
 
 def reaching(share: float, rate: float, totals: Array, most: int = 100) -> NDArray[np.float64]:
-    """Return for each number of records in `totals` the probability that at least `share` of them are bad, if each is bad
-    with the probability `rate`, independently. More than `most` records are taken for `most`.
+    """Return for each number of records in `totals` the probability that at least `share` of them are bad, if each is
+    bad with the probability `rate`, independently. Numbers above `most` are treated as `most`.
     """
     sizes, at = np.unique(np.minimum(totals, most), return_inverse=True)
     chances = [

@@ -36,9 +36,9 @@ _BESIDE, _THINNER, _EXPECTED = 50, 0.3, 14.0
 #: Maximum share of detections whose score equals that of another detection of their category.
 _TIED = 0.1
 
-#: Minimum number of distinct scores of few digits, and minimum share of the detections with such scores. Of the values
-#: between 0 and 1 with 2 to 4 decimal digits, 3 to 15 are exact in half precision; of random float32 scores, one in
-#: 8,192 is.
+#: Minimum number of distinct scores with few digits, and minimum share of the detections with such scores. Of the
+#: values between 0 and 1 with 2 to 4 decimal digits, 3 to 15 are exact in half precision; of random float32 scores, one
+#: in 8,192 is.
 COARSE, COARSE_SHARE = 20, 0.01
 
 
@@ -261,8 +261,8 @@ def _ends_at_once(scores: NDArray[np.float64]) -> bool:
 def _cut(facts: Facts, scores: NDArray[np.float64]) -> Iterator[Finding]:
     """Yield a finding if scores end abruptly at a minimum at which detections still find objects."""
     # A detector's scores thin out towards 0 or pile up there, but do not end abruptly. `expected` is the number of
-    # scores below the minimum if the density just above the minimum continued; in that case there are none with a
-    # probability of exp(-expected).
+    # scores below the minimum if the density just above the minimum continued; there would then be no lower score with
+    # a probability of exp(-expected).
     agreement = facts.agreement
     if agreement is None or float(scores.max()) <= 0:
         return

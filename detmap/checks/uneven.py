@@ -262,8 +262,8 @@ def _of_categories(evidence: Evidence, scores: Array, label: Array, image: Array
         if scores.size - own.size < FEWEST_OF_CATEGORY:
             continue
         low, high = np.quantile(own, [APART, 1 - APART])
-        # For most categories, these counts of the other scores rule out a finding without their quantiles, which are
-        # slower.
+        # For most categories these counts rule out a finding, so that the slower quantiles of the other scores are not
+        # needed.
         below, above_low, above_own = (
             np.searchsorted(ascending, high) - np.count_nonzero(own < high),
             np.count_nonzero(own <= low) - np.searchsorted(ascending, low, "right") + scores.size - own.size,
@@ -447,7 +447,7 @@ def _boxes(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding]
 
 
 def biased(away: Array, which: Array) -> str | None:
-    """Describe by how much boxes are larger or smaller than their objects, or shifted; None if not significantly."""
+    """Describe by how much boxes are larger or smaller than their objects, or shifted; None if neither is significant."""
     some = away[which]
     if len(some) < FEWEST_OF_CATEGORY:
         return None

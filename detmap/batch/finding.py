@@ -37,7 +37,7 @@ class Entry:
             object.__setattr__(self, "_found", Input(self.path, "detections"))
 
     def input(self, reading: Reading) -> Input:
-        """Return the file as an input. Its format is detected only once."""
+        """Return the file as an input. The format of the file is detected only once."""
         assert self._found is not None
         return self._found.read_as(reading)
 

@@ -16,7 +16,7 @@ from detmap.errors import DetmapError
 from detmap.reading import sources
 from detmap.system.whole_files import write_atomically
 
-#: File name of the index. It differs from the names of all results, because these never begin with a dot.
+#: File name of the index. No result has this name, because names of results never begin with a dot.
 NAME = ".index"
 
 #: Maximum size of an index in bytes: the size of an index of about 200,000 files.

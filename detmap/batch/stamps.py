@@ -1,4 +1,6 @@
-"""A digest of the code on which a score depends. It is part of the key of a result, by which `--resume` finds results."""
+"""A digest of the code on which a score depends. The digest is part of the key of a result, by which `--resume` finds
+results.
+"""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def diagnose(
     threads: int | None = None,
     **decisions: Unpack[Decisions],
 ) -> Diagnosis:
-    """Find the errors of a detector, and what fixing them would gain in AP, at one IoU threshold.
+    """Find the errors of a detector, and the gain in AP from fixing each kind of error, at one IoU threshold.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def diagnose(
     seed : int
         The seed of these draws.
     iou_type : {"bbox", "segm", "keypoints", "boundary", "rotated", "probiou"}, optional
-        The kind of shape that is matched, as for `detmap.evaluate`.
+        The kind of geometry that is matched, as for `detmap.evaluate`.
     threads : int, optional
         Number of threads, by default one per processor. The result does not depend on this number.
     **decisions
@@ -73,7 +73,7 @@ def diagnose(
     Returns
     -------
     Diagnosis
-        Each part is a method that computes it on request, such as ``diagnosis.tide()``.
+        Each part is computed on request by a method, such as ``diagnosis.tide()``.
 
     Raises
     ------
@@ -174,7 +174,7 @@ class Diagnosis:
 
     @cached_property
     def places(self) -> NDArray[np.int64]:
-        """For each row of the ground-truth table, the object's position in `arranged`; -1 if it is not evaluated."""
+        """For each row of the ground-truth table, the object's position in `arranged`; -1 if the object is not evaluated."""
         places = np.full(len(self.ground_truth), -1)
         places[self.arranged.truth.order] = np.arange(self.arranged.truth.order.size)
         return places

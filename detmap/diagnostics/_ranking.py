@@ -24,7 +24,8 @@ def average_precision(
     positives: NDArray[np.int64],
     protocol: Protocol,
 ) -> NDArray[np.float64]:
-    """Return the AP of each of K rankings, shape (K,); NaN without positives, or 0 if the protocol says so.
+    """Return the AP of each of K rankings, shape (K,); for a ranking without positives NaN or 0, as the protocol
+    decides.
 
     Ranking *k* consists of the items ``starts[k]:starts[k + 1]``, best first. `hit` flags hits, and `counts` flags items
     that count, shape (n,); hits that do not count are ignored. `positives` are the numbers of positives, shape (K,).
@@ -44,7 +45,7 @@ def hits_first(
 
 
 def ap_of_hits(hits: Hits, protocol: Protocol) -> NDArray[np.float64]:
-    """Return the AP of each ranking, shape (K,); without positives NaN, or 0 if the protocol says so."""
+    """Return the AP of each ranking, shape (K,); for a ranking without positives NaN or 0, as the protocol decides."""
     if protocol.interpolation != "grid":
         made = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
     else:
@@ -201,11 +202,13 @@ class Cuts:
         return int(np.argmax(self.f1)) if self.score.size and self.positives else None
 
     def with_precision(self, wanted: float) -> int | None:
-        """Return the index of the highest recall with a precision of at least `wanted`; None if no score reaches it."""
+        """Return the index of the highest recall with a precision of at least `wanted`; None if no score has such a
+        precision.
+        """
         found = np.flatnonzero(self.precision >= wanted)
         return int(found[-1]) if found.size else None
 
     def with_recall(self, wanted: float) -> int | None:
-        """Return the index of the highest score with a recall of at least `wanted`; None if no score reaches it."""
+        """Return the index of the highest score with a recall of at least `wanted`; None if no score has such a recall."""
         found = np.flatnonzero(self.recall >= wanted)
         return int(found[0]) if found.size else None

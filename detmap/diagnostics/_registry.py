@@ -103,8 +103,8 @@ class Part:
     says : str
         What the part finds, in a sentence without its full stop.
     make : callable
-        ``make(diagnosis, **options)`` returns a `Finding`. It may read ``diagnosis.matches`` and all other attributes of
-        `detmap.Diagnosis`.
+        ``make(diagnosis, **options)`` returns a `Finding`. The function may read ``diagnosis.matches`` and all other
+        attributes of `detmap.Diagnosis`.
     files : tuple of str
         Options that may name a file. A finding with such an option set is not cached, because the file can change.
     """

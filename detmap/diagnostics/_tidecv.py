@@ -165,8 +165,8 @@ def tidecv(diagnosis: Diagnosis) -> Found:
 
 class _Errors(NamedTuple):
     """Columns of the points, which are all detections and then the copies: `category`, `rank` of the score, and place
-    in tidecv's order (`push`). A detection that `best` flags and that has the error Cls has a copy in its object's
-    category.
+    in tidecv's order (`push`). Each detection with the error Cls that `best` flags has a copy in the category of its
+    object.
 
     Columns of the detections alone: `error`, `outcome`, and `best`, which flags the best of the detections that point
     to the same object.

@@ -42,7 +42,7 @@ def calibration(
     -------
     Finding
         ``ECE``: the mean over bins of the absolute difference between mean score and precision, weighted by the number
-        of detections. It covers all detections of classes with objects, and is elsewhere called D-ECE of the
+        of detections. All detections of classes with objects are included. Elsewhere this error is called D-ECE of the
         confidence. ``MCE``: the maximum of these differences; ``ACE``: the unweighted mean of these differences.
         ``D-ECE``: as ECE, with bins by score and position of the centre; NaN if image sizes are unknown. ``LaECE``: as
         ECE, with the mean overlap (0 for misses) instead of precision, averaged over classes. ``LaACE``: the mean

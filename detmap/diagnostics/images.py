@@ -35,9 +35,10 @@ def images(diagnosis: Diagnosis, *, most: int = 50) -> Finding:
     -------
     Finding
         `rows` are the images that cost the most AP: ``dAP`` is the gain in AP if this image alone were perfect, without
-        false positives and with each missed object found ahead of all other detections. It is computed exactly for the
-        200 images with the largest first-order estimates, and the worst of these are listed. Two more tables list the
-        images with the most false positives (of at least the diagnosis's score), and with the most missed objects.
+        false positives and with each missed object found ahead of all other detections. This gain is computed exactly
+        for the 200 images with the largest first-order estimates, and the worst of these images are listed. Two more
+        tables list the images with the most false positives (of at least the diagnosis's score), and with the most
+        missed objects.
     """
     check_integer("most", most, 1)
     matches, truth = diagnosis.matches, diagnosis.arranged.truth

@@ -43,9 +43,10 @@ def operating_points(
     Parameters
     ----------
     precision : float or iterable of float
-        Required precisions. For each, the score with the highest recall among those that reach the precision is reported.
+        Required precisions. For each precision, the score with the highest recall among the scores that reach the
+        precision is reported.
     recall : float or iterable of float
-        Required recalls. For each, the highest score that reaches the recall is reported.
+        Required recalls. For each recall, the highest score that reaches the recall is reported.
 
     Returns
     -------

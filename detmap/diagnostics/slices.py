@@ -127,7 +127,7 @@ def slices(
         total, found = int(positives.sum()), int(np.count_nonzero(taken))
         wrong = np.bincount(error[outcome == MISS], minlength=BKG + 1)
         # A hit among all objects can be a miss in a slice. This happens if a detection of higher score takes the hit's
-        # object, because its own object is ignored in the slice. The miss counts as a duplicate.
+        # object, because the detection's own object is ignored in the slice. The miss counts as a duplicate.
         wrong[DUPE] += wrong[0]
         rows.append(
             {

@@ -110,7 +110,7 @@ class Cluster:
         """Return the total number of threads of all workers; raise `DetmapError` if the scheduler does not answer."""
         try:
             return int(sum(self._client.nthreads().values()))
-        except Exception as error:  # any exception of the connection
+        except Exception as error:  # the connection can raise any exception
             raise _gone(error) from None
 
     def share(self, data: Any) -> Any:

@@ -28,7 +28,7 @@ def withheld(error: Exception, full: str, path: str, read_alone: Callable[[], ob
     """Return an error whose message reveals nothing about the ground truth.
 
     The message is kept if reading the file without the ground truth (`read_alone`) produces the same message, or if a
-    limit was reached. Any other message is replaced by a general one.
+    limit was reached. Any other message is replaced by a general message.
     """
     said = f"{path}: {_GENERAL}"
     if isinstance(error, LimitError):

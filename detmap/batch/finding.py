@@ -37,7 +37,7 @@ class Entry:
             object.__setattr__(self, "_found", Input(self.path, "detections"))
 
     def input(self, reading: Reading) -> Input:
-        """Return the file as an input. Its format is detected only once."""
+        """Return the file as an input. The format of the file is detected only once."""
         assert self._found is not None
         return self._found.read_as(reading)
 
@@ -48,18 +48,18 @@ def find(predictions: Iterable[PathLike | Entry]) -> list[Entry]:
     Parameters
     ----------
     predictions : iterable of path or Entry
-        Each is one of the following. A file. A pattern, such as ``runs/*/dt.json``, with ``**`` for any depth. A folder,
-        which stands for the files directly in it (JSON, JSON Lines, CSV, Parquet, archives, and folders of text files),
-        or for one model if it is itself a folder of text files. A manifest: a ``.csv`` file with a column ``path``,
-        relative to the manifest, optionally a column ``name``, and any other columns as tags. (A CSV file with columns of
-        images and boxes and without ``path`` is a file of predictions.) A path that does not exist raises an error only
-        when it is read.
+        Files, patterns, folders and manifests. A pattern, such as ``runs/*/dt.json``, can contain ``**`` for any depth.
+        A folder stands for the files directly in it (JSON, JSON Lines, CSV, Parquet, archives, and folders of text
+        files), or for one model if the folder itself consists of text files. A manifest is a ``.csv`` file with a
+        column ``path``, relative to the manifest, optionally a column ``name``, and any other columns as tags. (A CSV
+        file with columns of images and boxes and without ``path`` is a file of predictions.) A path that does not exist
+        raises an error only when it is read.
 
     Returns
     -------
     list of Entry
         In the given order; the files of a pattern or folder are sorted by path. The name of an entry is the name of the
-        file without its suffix, preceded by as many folders as make it distinct.
+        file without its suffix, preceded by as many folders as are needed to make the name distinct.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def _expand(given: PathLike | Entry) -> Iterator[tuple[str | None, str, Mapping[
     endings = registry.suffixes()
 
     def is_one(path: str) -> bool:
-        """Return whether a path holds the detections of one model. Of a file, only the suffix is checked."""
+        """Return whether a path holds the detections of one model. For a file, only the suffix is checked."""
         if not os.path.isdir(path):
             return path.endswith(endings)
         known[path] = Input(path, "detections")

@@ -47,7 +47,7 @@ class Leaderboard:
         The metric to sort by; by default the first metric (``AP`` or ``mAP``), on the first shown split if there are
         splits.
     tests : PairTests, optional
-        The outcome of `compare_files`; without it there are no groups.
+        The outcome of `compare_files`; without tests, models have no group letters.
     hide : sequence of str
         Splits whose metrics are neither shown nor written. If any split is hidden, so are the metrics and notices of all
         images, because they would reveal information about the hidden split.
@@ -114,7 +114,7 @@ class Leaderboard:
 
     @cached_property
     def orders(self) -> list[dict[str, Any]]:
-        """For each model and the next one on the leaderboard, whether their order survives other rules, see
+        """For each pair of neighbours on the leaderboard, whether their order survives other rules, see
         `detmap.explanations.orders.orders`; empty if not computed.
         """
         found = {
@@ -129,8 +129,8 @@ class Leaderboard:
         return orders(found)
 
     def doubts(self) -> list[dict[str, Any]]:
-        """Return a row for each pair of neighbours whose order does not survive: the two models, under how many rules
-        the order holds, and the smallest change of the rules under which the order does not hold.
+        """Return a row for each pair of neighbours whose order does not survive: the two models, the number of rules
+        under which the order holds, and the smallest change of rules that ends the order.
         """
         rows = []
         for one in self.orders:
@@ -214,7 +214,7 @@ class Leaderboard:
 
     @property
     def title(self) -> str:
-        """The metric by which models are ranked, and the kind of shape that was matched, such as "AP (bbox)"."""
+        """The metric by which models are ranked, and the kind of geometry that was matched, such as "AP (bbox)"."""
         kind = next((one.iou_type for one in self.results if one.iou_type), None)
         return f"{self.rank_by} ({kind})" if kind else str(self.rank_by)
 
@@ -265,7 +265,7 @@ class Leaderboard:
         if all(one.error for one in self.results):
             return []
         rows = self._rows
-        empty = {""}, {"", "–"}  # columns of intervals with only dashes are also empty; `sentences` says why
+        empty = {""}, {"", "–"}  # interval columns with only dashes are empty, too; `sentences` gives the reason
         ends = (f"{self.rank_by} low", f"{self.rank_by} high")
         shown = [
             name
@@ -302,7 +302,8 @@ class Leaderboard:
         out : path
             The folder.
         in_haste : bool
-            Leave out the HTML page and Parquet, whose packages take time to import, because the process is about to end.
+            Whether the process is about to end. The HTML page and Parquet are then left out, because importing their
+            packages takes time.
 
         Returns
         -------

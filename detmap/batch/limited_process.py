@@ -43,8 +43,8 @@ class LimitError(DetmapError):
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits for scoring one file, which then has a process of its own. Without any limit there is a process per thread,
-    which scores one file after the other.
+    """Limits for scoring one file. With a limit, each file has a process of its own; without limits, each thread has a
+    process that scores one file after the other.
 
     Parameters
     ----------
@@ -111,9 +111,9 @@ def run(
     """Return ``task(*shared, *arguments)``, computed in a separate process. Raises `LimitError` if the process reaches a
     limit, `DetmapError` if the process ends without a result, and any exception that the task raises.
 
-    The process is forked from a server process that has called ``prepare(*shared)``; if there are no limits it is the server
-    itself. This thread reuses the server as long as `shared` is the same. Time and memory are counted from the fork. All
-    arguments are pickled.
+    The process is forked from a server process that has called ``prepare(*shared)``; without limits, the server itself
+    runs the task. This thread reuses the server as long as `shared` is the same. Time and memory are counted from the
+    fork. All arguments are pickled.
     """
     server: _Server | None = getattr(_own, "server", None)
     if server is None or not server.serves(prepare, task, shared):
@@ -130,8 +130,8 @@ def run(
 
 
 class _Server:
-    """A server process that forks a process for each task that has limits. The server runs other tasks itself, and where
-    forking is unsafe all tasks.
+    """A server process that forks a process for each task that has limits. The server itself runs tasks without limits,
+    and all tasks if forking is unsafe.
     """
 
     def __init__(self, prepare: Callable[..., object], task: Callable[..., Any], shared: tuple[Any, ...]) -> None:
@@ -225,7 +225,7 @@ def main() -> None:
         # survive a fork.
         with suppress(Exception), parallel.limited(1):
             prepare(*shared)
-        gc.freeze()  # what is loaded by now stays, and need not be looked at again and again
+        gc.freeze()  # exclude all objects loaded by now from garbage collection
         while True:
             forking, arguments = pickle.load(sys.stdin.buffer)
             with tempfile.TemporaryFile() if forking else io.BytesIO() as made:

@@ -43,7 +43,7 @@ class PanopticFiles:
     rules : Rules
         The decisions of the evaluation.
     threads : int, optional
-        One per processor by default.
+        Number of threads, by default one per processor.
     limits : Limits, optional
         Limits of time and memory for each file. If given, each file is scored in a process of its own.
 
@@ -89,7 +89,7 @@ class PanopticFiles:
         return PanopticResult(tally)
 
     def _key(self, entry: Entry, truth: str, options: Sequence[Any]) -> str:
-        """Return the key of a file's result: a digest of everything on which it depends, by which a later run finds it."""
+        """Return the key by which a later run finds a file's result: a digest of everything on which the result depends."""
         found = content_of(read_panoptic(entry.path, self._folders.get(entry.name), predictions=True))
         return digest([stamps.code(confidence=bool(options)), truth, found, self._rules.to_dict(), list(options)])
 
@@ -156,7 +156,7 @@ class PanopticFiles:
         level: float = 0.95,
         correction: Correction = "holm",
     ) -> PairTests | None:
-        """Test every pair of scored files; return None if there are fewer than two.
+        """Test every pair of scored files; return None for fewer than two scored files.
 
         See `detmap.batch.compare_files` for the parameters.
         """

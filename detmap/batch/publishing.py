@@ -77,5 +77,5 @@ def public(board: Leaderboard) -> Leaderboard:
 
 
 def publish(board: Leaderboard, folder: PathLike) -> list[str]:
-    """Write a public ``leaderboard.*`` into a folder, see `Leaderboard.write`."""
+    """Write the public files ``leaderboard.*`` into a folder, see `Leaderboard.write`."""
     return public(board).write(folder)

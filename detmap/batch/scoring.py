@@ -59,7 +59,7 @@ class FileResult(Result):
     splits : list of str
         Names of the splits of the images; the metric *m* on a split is called ``split:m``.
     iou_type : str or None
-        The kind of shape that was compared, or "panoptic"; None for a file that could not be scored.
+        The kind of geometry that was compared, or "panoptic"; None for a file that could not be scored.
     of_category : str
         Name of the metric given for each category: ``PQ`` for panoptic segmentation, else ``AP``.
     identity : dict of str to str
@@ -155,7 +155,7 @@ class FileResult(Result):
 
 
 def _kind_in(document: dict[str, Any]) -> str:
-    """Return the kind of shape that a document's protocol compares."""
+    """Return the kind of geometry that a document's protocol compares."""
     return str(document.get("protocol", {}).get("iou_type", COCO.iou_type))
 
 
@@ -166,8 +166,8 @@ def _of_metrics(part: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Options:
-    """Options of scoring a file. The key of a result leaves out the options that change no number. `recorded` lists the
-    values of `reading`, with hashes of the files that they name.
+    """Options of scoring a file. Options that change no metric are not part of the key of a result. `recorded` lists
+    the values of `reading`, with hashes of the files that they name.
     """
 
     protocol: Protocol
@@ -357,10 +357,12 @@ def score(
     limits : Limits, optional
         Limits of time and memory for scoring a file; each file is then scored in a separate process.
     discreet : bool
-        Errors reveal nothing about the ground truth; ``results/NAME.json`` has the full error as ``error_in_full``.
+        Whether errors reveal nothing about the ground truth; ``results/NAME.json`` has the full error as
+        ``error_in_full``.
     under : str, optional
         A metric, as for `detmap.explain`, that is also computed under other rules: the leaderboard then says which
-        orders of neighbouring models hold under these rules. Scoring takes several times as long. Not with `splits`.
+        orders of neighbouring models hold under these rules. Scoring takes several times as long. Cannot be combined
+        with `splits`.
     executor : concurrent.futures.Executor, optional
         Executor that reads and scores files: a process pool, an executor of ``dask.distributed``
         (``Client.get_executor()``) or of MPI; by default a pool of threads. Tasks open the paths; relative paths are
@@ -474,7 +476,7 @@ def digest(parts: list[Any]) -> str:
 
 
 def options_of(protocol: Protocol, reading: Reading | Mapping[str, Any] | None, rules: Mapping[str, Any]) -> Options:
-    """Return options that read files as `rules` say; values of `reading` take precedence over `rules`."""
+    """Return options with the reading options `rules`; values of `reading` take precedence over `rules`."""
     given = reading.given() if isinstance(reading, Reading) else reading or {}
     made = made_of({**rules, **given}, "reading", iou_type=protocol.iou_type)
     if made.class_map is not None:  # read here, once, because workers may not have the file
@@ -488,7 +490,7 @@ def rules_of(
     decisions: EveryDecision | None = None,
     caller: Callable[..., Any] | None = None,
 ) -> Protocol:
-    """Return the protocol with `decisions`; ground truth in memory decides its kind of shape."""
+    """Return the protocol with `decisions`; a ground-truth table decides its kind of geometry."""
     given: dict[str, Any] = {**(decisions or {})}
     if isinstance(ground_truth, GroundTruth):
         protocol = asked_protocol(protocol, ground_truth)

@@ -16,7 +16,7 @@ from detmap.errors import DetmapError
 from detmap.reading import sources
 from detmap.system.whole_files import write_atomically
 
-#: File name of the index. It differs from the names of all results, which begin with no dot.
+#: File name of the index. No result has this name, because names of results never begin with a dot.
 NAME = ".index"
 
 #: Maximum size of an index in bytes: the size of an index of about 200,000 files.
@@ -60,7 +60,7 @@ class Index:
         self.seen: dict[str, Seen] = dict(self.before)
 
     def note(self, name: str, now: Seen | None) -> None:
-        """Store the state of the file of the result `name`; without a state, remove an earlier one."""
+        """Store the state of the file with the result `name`; without a state, remove the stored state."""
         self.seen.pop(name, None)
         if now is not None and now.state:
             self.seen[name] = now

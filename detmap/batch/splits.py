@@ -18,7 +18,7 @@ from detmap.errors import InputError, OptionError, shorten
 from detmap.formats.image_values import image_key, image_values
 from detmap.kernels import readonly
 
-#: Valid name of a split. It must not begin as a metric does, so that ``split:metric`` is unambiguous.
+#: Valid name of a split. It must not begin like a metric (AP, AR or mAP), so that ``split:metric`` is unambiguous.
 _NAME = re.compile(r"(?!m?A[PR])[\w.+ -]{1,40}")
 
 
@@ -32,7 +32,7 @@ class Splits:
     Attributes
     ----------
     names : tuple of str
-        The names of the splits, in the order in which the file has them.
+        The names of the splits, in the order of the file.
     codes : ndarray of uint8, shape (i,)
         The split of each image, as an index in `names`, in the order of the ground truth's images.
     """

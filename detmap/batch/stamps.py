@@ -1,4 +1,6 @@
-"""A digest of the code on which a score depends. It is part of the key of a result, by which `--resume` finds results."""
+"""A digest of the code on which a score depends. The digest is part of the key of a result, by which `--resume` finds
+results.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ _OF_CONFIDENCE = ("statistics/", "kernels/resampling.py")
 
 
 def code(*, confidence: bool, explanations: bool = False) -> str:
-    """Return the digest of all sources on which a score depends, including plug-ins. With `confidence` and `explanations`,
-    the sources of intervals and tests, and of explanations, are included.
+    """Return the digest of all sources on which a score depends, including plug-ins. `confidence` adds the sources of
+    intervals and tests, and `explanations` adds the sources of explanations.
     """
     more = [] if not explanations else [_of(tuple(map(str, sorted((_HOME / "explanations").glob("*.py")))))]
     return _digest(_own(confidence), _of(tuple(plugins.sources())), *more)

@@ -102,7 +102,9 @@ def _on_worker(
 
 
 def one_line(error: BaseException) -> str:
-    """Return an error as one line of text. Some executors put a traceback into the message; then its last line is used."""
+    """Return an error as one line of text. Some executors put a traceback into the message; then the message's last
+    line is used.
+    """
     if isinstance(error, DetmapError):
         return str(error)
     if isinstance(error, MemoryError):
@@ -150,7 +152,7 @@ def _run(
     arguments: Sequence[tuple[Any, ...]],
     summarize: Callable[[T], Any] | None,
 ) -> Generator[tuple[int, Any], None, None]:
-    """Run the tasks, at most twice as many at a time as the executor runs, each with `threads` threads."""
+    """Run the tasks, each with `threads` threads. At most twice as many tasks are pending as the executor runs at a time."""
     # The first tasks carry the shared objects. If another task returns None, because its worker lacks these objects, the
     # task is submitted again with them.
     local, cluster = _is_local(executor), Cluster.of(executor)

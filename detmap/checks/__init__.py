@@ -90,7 +90,7 @@ def check(
     schema : bool
         Check only the ground truth's images and categories, not its objects.
     iou_type : str, optional
-        Geometry to check besides boxes ("segm", "keypoints"); by default all kinds that every record has.
+        Geometry to check besides boxes ("segm", "keypoints"); by default every kind of geometry that all records have.
     **options
 
     Returns
@@ -132,7 +132,7 @@ def check(
             except InputError as error:
                 path = given[1].path
                 if not isinstance(path, Held) and path != STANDARD_INPUT and not os.access(path, os.R_OK):
-                    raise  # there is nothing to check
+                    raise  # without a readable file there is nothing to check
                 refused = found("unreadable_detections", 1, "file", more=str(error))
         else:
             check_pair(truth.table, given[1])

@@ -1,4 +1,4 @@
-"""Checks of suppression (NMS) that is stricter on some of the images, or goes across categories there."""
+"""Checks for non-maximum suppression (NMS) that is stricter, or goes across categories, on some of the images only."""
 
 from __future__ import annotations
 
@@ -26,42 +26,44 @@ RESHAPED = ("cut_boxes", "square_boxes")
 #: Number of the highest-scoring detections of each image that are compared.
 TOP = 20
 
-#: IoU from which two boxes are one box, which many models write under several categories.
+#: IoU from which two boxes are taken for one, because many models write a box under several categories.
 SAME = 0.99
 
 #: Tested thresholds of suppression, and width of the IoU bands below and above a threshold.
 THRESHOLDS, WIDTH = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05
 
-#: Minimum number of images with their largest overlap in the band below a threshold, and minimum ratio of this number to
-#: the number in the band above. Without a threshold the numbers of neighbouring bands differ by a third at most.
+#: Minimum number of images whose largest overlap lies in the band below a threshold, and minimum ratio of this number
+#: to the number of images in the band above. Without a threshold the numbers of neighbouring bands differ by a third at
+#: most.
 FEWEST, FALL = 8, 2.0
 
-#: Minimum number of images with a larger overlap than those of the band above, as a share of the images with any overlap:
-#: if no image has one, suppression goes across categories everywhere, which `limits` reports if objects are lost.
+#: Among the images with any overlap, minimum share of those whose largest overlap lies beyond the band above the
+#: threshold. If no image has such an overlap, suppression goes across categories everywhere, which `limits` reports if
+#: objects are lost.
 BEYOND = 0.05
 
-#: Maximum number of detections whose boxes are searched for one that has another category.
+#: Maximum number of detections that are searched for equal boxes of different categories.
 SAMPLE = 250_000
 
-#: In a part of the images: minimum share of the images whose boxes have one category each, and minimum ratio of this
-#: share to the share outside.
+#: To report a part of the images: minimum share of its images on which no box has two categories, and minimum ratio of
+#: this share to the same share of the other images.
 INSIDE, TIMES = 0.8, 2.5
 
-#: For images anywhere: minimum ratio of the number of images whose boxes have one category each to the number expected.
-#: The logarithm of a distribution with one mode falls ever faster beside the mode, so that the number of images without
-#: a second category is at most the square of the number with one, divided by the number with two.
+#: To report images without such a part: minimum ratio of the number of images on which no box has two categories to the
+#: expected number. Let n[k] be the number of images on which k boxes have two categories. For a log-concave
+#: distribution, n[0] is at most ``n[1] ** 2 / n[2]``.
 EXPECTED = 2.0
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for images on which suppression goes across categories, or is stricter, unlike on the others."""
+    """Check for images on which suppression goes across categories or is stricter than on the other images."""
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return
     if facts.caused("detections", *SUPPRESSION):
-        return  # where detections are not suppressed more of them overlap
+        return  # missing suppression explains the overlaps
     if facts.caused("detections", *RESHAPED):
-        return  # boxes that are changed after suppression may overlap more than it allows
+        return  # boxes that are changed after suppression may overlap more than suppression allows
     unreported = _unreported(facts, evidence)
     own, across = (np.where(unreported, largest, 0.0) for largest in largest_overlaps(evidence))
     for largest, words in ((across, "detections of different categories"), (own, "detections of one category")):
@@ -85,7 +87,7 @@ def _said(evidence: Evidence, images: Array, more: str) -> Finding:
 
 
 def _single(facts: Facts, evidence: Evidence, unreported: NDArray[np.bool_]) -> Iterator[Finding]:
-    """Yield a finding of images on which each box has one category, if boxes on other images have several."""
+    """Yield a finding of images on which no box has two categories, although boxes on other images do."""
     image = evidence.found.image[evidence.detections]
     held = np.bincount(image, minlength=evidence.images)
     images = np.random.default_rng(0).permutation(np.flatnonzero((held > 0) & unreported))
@@ -102,7 +104,7 @@ def _single(facts: Facts, evidence: Evidence, unreported: NDArray[np.bool_]) -> 
     if not again.size:
         return
     boxes = held[images] - np.bincount(of[order[1:][same]], minlength=evidence.images)[images]
-    images = images[boxes >= np.median(boxes)]  # on an image with few boxes each may have one category by chance
+    images = images[boxes >= np.median(boxes)]  # on an image with few boxes each box may have one category by chance
     more = np.bincount(of[again], minlength=evidence.images)[images]
     bad = more == 0
     if np.count_nonzero(bad) < FEWEST or bad.all():
@@ -126,7 +128,7 @@ def _single(facts: Facts, evidence: Evidence, unreported: NDArray[np.bool_]) -> 
 
 
 def _unreported(facts: Facts, evidence: Evidence) -> NDArray[np.bool_]:
-    """Mask of the images in none of the parts that are reported already, shape (images,)."""
+    """Mask, shape (images,), of the images outside of the parts that are already reported for all categories."""
     out = np.ones(evidence.images, np.bool_)
     for images, label in facts.parts:
         out &= ~images if label is None else True
@@ -134,8 +136,8 @@ def _unreported(facts: Facts, evidence: Evidence) -> NDArray[np.bool_]:
 
 
 def largest_overlaps(evidence: Evidence) -> NDArray[np.float64]:
-    """Return for each image the largest IoU, below `SAME`, of two of its `TOP` detections of one category, and of two of
-    different categories, shape (2, images); 0 if none overlap.
+    """Return the largest IoU below `SAME` between two of each image's `TOP` best detections, shape (2, images): of
+    equal categories in row 0, of different categories in row 1; 0 if none overlap.
     """
     order = evidence.by_score
     image = evidence.found.image[evidence.detections[order]]
@@ -173,8 +175,8 @@ def largest_overlaps(evidence: Evidence) -> NDArray[np.float64]:
 
 
 def threshold_of(largest: Array) -> tuple[float, int, int] | None:
-    """Return the threshold that the largest overlaps of many images nearly reach and hardly any exceeds by as little, and
-    the numbers of images that exceed it by less and by more than `WIDTH`; None if there is no such threshold.
+    """Return a threshold with many largest overlaps just below it but few just above it, and the numbers of images that
+    exceed the threshold by less and by more than `WIDTH`; None if there is no such threshold.
     """
     best: tuple[float, tuple[float, int, int]] | None = None
     for threshold in THRESHOLDS:

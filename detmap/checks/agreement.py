@@ -41,19 +41,19 @@ _WELL, _HARDLY = 0.6, 0.3
 #: Maximum p-value of the gain of an accepted hypothesis.
 _CHANCE = 1e-5
 
-#: Maximum amount by which the median IoU of the gaining detections may be below the median IoU of the detections that
-#: overlap an object well without the change, because boxes moved to a wrong place barely reach `_WELL`. The codes in
-#: `_ROUNDED` are exempt because their boxes are coarsely rounded.
+#: Maximum amount by which the median IoU may be lower for the gaining detections than for the detections that overlap
+#: an object well without the change. Boxes moved to a wrong place barely reach `_WELL`. The codes in `_ROUNDED` are
+#: exempt because their boxes are coarsely rounded.
 _WORSE, _ROUNDED = 0.1, {"normalised_boxes"}
 
 #: Codes of hypotheses that may move boxes only a little. For these, the gain of the opposite move counts as a gain by
 #: chance.
 _NEARBY = {"scaled_boxes", "shifted_boxes"}
 
-#: Maximum distance in pixels of an edge from the middle of its image, for the edge to lie at the border between tiles of
-#: half the image's sides: for odd sides the border is rounded. Minimum share of gaining detections that end there, and
-#: minimum ratio of the sampled boxes that begin there to those that end there, for the gain of another scale to come
-#: from pieces of objects: a piece around the middle of the image, times 2, overlaps its object by chance.
+#: Limits of the test for objects cut into pieces at the middle of the image. A scale of 2 makes such a piece overlap
+#: its object by chance. Maximum distance of an edge from the middle in pixels, because the middle of an odd side is
+#: rounded; minimum share of gaining detections that end at the middle; minimum ratio of the sampled boxes that begin at
+#: the middle to those that end there.
 _MIDDLE, _ENDING, _BEGINNING = 0.51, 0.5, 0.5
 
 #: Minimum share of gaining detections in the sample, for a hypothesis to be accepted.
@@ -75,7 +75,7 @@ _ROTATED = 0.25
 #: usually out of step by at most one batch, assumed to be 8 images, and each further offset may fit by chance.
 _PLACES = 8
 
-#: Minimum number of consecutive images without detections for the hypothesis that a counter of images began again.
+#: Minimum number of consecutive images without detections for the hypothesis that an image counter restarted.
 _FEWEST_LOST = 8
 
 #: Minimum number of images with objects for a hypothesis that rotates, flips or shifts whole images, because the
@@ -86,22 +86,24 @@ _FEWEST = 3
 #: boxes that overlap an object.
 _SHIFT, _FEWEST_SHIFTED = 0.75, 50
 
-#: To find the offset between detections and objects of similar size: maximum difference of log width and log height,
-#: steps of the offset (in pixels, as a share of the image, and as a share of the box), and maximum number of compared
+#: To find the offset between detections and objects of similar size: maximum difference of log width and log height;
+#: bin widths of the offset (in pixels, as a share of the image, and as a share of the box); maximum number of compared
 #: pairs.
 _ALIKE, _STEPS, _PAIRS_MOVED = 0.15, (8.0, 0.02, 0.1), 150_000
 
-#: Minimum ratio of the gain of boxes moved by shares of their own sides to the gain of any other hypothesis about boxes,
-#: for the other to gain by chance. If one level of a feature pyramid is displaced, a move by pixels undoes a part of it:
-#: with the boxes of 64 to 128 pixels moved by 0.35 of their sides, in the 9 scenes of ``tests/planting`` of seeds 0 to 2,
-#: the ratio is 1.6 or more. With all boxes half a side off, as if their centres were corners, it is 1.001 at most.
+#: Minimum ratio of the gain of boxes moved by a share of their own sides to the best gain of another hypothesis, for
+#: the other hypothesis to be rejected. If only one level of a feature pyramid is displaced, a move by pixels undoes a
+#: part of the displacement. If boxes of 64 to 128 pixels are moved by 0.35 of their sides, the ratio is 1.6 or more in
+#: the 9 scenes of ``tests/planting`` with seeds 0 to 2. If all boxes are moved by half a side, as if centres were
+#: corners, the ratio is at most 1.001.
 _OF_OWN_SIDES = 1.2
 
-#: Distances in pixels at which tiles begin: common sizes of tiles, and such sizes less an overlap of a fifth.
+#: Distances in pixels between the origins of neighbouring tiles: common tile sizes, and these sizes minus an overlap of
+#: a fifth.
 _TILES = (205, 256, 320, 410, 512, 640)
 
-#: Distances of tiles, as multiples of a tested distance. The gain of the tested distance without a defect is interpolated
-#: from theirs.
+#: Distances of tiles, as multiples of a tested distance. Without a defect, the tested distance is expected to gain the
+#: mean of the gains at these distances.
 _AROUND = (0.75, 1.25)
 
 #: Maximum offset that is compared, because the offset divided by the step must fit into 31 bits.
@@ -112,7 +114,7 @@ _FARTHEST = 1e6
 _BORNE, _LOOKED_AT = 0.1, 5_000
 
 #: AUC (`Agreement.ranked`) below which scores are considered inverted; minimum number of detections on objects, and of
-#: detections on no object, to compute it.
+#: detections on no object, to compute the AUC.
 _UPSIDE_DOWN, _FEWEST_RANKED = 0.35, 30
 
 #: Minimum ratio of detections on no object to detections on an object, for the AUC to be computed. If detections on no
@@ -183,7 +185,7 @@ class Agreement:
     found: Side
     #: Mask of the images whose detections are compared, shape (images,); None for all images.
     part: NDArray[np.bool_] | None = None
-    #: Gains of hypotheses about detections that are significant, but below the share `_SHARE` of the sample.
+    #: Significant gains of hypotheses about detections, but below the share `_SHARE` of the sample.
     faint: list[Gain] = field(default_factory=list)
 
     @cached_property
@@ -235,7 +237,9 @@ class Agreement:
         return self.thinned(rows, _SAMPLE)
 
     def thinned(self, rows: Array, most: int = _SAMPLE) -> NDArray[np.int64]:
-        """Return `rows`, or a random subset if there are more than `most` rows or more than `_PAIRS` pairs with objects."""
+        """Return `rows`, or a random subset if there are more than `most` rows or `_PAIRS` pairs of a row and an
+        object.
+        """
         counts = self.stops - self.starts
         image = self.found.image[rows]
         pairs = int(np.where(image >= 0, counts[image], 0).sum()) if counts.size else 0
@@ -283,7 +287,7 @@ class Agreement:
         return Nearest(best, which)
 
     def _nearest(self, image: Array, found: Array, truth: Array | None = None) -> Nearest:
-        """Like `nearest`, but `found` may have a leading axis of alternatives, of which the best counts."""
+        """Like `nearest`, but `found` may have a leading axis of alternative boxes; the largest overlap counts."""
         if found.ndim == 2:
             return self.nearest(image, found, truth)
         made = [self.nearest(image, one, truth) for one in found]
@@ -312,8 +316,9 @@ class Agreement:
         return np.flatnonzero(self.plain.overlap < _HARDLY)
 
     def others(self, image: Array, part: int = 2) -> NDArray[np.int64]:
-        """Return for each image another image with objects, at ``1 / part`` of the list of such images after it; -1 if
-        there is none. A counter that began again in the middle is off by exactly a half.
+        """Return for each image another image with objects, about ``1 / part`` of the list of such images further on;
+        -1 if there is none. For ``part=2`` the distance is one more than half of the list, because ids of a counter
+        that restarted in the middle are off by half.
         """
         full = self._full
         if full.size < 2:
@@ -350,7 +355,8 @@ class Agreement:
         explains the gain.
 
         With `whole`, images on which the change does not increase the number of detections on objects do not count.
-        `found` may have a leading axis of alternatives, of which each box takes the one that overlaps an object best.
+        `found` may have a leading axis of alternative boxes; for each detection, the box that overlaps an object best
+        counts.
         """
         step = found.shape[-2] // _SCREENED
         # Screen a small sample first. A hypothesis with a sufficient gain on the whole sample fails here with a
@@ -378,7 +384,7 @@ class Agreement:
 
         if any(tail(gained, 2.0 * by(*one) + 0.5) > (_CHANCE if enough else _FAINT_CHANCE) for one in controls):
             return None
-        if found.ndim > 2:  # objects that were displaced by other distances give as much at nearer and farther tiles
+        if found.ndim > 2:  # if boxes are displaced by other distances, nearer and farther tiles gain as much
             own = self.boxes[self.astray]
             around = sum(by(image, own + times * (found - own)) for times in _AROUND) / len(_AROUND)
             if tail(gained, 1.2 * around + 0.5) > _CHANCE:
@@ -405,8 +411,8 @@ class Agreement:
         return made._replace(overlap=np.where((own >= 0) & good[own], made.overlap, 0.0))
 
     def _in_pieces(self, better: NDArray[np.bool_]) -> bool:
-        """Return whether most of the detections `better` (mask of `astray`) end at the middle of their image, at which other
-        boxes begin.
+        """Return whether most of the detections in `better` (a mask of `astray`) end at the middle of their image, and
+        other boxes begin at the middle.
         """
         middle = self.found.sizes[self.rows] / 2
         begins, ends = (
@@ -417,8 +423,9 @@ class Agreement:
         return bool(ending.mean() >= _ENDING and begins.size >= _BEGINNING * ends.size)
 
     def borne_out(self, side: Side, rows: NDArray[np.int64], change: Change) -> int:
-        """Return the number of objects that overlap detections only after `change` of the boxes at `rows` of `side` (objects
-        or detections); 0 if fewer than the share `_BORNE` of these boxes do, or not far more than on other images.
+        """Return the number of objects that overlap detections only after `change` of the boxes at `rows` of `side`
+        (objects or detections); 0 if less than the share `_BORNE` of these boxes gain an overlap, or if chance explains
+        the number.
         """
         if side is self.found:
             scores = self.found.table.scores[rows]  # type: ignore[union-attr]
@@ -479,8 +486,8 @@ class Agreement:
         return _best(made)
 
     def _restarted(self, boxes: Array) -> Gain | None:
-        """Return the gain of the hypothesis that a counter of images began again at the first image: the detections of the
-        longest run of images without any stand at the first images.
+        """Return the gain of the hypothesis that an image counter restarted, so that the detections of the longest run
+        of images without detections were written for the first images.
         """
         count = self.truth.on.images.ids.size
         some = np.bincount(self.found.image[self.found.image >= 0], minlength=count) > 0
@@ -530,7 +537,7 @@ class Agreement:
         best, own = _best(self._of_boxes()), self._of_own_sides
         if own is None or (best is not None and own.gained.size < _OF_OWN_SIDES * best.gained.size):
             return best
-        # If only some boxes are moved by shares of their own sides, later checks report the sizes or images.
+        # If only some boxes are moved by shares of their own sides, later checks report the affected sizes or images.
         return own if 2 * own.gained.size >= self.rows.size else None
 
     def _of_boxes(self) -> Iterator[Gain | None]:
@@ -552,7 +559,7 @@ class Agreement:
             for turn, more in TURNS.items():
                 made = turn(own, sizes)
                 yield self.gain("turned_boxes", "detections", image, made, whole=True, more=more)
-            for turn in QUARTERS:  # other turns of objects are the same turns of detections
+            for turn in QUARTERS:  # other turns have the same effect on objects as on detections
                 undone = turn(self.truth.boxes, self.truth.sizes)
                 yield self.gain("turned_boxes", "ground_truth", image, own, undone, whole=True, more=TURNS[turn])
         if self.shift is not None:
@@ -627,8 +634,8 @@ class Agreement:
 
     @cached_property
     def _modes(self) -> list[Array | None]:
-        """The most frequent offset of the boxes `astray` from objects of similar size, for each of `_STEPS`; None if chance
-        explains it.
+        """The most frequent offset of the boxes `astray` from objects of similar size, for each bin width in `_STEPS`;
+        None if chance explains the offset.
         """
         own, image = self.boxes[self.astray], self.image[self.astray]
         sizes = self.found.sizes[self.rows[self.astray]]
@@ -656,7 +663,9 @@ class Agreement:
 
     @cached_property
     def _of_own_sides(self) -> Gain | None:
-        """The gain of boxes moved by the most frequent offset as a share of their own sides; None if there is none."""
+        """The gain of boxes moved by the most frequent offset as a share of their own sides; None if there is no such
+        offset.
+        """
         offset = self._modes[-1]
         if offset is None:
             return None
@@ -668,7 +677,7 @@ class Agreement:
         return made
 
     def _tiles(self, own: Array, sizes: Array) -> Iterator[tuple[Array, str]]:
-        """Yield, with a description, boxes moved by the origins of tiles: right, below, or both, as alternatives."""
+        """Yield, with a description, alternative boxes moved to the tile on the right, below, or both."""
         if self._full.size < _FEWEST or not np.isfinite(sizes).all():
             return
         origins = np.array([(1, 0), (0, 1), (1, 1)])[:, None]
@@ -682,7 +691,7 @@ class Agreement:
 
     @staticmethod
     def _moved(own: Array, by: Array) -> Array:
-        """Return boxes moved by each of several offsets, with a leading axis for these."""
+        """Return boxes moved by each of several offsets; the leading axis is the offset."""
         out: Array = np.repeat(own[None], len(by), axis=0)
         out[..., :2] += by
         return out
@@ -733,8 +742,8 @@ class Agreement:
 
     @cached_property
     def best(self) -> Nearest:
-        """The best overlap of each sampled detection: of its box as given or, if that is larger, of its box under the
-        accepted hypothesis.
+        """The best overlap of each sampled detection with an object: the larger of the overlaps of its box as given and
+        of its box under the accepted hypothesis.
         """
         made = [one for one in (self.of_images, self.of_boxes) if one is not None]
         if not made:
@@ -795,8 +804,8 @@ class Agreement:
 
 
 class Counts:
-    """The count of each pair of a row and a column in `rows` and `columns`, both of shape (n,). The matrix is sparse
-    because there may be tens of thousands of categories.
+    """A matrix with the number of occurrences of each pair of a row and a column in `rows` and `columns`, both of shape
+    (n,). The matrix is sparse because there may be tens of thousands of categories.
     """
 
     def __init__(self, rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]) -> None:

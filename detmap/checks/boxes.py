@@ -1,7 +1,8 @@
 """Checks of boxes: their format, their position within the image, and duplicates.
 
 A wrong box format is detected in up to three ways: boxes do not bound the masks of the same records, detections overlap
-objects only after a conversion, or boxes exceed their images. Such a cause suppresses the findings that it explains.
+objects only after a conversion, or boxes exceed their images. A finding of a wrong format suppresses the findings that
+it explains.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ _FEWEST = 3
 #: occurs in 1 of 10 scenes of ``tests/planting``, and three pairs in 1 of 6,000 scenes.
 _FEWEST_CLOSE = 3
 
-#: Maximum number of objects with a list of run lengths, crowds included, as a share of the objects with polygons, for
-#: such objects to be crowds: in COCO there are 9 beside 830 and 5 beside 619, all of them crowds. Where run lengths are
-#: how objects are drawn, most have them.
+#: Maximum number of objects with a list of run lengths, as a share of the objects with polygons, for all objects with
+#: run lengths to be taken for crowds. In COCO, 9 objects beside 830 with polygons and 5 beside 619 have run lengths,
+#: and all of them are crowds. If a data set draws ordinary objects by run lengths, most of its objects have them.
 LISTED = 0.05
 
 
@@ -103,8 +104,8 @@ def _cause(facts: Facts, side: Side, code: str, rows: Array, more: str = "", wor
 
 
 def _normalised(facts: Facts, side: Side) -> Array | None:
-    """Mask of the boxes with coordinates from 0 to 1, although their image or most boxes of the other file are larger,
-    shape (n,); None if there are too few such boxes.
+    """Mask, shape (n,), of the boxes with coordinates from 0 to 1, although their image or most boxes of the other file
+    are larger; None if there are too few such boxes.
     """
     x, y, w, h = side.columns
     within: NDArray[np.bool_] = side.sized & (w <= 1.0) & (h <= 1.0)
@@ -125,7 +126,9 @@ def _normalised(facts: Facts, side: Side) -> Array | None:
 
 
 def _by_shapes(side: Side) -> tuple[str, Array] | None:
-    """Return a code and a mask of the boxes that bound their segmentation masks only after the change of this code."""
+    """Return the code of a wrong box format, and a mask of the boxes that bound their segmentation masks only after the
+    change that undoes this format.
+    """
     if side.drawn is None:
         return None
     _, masks = side.drawn
@@ -147,7 +150,7 @@ def _by_shapes(side: Side) -> tuple[str, Array] | None:
 
 def _by_edges(facts: Facts, side: Side) -> Iterator[Finding]:
     """Yield findings of boxes that far exceed their images, but fit into them in another box format."""
-    # Boxes can fit another format by chance, so the overlaps of detections with objects, if there are both, must
+    # Boxes can fit another format by chance, so the overlaps between detections and objects, if both are given, must
     # confirm the format.
     boxes, sizes = side.boxes, side.sizes
     column = side.table.shapes[BOXES]
@@ -181,8 +184,8 @@ def _by_edges(facts: Facts, side: Side) -> Iterator[Finding]:
         yield _cause(facts, side, code, rows)
 
 
-#: By code, the change that may bring boxes back into their images; None if width and height of the image are swapped
-#: instead.
+#: For each code, the change that may bring boxes back into their images; None if the width and height of the image are
+#: swapped instead.
 _EDGES: dict[str, Change | None] = {
     "corners_as_sizes": as_corners,
     "image_sizes_swapped": None,
@@ -378,7 +381,7 @@ def _areas(side: Side) -> Iterator[Finding]:
         drawn = side.drawn[1].areas()
         is_mask = np.abs(area - drawn) <= np.maximum(0.15 * drawn, 2 * around + 2)
         wrong = ~is_box & ~is_mask
-        boxed = is_box & ~is_mask & ~table.crowd & side.sized & (drawn > 0.05 * box)  # a much smaller mask is wrong
+        boxed = is_box & ~is_mask & ~table.crowd & side.sized & (drawn > 0.05 * box)  # much smaller masks are wrong
         if np.count_nonzero(boxed) >= _FEWEST:
             yield found("areas_of_boxes", int(boxed.sum()), "object", **side.records(boxed))
     else:
@@ -412,8 +415,8 @@ def _crowds(facts: Facts) -> Iterator[Finding]:
     if (~crowd).any():
         usual = _medians(table.categories.codes[~crowd], areas[~crowd], usual.size)
         small = crowd & (areas < usual[table.categories.codes])
-        # If crowd flags were random, half of the crowds would be smaller than the median object. Real crowds rarely are
-        # smaller.
+        # If crowd flags were random, half of the crowds would be smaller than the median object. Real crowds are rarely
+        # smaller than the median object.
         if np.count_nonzero(small) >= max(_FEWEST, 0.25 * np.count_nonzero(crowd)):
             strange |= small
             why.append("smaller than a usual object of their category")
@@ -431,7 +434,7 @@ def _crowds(facts: Facts) -> Iterator[Finding]:
 
 
 def _unflagged(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding of objects drawn as COCO draws crowds alone, by a list of run lengths where others have polygons."""
+    """Yield a finding of objects without the crowd flag that have a list of run lengths, as only crowds have in COCO."""
     side = facts.truth
     inspected = side.inspected
     if inspected is None or inspected.outlines is None or side.rows is None:

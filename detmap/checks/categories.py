@@ -1,8 +1,8 @@
 """Checks for single categories that differ from all other categories: detections or labels of the category are missing,
 are mixed with detections or labels of another category, or are not suppressed.
 
-A category that is hard to detect is no defect. Its small objects and low-scoring detections are affected most, whereas a
-defect does not depend on object size or score. This is tested in each case.
+A category that is hard to detect is no defect. Its small objects and low-scoring detections are affected most, whereas
+a defect does not depend on object size or score. The checks test for this difference.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ TIMES = 3.0
 #: Minimum share of a category's objects that are on images without detections of the category.
 LOST = 0.3
 
-#: Minimum ratio, in a category, of two shares of objects that are on images without detections of the category: that of the
-#: larger half of its objects to that of the smaller half, because a defect does not depend on size; and that of objects
-#: with others of the category on their image to that of objects alone there, because by chance an image with several
-#: objects seldom has no detection.
+#: Minimum ratio of two shares of a category's objects that are on images without detections of the category. First, the
+#: share of the larger half of the objects is divided by the share of the smaller half, because a defect does not depend
+#: on size. Second, the share of objects on images with several objects of the category is divided by the share of
+#: single objects, because by chance an image with several objects seldom has no detection.
 EVEN = 0.7
 
 #: Minimum share of missed objects among a category's objects on images that have detections of the category.
 MISSED = 0.7
 
-#: Minimum share of detections on no object in the best quarter of the confident detections: for one category, and for
-#: all categories together.
+#: Minimum share of detections on no object among the best quarter of the confident detections: for one category, and
+#: for all categories together.
 UNLABELLED, ALONE = 0.06, 0.06
 
 #: Minimum ratio of the share of detections on no object in the best quarter of the confident detections to the same share
@@ -55,8 +55,8 @@ STEADY = 0.5
 #: detections of B, whichever are fewer.
 MIXED = 0.1
 
-#: Among the objects with a high-scoring detection, minimum share of those whose detection has another category, and the
-#: share expected without a defect: detectors simulated by ``tests/planting/data.py`` confuse 5 of 100 objects at any
+#: Share of the objects with a high-scoring detection whose detection has another category: minimum for a finding, and
+#: share expected without a defect. Detectors simulated by ``tests/planting/data.py`` confuse 5 of 100 objects at any
 #: score.
 WRONG, USUAL = 0.06, 0.05
 
@@ -88,7 +88,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _unknown(facts: Facts, image: Array, label: Array) -> NDArray[np.bool_]:
-    """Mask of the records that belong to none of the parts in `facts.parts`, which are already reported, shape (n,)."""
+    """Mask, shape (n,), of the records outside of `facts.parts`, which are already reported."""
     out = np.ones(image.size, np.bool_)
     for images, of in facts.parts:
         out &= ~(images[image] & ((label == of) if of is not None else True))
@@ -130,7 +130,7 @@ def _lost(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             continue
         of = label == one
         if not (_as_often(lost[of], large[of]) and _as_often(lost[of], several[of])):
-            continue  # the category is hard to detect: large objects, and several on an image, are lost less often
+            continue  # easy objects (large, or several on an image) are lost less often, which is no defect
         more = (
             f"category {_name(evidence, one)}, {share(int(gone[one]), int(total[one]))} of its objects; of the others "
             f"{share(int(gone.sum() - gone[one]), int(total.sum() - total[one]))}"
@@ -139,7 +139,9 @@ def _lost(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _as_often(lost: Array, part: Array) -> bool:
-    """Return whether records in `part` are lost about as often as others (see `EVEN`); True if there are few of either."""
+    """Return whether records in `part` are lost about as often as the other records (see `EVEN`); True if one group is
+    small.
+    """
     own, rest = np.count_nonzero(part), np.count_nonzero(~part)
     if min(own, rest) < FEWEST:
         return True
@@ -169,8 +171,8 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     known = _unknown(facts, image, label) & evidence.sure_looked_at[image]
     top, low = known & (evidence.sure_rank < 0.25), known & (evidence.sure_rank >= 0.5)
-    # Skip categories whose best quarter and lower half have tied scores, because it is arbitrary which detections these
-    # parts contain.
+    # Skip categories with a tied score in both the best quarter and the lower half, because the order of tied
+    # detections is arbitrary.
     scores = evidence.scores[evidence.sure]
     least, most = np.full(count, np.inf), np.full(count, -np.inf)
     np.minimum.at(least, label[top], scores[top])
@@ -198,7 +200,8 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     for one in np.flatnonzero(gone >= FEWEST).tolist():
         part = gone[one] / total[one]
         # If a category is hard to detect, even its best quarter has low scores. Therefore its number of detections on
-        # no object, per object, is compared with that of the other categories above the same score.
+        # no object, divided by its number of objects, is compared with the same ratio of the other categories above the
+        # same score.
         usual = np.count_nonzero(on_nothing & (label != one) & (scores >= least[one])) + 1
         if gone[one] * (objects.sum() - objects[one]) < TIMES * usual * objects[one]:
             continue
@@ -217,7 +220,7 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _steady(evidence: Evidence, top: NDArray[np.bool_]) -> bool:
-    """Return whether detections in the best eighth lie on no object about as often as others in `top` (see `STEADY`)."""
+    """Return whether detections in the best eighth lie on no object about as often as the rest of `top` (see `STEADY`)."""
     best = evidence.sure_rank < 0.125
     best, second = evidence.alone[top & best], evidence.alone[top & ~best]
     return not second.size or bool(np.mean(best) >= STEADY * np.mean(second))
@@ -270,7 +273,9 @@ def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _unsuppressed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield findings of categories whose confident detections overlap better ones, or one finding of all categories."""
+    """Yield findings of categories whose confident detections overlap better detections, or one finding of all
+    categories.
+    """
     count = evidence.classes
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     known = _unknown(facts, image, label)

@@ -32,22 +32,22 @@ def as_sizes(boxes: Array, sizes: Array) -> Array:
 
 
 def as_centres(boxes: Array, sizes: Array) -> Array:
-    """Return boxes x, y, width, height from numbers that are centre x, centre y, width, height."""
+    """Return boxes x, y, width, height from boxes centre x, centre y, width, height."""
     return np.concatenate([boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, 2:]], axis=1)
 
 
 def swapped_sides(boxes: Array, sizes: Array) -> Array:
-    """Return boxes whose width and height are swapped."""
+    """Return boxes after swapping width and height."""
     return boxes[:, [0, 1, 3, 2]]
 
 
 def swapped_axes(boxes: Array, sizes: Array) -> Array:
-    """Return boxes whose x and y are swapped, and width and height too."""
+    """Return boxes after swapping x and y, and width and height."""
     return boxes[:, [1, 0, 3, 2]]
 
 
 def swapped_corner(boxes: Array, sizes: Array) -> Array:
-    """Return boxes whose x and y are swapped, but not width and height."""
+    """Return boxes after swapping x and y, but not width and height."""
     return boxes[:, [1, 0, 2, 3]]
 
 
@@ -107,5 +107,6 @@ TURNS: dict[Change, str] = {
     turned_left: "turned counter-clockwise by 90 degrees",
 }
 
-#: The turns by 90 degrees. Of a square image, turned boxes of detections are like boxes of objects turned the other way.
+#: The turns by 90 degrees. On a square image, turning detections one way has the same effect as turning objects the
+#: other way.
 QUARTERS: tuple[Change, ...] = (turned_right, turned_left)

@@ -46,10 +46,10 @@ class Facts:
     train: Side | None = None
     #: Role and code of each finding that explains other findings.
     causes: set[tuple[str, str]] = field(default_factory=set)
-    #: Parts of the data found to differ from the rest: a mask of images, and a category (None: all). Parts explain
-    #: other findings.
+    #: Parts of the data found to differ from the rest, each a mask of images and a category (None for all categories).
+    #: Parts explain other findings.
     parts: list[tuple[NDArray[np.bool_], int | None]] = field(default_factory=list)
-    #: Mask of the images whose detections of low scores are missing, and the minimum of the others; None if there are none.
+    #: Mask of the images whose detections below a score are missing, and this score; None if there are no such images.
     cut: tuple[NDArray[np.bool_], float] | None = None
 
     @property
@@ -61,7 +61,7 @@ class Facts:
 
     @property
     def kind(self) -> Kind:
-        """The kind of shape whose noun for images is used in sentences."""
+        """The kind of geometry whose noun for images is used in messages."""
         return find(next(iter(self.truth.on.kinds), BOXES))
 
     @property

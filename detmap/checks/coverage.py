@@ -20,8 +20,8 @@ from detmap.errors import many
 ALONE = 0.1
 
 #: To report that images without objects were skipped: maximum number of images with objects that are compared; assumed
-#: share of images without objects that have detections, relative to the share of images with objects that have
-#: detections on no object; maximum probability that no image without objects has detections by chance.
+#: ratio of the share of images without objects that have detections to the share of images with objects that have a
+#: detection on no object; maximum probability that by chance no image without objects has detections.
 COMPARED, LESS, UNLIKELY = 300, 0.5, 1e-6
 
 #: For a limit of the number of detections per image that some images exceed: minimum limit, and minimum ratio of the
@@ -29,8 +29,8 @@ COMPARED, LESS, UNLIKELY = 300, 0.5, 1e-6
 #: number of images varies smoothly with the number of detections.
 LEAST_LIMIT, PILE = 5, 2.0
 
-#: Assumed ratio of the share of images without detections in a part whose low scores are missing to the share of the
-#: other images that would have none without these scores, because the score of the cut is an estimate.
+#: In a part whose low scores were cut, maximum ratio of the share of images without detections to the share expected
+#: from applying the same cut to the other images. The ratio may exceed 1 because the score of the cut is an estimate.
 CUT_EMPTY = 1.2
 
 #: Maximum number of detections per image and category under the protocol coco.
@@ -62,7 +62,9 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def explained(facts: Facts, findings: list[Finding]) -> list[Finding]:
-    """Return `findings` without images of a missing shard that a part without low scores explains, if there is one."""
+    """Return `findings`, where "missing_shard" is replaced by findings without the images that a cut of low scores
+    explains.
+    """
     if facts.cut is None or facts.found is None:
         return findings
     image, count = facts.found.image, facts.truth.on.images.ids.size
@@ -101,8 +103,8 @@ def _empty(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int6
 
 
 def _cut_empty(facts: Facts, empty: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Mask of the images of a part without low scores, if no more of them are `empty` than of other images would be without
-    these scores; else a mask of none.
+    """Mask of the images whose low scores were cut (`facts.cut`), if the cut explains how many of them are `empty`;
+    else all False.
     """
     none = np.zeros_like(empty)
     if facts.cut is None or facts.evidence is None:
@@ -210,10 +212,11 @@ def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator
 
 
 def limit_of(counts: NDArray[np.int64], unit: str, near: int) -> tuple[int, str] | None:
-    """Return the limit that the numbers of records of many images reach, and in words how few images have one or two
-    records more or fewer (empty if no image has more); None if there is no limit.
+    """Return the number of records that many images reach as a limit, and in words how few images have one or two
+    records more or fewer (empty if no image exceeds the limit); None if there is no limit.
 
-    A limit that no image exceeds is compared with the `near` numbers below it: with one where larger numbers are rarer.
+    If no image exceeds the limit, the number of images at the limit is compared with the numbers of images at the
+    `near` next smaller counts. `near` is 1 if larger counts are always rarer.
     """
     most = int(counts.max(initial=0))
     if most < max(near, 2):

@@ -71,7 +71,7 @@ class Figure:
 
 
 def number(value: float) -> str:
-    """Return a number with three significant digits; whole numbers without a fraction."""
+    """Return a number as text with three significant digits; whole numbers have no fraction."""
     if value == int(value) and abs(value) < 1e9:
         return f"{int(value):,}"
     return f"{value:,.0f}" if 100 <= abs(value) < 1e9 else f"{value:.3g}"

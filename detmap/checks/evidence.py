@@ -38,7 +38,7 @@ _AT_ONCE, PAIRS = 250_000, 3_000_000
 #: of a single person rarely contains four smaller people.
 HELD, WITHIN = 4, 0.9
 
-#: Maximum share of tied scores for sorting scores first, and ties after.
+#: Maximum share of tied scores for an unstable sort, after which ties are sorted separately.
 FEW_TIED = 0.05
 
 #: Maximum number of objects that are compared with objects of later images.
@@ -51,9 +51,10 @@ _GROUPS = 40
 def best_of_pairs(
     one: Array, starts: Array, stops: Array, others: Array, touched: Array | None = None
 ) -> tuple[Array, Array]:
-    """Return for each box the largest IoU with ``others[start:stop]``, and the index of the box with this IoU (-1: none).
+    """Return for each box in `one` the largest IoU with ``others[start:stop]``, and the index of the box with this IoU
+    (-1: none).
 
-    `touched` is a mask of `others`; the entries of boxes with an IoU of at least `FOUND` with any box in `one` are set.
+    `touched` is a mask of `others`; it is set to True for boxes with an IoU of at least `FOUND` with a box in `one`.
     """
     held = np.maximum(stops - starts, 0)
     best, which = np.zeros(len(one)), np.full(len(one), -1)
@@ -79,10 +80,10 @@ def best_of_pairs(
 
 
 def _bounds(ascending: Array, values: Array, count: int) -> tuple[Array, Array]:
-    """Return where the equals of each value begin and end among `ascending` integers; all are at least 0, below `count`."""
+    """Return where each value starts and stops in the sorted array `ascending`; all integers are in ``range(count)``."""
     if count > 4 * (ascending.size + values.size):
         return np.searchsorted(ascending, values), np.searchsorted(ascending, values, "right")
-    edges = np.concatenate([[0], np.cumsum(np.bincount(ascending, minlength=count))])  # takes a third of the time
+    edges = np.concatenate([[0], np.cumsum(np.bincount(ascending, minlength=count))])  # faster than searchsorted
     return edges[values], edges[values + 1]
 
 
@@ -268,7 +269,7 @@ class Evidence:
         same = np.append(ascending[1:] == ascending[:-1], False)
         if np.count_nonzero(same) > FEW_TIED * values.size:
             return np.argsort(values, kind="stable")
-        order = np.argsort(values)  # takes half of the time
+        order = np.argsort(values)  # twice as fast as a stable sort
         tied = np.flatnonzero(same | np.append(False, same[:-1]))
         order[tied] = order[tied][np.lexsort((order[tied], ascending[tied]))]
         return order
@@ -392,8 +393,8 @@ class Evidence:
 
     @cached_property
     def doubled(self) -> NDArray[np.bool_]:
-        """Mask of the confident detections that overlap one of another category on their image by at least `SUPPRESSED`,
-        the scores of which differ by a factor of at most 1 / `AS_HIGH`.
+        """Mask of the confident detections whose IoU with a detection of another category is at least `SUPPRESSED`, if
+        both scores differ by a factor of at most 1 / `AS_HIGH`.
         """
         image = self.found.image[self.sure]
         order = np.argsort(image, kind="stable")
@@ -532,8 +533,9 @@ THRESHOLDS, WIDTH, FEWEST_BELOW, DIP = (0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05, 
 #: IoU from which non-maximum suppression is assumed to remove one of two detections. Common thresholds are 0.45 to 0.7.
 SUPPRESSED = 0.75
 
-#: Minimum ratio of the lower to the higher score of two detections of different categories with the same place. Many models
-#: write a box under several categories; of 587 such confident detections for VOC2007, 256 have scores as close.
+#: Minimum ratio of the lower to the higher score of two detections of different categories with the same place. Many
+#: models write a box under several categories; of 587 confident detections of such boxes for VOC2007, 256 have scores
+#: as close.
 AS_HIGH = 0.7
 
 

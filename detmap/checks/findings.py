@@ -25,7 +25,7 @@ class Finding:
     severity : {"error", "warning", "note"}
         Severity of the code.
     count : int
-        The number of records, images, … concerned.
+        The number of affected records, images, and so on.
     unit : str
         Name of a counted record, as "detection".
     says : str
@@ -35,7 +35,7 @@ class Finding:
     named : str
         Kind of the entries of `records`: "record", "image" ("video" or "sample"), "category", "query", "class".
     records : tuple
-        At most ten of the records concerned: record numbers counted from 0 or, for other kinds, ids or names.
+        At most ten of the affected records: record numbers counted from 0 or, for other kinds, ids or names.
     """
 
     code: str
@@ -54,7 +54,7 @@ class Finding:
         return {**vars(self), "records": records}
 
     def worded(self, kind: Kind) -> Finding:
-        """Return the finding with a kind's noun for images."""
+        """Return the finding with the noun for images, such as "video", that `kind` uses."""
         names = ("unit", "says", "effect", "remedy", "named")
         texts: dict[str, Any] = {name: kind.worded(getattr(self, name)) for name in names}
         return replace(self, **texts)

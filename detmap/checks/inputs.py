@@ -40,7 +40,7 @@ class Side:
     table: Table
     #: The number of each row's record in the file, shape (n,); None if unknown.
     rows: NDArray[np.int64] | None = None
-    #: Records that reading refused.
+    #: Records that the reader refused.
     refused: Sequence[Refused] = ()
     #: For each kind of geometry (such as masks) that other records have, the number of records without it.
     shapeless: Mapping[str, int] = field(default_factory=dict)
@@ -156,7 +156,9 @@ def as_sizes(boxes: Boxes) -> NDArray[np.float64]:
 
 
 def reach_of(boxes: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the pixels by which each box exceeds its image; negative if it lies inside or the image size is unknown."""
+    """Return the pixels by which each box exceeds its image; negative if the box lies inside or the image size is
+    unknown.
+    """
     x, y, w, h = np.ascontiguousarray(boxes.T)
     width, height = np.ascontiguousarray(sizes.T)
     far = np.maximum(x + w - width, y + h - height)
@@ -235,7 +237,7 @@ def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
     if unknown:
         rows = None
     if isinstance(raw, Detections) and unknown == len(raw) and raw.images.ids.dtype.kind == "i":
-        table, unknown = raw, 0  # no image id was found, so keep the original ids, which may tell why
+        table, unknown = raw, 0  # no image id was found, so keep the original ids for an explanation
     return Side(
         "detections",
         table,
@@ -250,7 +252,7 @@ def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
 
 def _kinds(source: Input, iou_type: str | None) -> tuple[list[str], dict[str, int]]:
     """Return the kinds of geometry that all records have. For each kind that only most records have, also return the
-    number of records without it.
+    number of records without this kind.
     """
     counts = source.kinds() or {}
     total = counts.pop("", 0)
@@ -286,7 +288,7 @@ def _salvaged(
     """Return the readable records of a refused file, if its format allows skipping records; else raise `error`."""
     # If no record can be read with `kinds`, read `others`, the kinds of geometry that most records have.
     made = source.salvage(kinds, truth)
-    if made is not None and not len(made[0]) and others:  # records without boxes of their own
+    if made is not None and not len(made[0]) and others:  # the records may have no boxes
         made = source.salvage(list(others), truth)
     if made is None or not made[2]:  # no single record was refused, so the error concerns the file
         raise error

@@ -41,8 +41,8 @@ FEWEST = 10
 #: Maximum number of detections per image and category under the protocol coco.
 LOOKED_AT = 100
 
-#: Minimum number per image of boxes with an edge at the same coordinate; minimum share of detections on a grid; minimum
-#: share of square detections.
+#: Minimum number of boxes with an edge at the same coordinate, per image; minimum share of detections on a grid;
+#: minimum share of square detections.
 ON_A_LINE, ON_A_GRID, SQUARES = 0.01, 0.01, 0.005
 
 #: Minimum ratio of the share of boxes on a grid to the share on each finer grid that contains it. Of boxes on a grid of
@@ -64,8 +64,9 @@ EDGE = 2.0
 #: Maximum number of objects, and of detections, whose coordinates are searched for lines and grids.
 SAMPLE = 20_000
 
-#: To report that only detections matched to objects were kept: maximum number of detections on no object, as a share of
-#: the number expected from the scores (matches at a low threshold barely overlap), and minimum share of missed objects.
+#: To report that only detections matched to objects were kept: maximum ratio of the number of detections on no object
+#: to the number expected from the scores, and minimum share of missed objects. The ratio may exceed 0, because boxes
+#: matched at a low threshold barely overlap.
 MATCHED = 0.02
 
 #: Difference of width and height, in pixels, below which a box is square: twice the precision of two decimals.
@@ -343,7 +344,7 @@ def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def cut_lines(facts: Facts, evidence: Evidence, rows: Array) -> list[tuple[str, float]]:
-    """Return the coordinates that the edges of many of the detections at `rows` share, but not those of objects."""
+    """Return the coordinates that edges of many detections at `rows` share, but edges of objects do not."""
     lines = _lines(evidence.found, rows)
     known = set(_lines(facts.truth, evidence.objects[:SAMPLE])) if lines else set()
     return [line for line in lines if line not in known]
@@ -378,11 +379,11 @@ def _equal(side: Side, rows: Array) -> NDArray[np.bool_]:
 
 
 def squares(side: Side, rows: Array) -> bool:
-    """Return whether far more boxes are square than have any other difference of width and height of a few pixels."""
+    """Return whether far more boxes are square than have any one small difference between width and height."""
     equal = _equal(side, rows)
     _, times = np.unique(np.round(side.boxes[rows[equal], 2] / ROUNDED), return_counts=True)
     if 2 * times.max(initial=0) > np.count_nonzero(equal):
-        return False  # both sides were raised to a minimum
+        return False  # small sides were raised to a minimum
     count = int(np.count_nonzero(equal))
     if count < max(FEWEST, SQUARES * rows.size):
         return False
@@ -452,7 +453,7 @@ def _on_grid(side: Side, rows: Array, step: float) -> NDArray[np.bool_]:
 
 
 def _grid(side: Side, rows: Array) -> int | None:
-    """Return the widest grid step, in pixels, on which more boxes lie than chance explains; None if there is none."""
+    """Return the widest grid step, in pixels, on which more boxes lie than chance explains; None if there is no grid."""
     if rows.size < FEWEST:
         return None
     whole = float(_on_grid(side, rows, 1).mean())

@@ -41,10 +41,10 @@ HALF_INSIDE, HALF_TIMES = 0.6, 3.0
 SIZES_TIMES = 5.0
 
 #: By code, minimum share of bad records for an image to be defective, and to be halfway between clean and defective.
-#: Defective images anywhere in the data are reported if they outnumber halfway images, which differences in difficulty
-#: do not explain. Of 19,200 images in 28 clean scenes of ``tests/planting`` (seeds 0 to 3 of each kind), 2, 11, 2 and 3 are
-#: defective by the shares of the four codes, and 9, 349, 17 and 20 are halfway. ("unsuppressed" has the shares of
-#: `BEYOND_THRESHOLD` in 15 of the scenes.)
+#: Defective images anywhere in the data are reported if they outnumber halfway images, because differences in
+#: difficulty do not explain this. Of 19,200 images in 28 clean scenes of ``tests/planting`` (seeds 0 to 3 of each
+#: kind), 2, 11, 2 and 3 are defective by the shares of the four codes, and 9, 349, 17 and 20 are halfway.
+#: ("unsuppressed" has the shares of `BEYOND_THRESHOLD` in 15 of the scenes.)
 SCATTERED = {
     "unsuppressed_across": (0.8, 0.4),
     "misplaced": (0.85, 0.5),
@@ -52,8 +52,8 @@ SCATTERED = {
     "relabelled": (0.5, 0.25),
 }
 
-#: Minimum share of objects that overlap an object of another category by `SUPPRESSED`, for detections of two categories
-#: in one place to be right.
+#: Minimum share of objects whose IoU with an object of another category is at least `SUPPRESSED`, for two detections of
+#: different categories in one place to count as correct.
 MEANT = 0.02
 
 #: For a finding about all detections: minimum share of the confident detections that lie in the place of a detection of
@@ -61,23 +61,24 @@ MEANT = 0.02
 ALL_DOUBLED = 0.25
 
 #: The shares of `SCATTERED` for "unsuppressed" if the threshold of non-maximum suppression is found. Then hardly any
-#: other image has detections that overlap more.
+#: image without the defect has detections that overlap by more than the threshold.
 BEYOND_THRESHOLD = (0.25, 0.1)
 
 #: Minimum share of confident detections on no object, for an image whose objects are missed to be defective. Of 11
 #: images with nearly all objects missed in the scenes of `SCATTERED`, one reaches this share.
 ALONE = 0.25
 
-#: An image has a share of missed objects and a share of confident detections on no object. Minimum of the lower of both
-#: shares for an image to be defective, to be halfway, and to be a quarter of the way.
+#: Minimum share of an image's objects that are missed, and also of its confident detections that lie on no object, for
+#: the image to be defective, to be halfway between clean and defective, and to be a quarter of the way.
 BOTH, BOTH_HALFWAY, BOTH_QUARTER = 0.6, 0.35, 0.1
 
 #: Assumed ratio of the number of images that reach `BOTH` without a defect to the number expected if records were
-#: independent. For a weak detector on one class, which misses 24 of 100 objects, it is 11 to 4.
+#: independent. For a weak detector on one class, which misses 24 of 100 objects, the ratio is 11 to 4.
 BY_CHANCE = 2.0
 
 #: For a limit of the number of objects: minimum ratio of the share of confident detections on no object on images that
-#: reach the limit to the same share on other images. That many images have one number is the main evidence.
+#: reach the limit to the same share on other images. The main evidence is that many images have the same number of
+#: objects.
 CUT_OFF = 1.2
 
 #: Minimum number of categories with nearly the same part, for the part to be reported once, for all categories.
@@ -91,8 +92,8 @@ MAPPED, FEWEST_MAPPED = 0.8, 10
 #: is 0, because a single bad record occurs on many images.
 RECORDS = 2
 
-#: Maximum ratio of the share of missed objects in a part, of those that no line crosses at which boxes are cut, to the same
-#: share elsewhere, for the cut to explain the part.
+#: For boxes cut at lines to explain a part: maximum ratio of the share of missed objects in the part to the same share
+#: elsewhere, among the objects that no line crosses.
 WHOLE = 1.5
 
 #: Minimum share of a part's detections on no object that lie on objects after a change of ids or boxes, for this change
@@ -153,7 +154,9 @@ def _units(evidence: Evidence, where: Array, image: Array, label: Array, flags: 
 
 
 def _undetected(evidence: Evidence) -> Units:
-    """Return units of objects on images with detections; an object is flagged if no detection there has its category."""
+    """Return units of objects on images with detections; an object is flagged if no detection on its image has its
+    category.
+    """
     some = np.bincount(evidence.found.image[evidence.found.image >= 0], minlength=evidence.images) > 0
     where = some[evidence.object_image]
     return _units(evidence, where, evidence.object_image, evidence.object_label, evidence.held == 0)
@@ -208,13 +211,17 @@ def _relabelled(evidence: Evidence) -> Units:
 
 
 def _unsuppressed(evidence: Evidence) -> Units:
-    """Return units of confident detections; a detection is flagged if it overlaps a better one of its category too much."""
+    """Return units of confident detections; a detection is flagged if it overlaps a better detection of its category
+    too much.
+    """
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     return _units(evidence, np.ones(image.size, np.bool_), image, label, evidence.twins, every=False)
 
 
 def _doubled(evidence: Evidence) -> Units:
-    """Return units of confident detections; a detection is flagged if one of another category lies in its place."""
+    """Return units of confident detections; a detection is flagged if a detection of another category lies in its
+    place.
+    """
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     across = evidence.between_any[1]
     # Where objects of two categories lie in one place, such as a person and a woman, their detections do as well.
@@ -226,7 +233,7 @@ def _doubled(evidence: Evidence) -> Units:
 #: Codes of findings about suppression, which explain overlaps that differ between images.
 SUPPRESSION = ("unsuppressed", "unsuppressed_across")
 
-#: The responses in the order in which they run, because findings of one may explain findings of a later response.
+#: The responses in the order in which they run, because findings of a response may explain findings of later responses.
 RESPONSES = (
     Response("unsuppressed_across", "detection", _doubled, False, (HALF_INSIDE, HALF_TIMES)),
     Response("relabelled", "object", _relabelled, every=False),
@@ -271,8 +278,8 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _capped(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield a finding of images whose number of objects is a limit, if more of their confident detections lie on no
-    object than on other images.
+    """Yield a finding of images whose number of objects is a limit, if a larger share of confident detections lies on
+    no object there than on other images.
     """
     objects = np.bincount(evidence.truth.image[~evidence.truth.crowd], minlength=evidence.images)
     made = limit_of(objects, "object", 1)
@@ -280,7 +287,7 @@ def _capped(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         return
     at = objects == made[0]
     image = evidence.found.image[evidence.sure]
-    # On images with few objects more of the confident detections lie on none.
+    # On images with few objects, a larger share of the confident detections lies on no object.
     known = evidence.sure_looked_at[image] & (2 * objects[image] >= made[0])
     (count, total), rest = (
         (int(np.count_nonzero(which & evidence.alone)), int(np.count_nonzero(which)))
@@ -298,7 +305,7 @@ def _capped(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _all_doubled(facts: Facts, evidence: Evidence, units: Units) -> Iterator[Finding]:
-    """Yield a finding if many of all confident detections lie in the place of one of another category."""
+    """Yield a finding if many confident detections on all images lie in the place of a detection of another category."""
     count, total = int(units.some.sum()), int(units.total.sum())
     if count >= max(FEWEST_MAPPED, ALL_DOUBLED * total):
         facts.parts.append((np.ones(evidence.images, np.bool_), None))
@@ -324,7 +331,7 @@ def _unlike(
             yield part, None
             left &= ~part.images[units.image]
     if response.code == "unsuppressed_across" or (evidence.classes == 1 and response.code != "undetected"):
-        return  # two categories that look alike stay so in each part
+        return  # two categories that look alike do so in every part
     bad = np.bincount(units.label[units.bad & left], minlength=evidence.classes)
     made: list[tuple[Part, int | None]] = []
     if response.code == "undetected":  # categories without detections have a finding of their own
@@ -377,7 +384,7 @@ def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDA
     for which, expected in found_among:
         count = int(which.sum())
         if 2 * count > np.unique(units.image).size:
-            return None  # most images are concerned, so other checks report it
+            return None  # if most images are affected, other checks report the defect
         if count >= FEWEST and tail(math.ceil(count / evidence.frames), expected) < CHANCE:
             return np.asarray(which)
     return None
@@ -493,7 +500,7 @@ def _name(evidence: Evidence, label: int) -> str:
 
 def _explained(facts: Facts, part: Part, label: int | None) -> Finding | None:
     """Return the finding of wrong ids or boxes that explains why detections of a part lie on no object; None if there
-    is none.
+    is no such finding.
     """
     assert facts.agreement is not None
     whole = facts.agreement
@@ -506,8 +513,8 @@ def _explained(facts: Facts, part: Part, label: int | None) -> Finding | None:
 
 
 def _cut_at(facts: Facts, evidence: Evidence, part: Part) -> list[tuple[str, float]]:
-    """Return the lines at which boxes of a part are cut, if objects that no line crosses are missed there about as often
-    as elsewhere; else an empty list.
+    """Return the lines at which boxes of a part are cut, if objects that no line crosses are missed in the part about
+    as often as elsewhere; else an empty list.
     """
     rows = evidence.detections[part.images[evidence.found.image[evidence.detections]]]
     if rows.size > limits.SAMPLE:

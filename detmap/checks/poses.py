@@ -1,7 +1,7 @@
 """Checks of keypoints: against the keypoints of the object that a detection finds, and against their visibility flags.
 
-If the box of a detection finds an object, its keypoints should lie near those of the object. If they lie elsewhere, the
-cause may be another order of the keypoints, or another origin or unit of their coordinates.
+If the box of a detection finds an object, the detection's keypoints should lie near the object's keypoints. If they lie
+elsewhere, the cause may be another order of the keypoints, or another origin or unit of their coordinates.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from detmap.checks.rates import FEWEST, Part, rates
 Array = NDArray[Any]
 
 #: Maximum distance between a detection's point and the object's point for the points to coincide, as a share of the
-#: square root of the object's box area. COCO's keypoint similarity is 0.5 at 0.06 (eyes) to 0.25 (hips).
+#: square root of the object's box area. COCO's keypoint similarity is 0.5 at a distance of 0.06 (eyes) to 0.25 (hips).
 NEAR = 0.1
 
 #: Median distance of a pose's points, in the unit of `NEAR`, above which the pose is misplaced. At 0.25 the similarity

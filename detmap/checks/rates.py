@@ -58,8 +58,8 @@ def tail(count: int, mean: float) -> float:
 
 
 def reaching(share: float, rate: float, totals: Array, most: int = 100) -> NDArray[np.float64]:
-    """Return for each number of records in `totals` the probability that at least `share` of them are bad, if each is bad
-    with the probability `rate`, independently. More than `most` records are taken for `most`.
+    """Return for each number of records in `totals` the probability that at least `share` of them are bad, if each is
+    bad with the probability `rate`, independently. Numbers above `most` are treated as `most`.
     """
     sizes, at = np.unique(np.minimum(totals, most), return_inverse=True)
     chances = [
@@ -175,8 +175,8 @@ class Division:
         self.groups = sum(len(one.names) for one in groupings)
 
     def unlike(self, image: Array, bad: Array, chance: Array, looks: float = 1.0, repeats: float = 1.0) -> Part | None:
-        """Return the part with the strongest evidence that more of its units are bad than by chance; None if there is
-        none.
+        """Return the part with the strongest evidence that more of its units are bad than by chance; None if chance
+        explains all parts.
 
         `image` is the image of each unit, `looks` is the number of calls for which the test is corrected, and `repeats`
         is the number of consecutive units that are not independent of each other.

@@ -18,7 +18,7 @@ from detmap.checks.inputs import Side
 #: boxes, eight pairs are equal; five equal boxes occur once in 10 ** 11 data sets.
 FEWEST = 5
 
-#: Weights of x, y, width, height and score in a sum that few different records share.
+#: Weights of x, y, width, height and score in a sum that is rarely equal for different records.
 _WEIGHTS = (1.0, 1.618, 2.236, 2.718, 3141.6)
 
 #: Minimum number of detections, equal in all columns including scores, for two images to have the same detections.
@@ -44,7 +44,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def constant(side: Side) -> NDArray[np.bool_]:
-    """Mask of the records with the most frequent box, if chance does not explain its frequency, shape (n,).
+    """Mask, shape (n,), of the records with the most frequent box; all False if chance explains its frequency.
 
     Detections must have the same score as well. Objects must be on images that do not follow one another, because an
     object at rest in a video has the same box on consecutive images.

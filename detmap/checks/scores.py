@@ -22,10 +22,10 @@ _LOWEST = 60
 #: the detections have it. Among 100,000 scores with six digits the most frequent one has a share of 0.0001.
 _PILED, _FEWEST_PILED = 0.005, 20
 
-#: For a highest score of images that is ten times as frequent as any other highest score: minimum share of the images
-#: that have it, and maximum number of detections with this score on each of them. Of a detector's 4,952 images of
-#: VOC2007, no score is the highest of more than two. Where scores are clipped, images have several: in results of
-#: 500 images of CrowdPose that were drawn at random and clipped to 1, 185 images have 252.
+#: To report a score that is the highest on ten times as many images as any other score: minimum share of the images on
+#: which the score is the highest, and maximum mean number of detections with the score on these images. In a detector's
+#: results for 4,952 images of VOC2007, no score is the highest on more than two images. Clipped scores occur several
+#: times on an image: in random results for 500 images of CrowdPose, clipped to 1, 185 images have 252 such scores.
 TOPS, ONCE = 0.01, 1.1
 
 #: Number of distinct scores on each side of a gap from which the density is estimated; density assumed in the gap,
@@ -36,9 +36,9 @@ _BESIDE, _THINNER, _EXPECTED = 50, 0.3, 14.0
 #: Maximum share of detections whose score equals that of another detection of their category.
 _TIED = 0.1
 
-#: Minimum number of distinct scores of few digits, and minimum share of the detections with such scores. Of the values
-#: between 0 and 1 with 2 to 4 decimal digits, 3 to 15 are exact in half precision; of random float32 scores, one in
-#: 8,192 is.
+#: Minimum number of distinct scores with few digits, and minimum share of the detections with such scores. Of the
+#: values between 0 and 1 with 2 to 4 decimal digits, 3 to 15 are exact in half precision; of random float32 scores, one
+#: in 8,192 is.
 COARSE, COARSE_SHARE = 20, 0.01
 
 
@@ -139,7 +139,9 @@ def _two_scales(scores: NDArray[np.float64]) -> bool:
 
 
 def _tied(codes: NDArray[Any], scores: NDArray[np.float64], most: float) -> NDArray[np.bool_] | None:
-    """Mask of the detections that share their score with another of their category; None if at most `most` detections do."""
+    """Mask of the detections with the same score as another detection of their category; None if there are at most
+    `most`.
+    """
     mixed = marks(codes, scores)
     if np.count_nonzero(_with_a_twin(np.sort(mixed))) <= most:
         return None
@@ -259,8 +261,8 @@ def _ends_at_once(scores: NDArray[np.float64]) -> bool:
 def _cut(facts: Facts, scores: NDArray[np.float64]) -> Iterator[Finding]:
     """Yield a finding if scores end abruptly at a minimum at which detections still find objects."""
     # A detector's scores thin out towards 0 or pile up there, but do not end abruptly. `expected` is the number of
-    # scores below the minimum if the density just above the minimum continued; in that case there are none with a
-    # probability of exp(-expected).
+    # scores below the minimum if the density just above the minimum continued; there would then be no lower score with
+    # a probability of exp(-expected).
     agreement = facts.agreement
     if agreement is None or float(scores.max()) <= 0:
         return

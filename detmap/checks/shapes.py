@@ -114,9 +114,9 @@ def _coarse(side: Side, masks: Any) -> Iterator[Finding]:
 
 
 def steps(ends: Array, stops: Array, heights: Array) -> NDArray[np.int64]:
-    """Return the greatest common divisor of the distances between the rows in which each mask's runs end, and between the
-    columns in which they end elsewhere than in the column before; 0 if there are fewer than `ROWS` rows, or half as many
-    columns.
+    """Return for each mask the greatest common divisor of the distances between the rows in which runs end, and between
+    the columns whose runs end in other rows than those of the column before. Return 0 for masks with fewer than `ROWS`
+    such rows, or half as many such columns.
 
     The runs of mask *i* end at ``ends[stops[i - 1]:stops[i]]``, counted column by column.
     """
@@ -137,7 +137,9 @@ def steps(ends: Array, stops: Array, heights: Array) -> NDArray[np.int64]:
 
 
 def _divisor(owner: Array, values: Array, count: int, least: int) -> NDArray[np.int64]:
-    """Return the greatest common divisor of the distances between each owner's distinct values; 0 for fewer than `least`."""
+    """Return the greatest common divisor of the gaps between each owner's distinct values; 0 for fewer than `least`
+    values.
+    """
     most = int(values.max(initial=0)) + 1
     keys = np.unique(owner * most + values)
     of = keys // most
@@ -233,7 +235,7 @@ def _poses(facts: Facts, side: Side, kind: Kind, poses: Any) -> Iterator[Finding
         margin = _NEAR * np.maximum(boxes[:, 2:], 0) + _PIXELS
         low, high = boxes[:, :2] - margin, boxes[:, :2] + boxes[:, 2:] + margin
         more = f"of its box, by more than {_NEAR:.0%} of its side and {_PIXELS:g} pixels"
-    else:  # a model predicts every point, also hidden ones, and often has no box
+    else:  # models predict all points, also hidden points, and often no boxes
         low, high = -_BEYOND * sizes, (1 + _BEYOND) * sizes
         more = f"of its image, by more than {_BEYOND:.0%} of its side"
     with np.errstate(invalid="ignore"):

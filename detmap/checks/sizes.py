@@ -34,8 +34,8 @@ DIP = 0.5
 #: Minimum ratio of missed boxes around several objects to the number expected from their sizes.
 TIMES = 2.0
 
-#: Shorter side in pixels below which an object is tiny, and minimum number and minimum share of tiny objects: there are
-#: none among 1,449 objects of COCO and five among 977 of LVIS.
+#: Shorter side in pixels below which an object is tiny, and minimum number and minimum share of tiny objects. None of
+#: 1,449 objects of COCO and five of 977 objects of LVIS are tiny.
 TINY, FEWEST_TINY, SHARE_TINY = 2.0, 10, 0.005
 
 

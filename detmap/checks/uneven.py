@@ -30,20 +30,21 @@ INSIDE = (0.85, 0.5)
 #: Minimum number of images of a part, and minimum number of detections of a category that find objects.
 FEWEST, FEWEST_OF_CATEGORY = 8, 20
 
-#: For a part with low (high) scores: maximum share of the scores outside of the part below (above) the part's median.
+#: For a part with low (high) scores: maximum share of the other images' scores that lie below (above) the part's
+#: median.
 LOW = 0.25
 
-#: To estimate the score at which a part was cut from the lowest score of each of its images: the quantile used, because
-#: images at the ends of a part may belong to the rest; and the maximum distance of the cut from the quantile, as a share
-#: of the distance between the quantile and the median.
+#: To estimate the score at which a part was cut: the quantile of the lowest scores of its images, because images at the
+#: ends of a part may belong to the rest; and the maximum distance of the cut from this quantile, as a share of the
+#: distance between the quantile and the median.
 AT_THE_ENDS, AT_THE_CUT = 0.2, 0.25
 
 #: Minimum share of the scores outside of a part that are below the cut. For scores above the cut, maximum difference of
 #: the medians inside and outside of the part, relative to the interquartile range outside.
 BELOW, ALIKE = 0.3, 0.5
 
-#: Maximum ratio of the number of detections in a part to the number in the rest, for the part to be cut: the ratio expected
-#: of the cut to this power. Numbers are divided by the number of images and objects.
+#: A part counts as cut if its number of detections, divided by the number in the rest, is at most the quotient expected
+#: from the cut, raised to this power. Both numbers are per image and object.
 FEWER = 0.5
 
 #: Minimum share of a part's images that have the same number of detections, 2 or more, for this number to be a limit. In
@@ -53,10 +54,11 @@ CAPPED = 0.4
 #: Maximum number of detections whose scores are compared.
 SAMPLE = 100_000
 
-#: Words of a finding about detections that find objects, and about detections that find none.
+#: Words of a finding about detections that find objects, and about detections that find no object.
 FINDING, FINDING_NONE = "{many} that find objects,", "{many} that find no object,"
 
-#: Minimum ratio of the numbers of detections per object in a part and in the rest, the larger to the smaller.
+#: Minimum ratio of the numbers of detections per object in a part and in the rest, where the larger number is divided
+#: by the smaller.
 FACTOR = 2.0
 
 #: Quantile: a category is reported if its scores between this quantile and one minus this quantile do not overlap the
@@ -69,7 +71,7 @@ APART = 0.05
 ABOVE, OF_THOSE = 0.5, 0.3
 
 #: Minimum share of the variance of score ranks that lies between images: with two scales, each on half of the images,
-#: it is 0.75.
+#: the share is 0.75.
 BETWEEN = 0.5
 
 #: Minimum number of images with several scores, for the variance between images to be computed.
@@ -109,7 +111,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     if evidence is None or facts.parts or not evidence.objects.size or not evidence.detections.size:
         return
     rows, objects = evidence.finders
-    if facts.caused("detections", "copied_boxes"):  # labels made from detections of high scores have these scores
+    if facts.caused("detections", "copied_boxes"):  # confident detections are copied, so their scores are biased
         rows, objects = (column[~evidence.copied] for column in (rows, objects))
     if rows.size >= FEWEST_OF_CATEGORY:
         yield from _scores(evidence, rows, objects, evidence.finders[0])
@@ -177,8 +179,8 @@ def _part(evidence: Evidence, one: Statistic, looks: int) -> Iterator[tuple[Part
 
 
 def _scores(evidence: Evidence, rows: Array, objects: Array, finders: Array) -> Iterator[Finding]:
-    """Compare scores between parts of the images, between categories, and between images: of the detections at `rows`,
-    which find `objects`, and of all detections but `finders`.
+    """Compare the scores of the detections at `rows`, which find `objects`, between parts of the images, between
+    categories, and between images. Also compare the scores of all detections but `finders` between parts.
     """
     scores, label, image = evidence.scores[rows], evidence.object_label[objects], evidence.object_image[objects]
     if not np.isfinite(scores).all() or scores.min() == scores.max():
@@ -260,7 +262,8 @@ def _of_categories(evidence: Evidence, scores: Array, label: Array, image: Array
         if scores.size - own.size < FEWEST_OF_CATEGORY:
             continue
         low, high = np.quantile(own, [APART, 1 - APART])
-        # Counts of the other scores show for most categories that nothing is to be said; sorting others takes longer.
+        # For most categories these counts rule out a finding, so that the slower quantiles of the other scores are not
+        # needed.
         below, above_low, above_own = (
             np.searchsorted(ascending, high) - np.count_nonzero(own < high),
             np.count_nonzero(own <= low) - np.searchsorted(ascending, low, "right") + scores.size - own.size,
@@ -324,7 +327,7 @@ def differing(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     for which in (part.images, ~part.images):
         times = np.bincount(held[which & (held > 1)], minlength=1)
         if times.max() >= CAPPED * np.count_nonzero(held[which]):
-            return  # a limit of the number of detections leaves high scores
+            return  # a limit of the number of detections leaves only high scores
     facts.causes.add(("detections", "uneven_scores"))
     facts.parts.append((part.images, None))
     size = 1 + np.bincount(evidence.object_image, minlength=evidence.images)
@@ -444,7 +447,7 @@ def _boxes(evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding]
 
 
 def biased(away: Array, which: Array) -> str | None:
-    """Describe by how much boxes are larger or smaller than their objects, or shifted; None if they are neither."""
+    """Describe by how much boxes are larger or smaller than their objects, or shifted; None if neither is significant."""
     some = away[which]
     if len(some) < FEWEST_OF_CATEGORY:
         return None
@@ -459,7 +462,7 @@ def biased(away: Array, which: Array) -> str | None:
 
 
 def wider(more: Array, side: Array) -> str | None:
-    """Describe by how many pixels boxes are wider and higher; None unless this is equal for small and large objects."""
+    """Describe by how many pixels boxes are wider and higher; None unless small and large objects agree."""
     if len(more) < 4 * FEWEST_OF_CATEGORY:
         return None
     small = side <= np.median(side)

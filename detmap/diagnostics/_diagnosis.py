@@ -46,7 +46,7 @@ def diagnose(
     threads: int | None = None,
     **decisions: Unpack[Decisions],
 ) -> Diagnosis:
-    """Find the errors of a detector, and what fixing them would gain in AP, at one IoU threshold.
+    """Find the errors of a detector, and the gain in AP from fixing each kind of error, at one IoU threshold.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def diagnose(
     protocol : {"coco", "voc2007", "voc2012"} or Protocol
         Decides everything except the IoU threshold, as for `detmap.match_pairs`.
     iou : float
-        The threshold, above 0.1 and at most 1. Every AP of a diagnosis is AP at this threshold.
+        The IoU threshold, above 0.1 and at most 1. Every AP of a diagnosis is AP at this threshold.
     score : float, optional
         Minimum score of the detections that a user of the detector would see, used by `confusion` and `suspects`. By
         default the score with the best F1 of all classes together.
@@ -64,16 +64,16 @@ def diagnose(
     seed : int
         The seed of these draws.
     iou_type : {"bbox", "segm", "keypoints", "boundary", "rotated", "probiou"}, optional
-        The kind of shape that is matched, as for `detmap.evaluate`.
+        The kind of geometry that is matched, as for `detmap.evaluate`.
     threads : int, optional
-        One per processor by default. The result does not depend on it.
+        Number of threads, by default one per processor. The result does not depend on this number.
     **decisions
         Any other decision of `Protocol`, as for `detmap.evaluate`.
 
     Returns
     -------
     Diagnosis
-        Each part is a method that computes it on request, such as ``diagnosis.tide()``.
+        Each part is computed on request by a method, such as ``diagnosis.tide()``.
 
     Raises
     ------
@@ -99,16 +99,16 @@ def diagnose(
 class Diagnosis:
     """A diagnosis with its parts; see `diagnose` for the parameters.
 
-    Each part is a method: ``tide``, ``confusion``, ``calibration``, ``lrp``, ``operating_points``, ``slices``, ``images``,
-    ``suspects``, ``cuts``, and the parts of plug-ins. It returns a `detmap.diagnostics.Finding`, computed once per set of
-    options.
+    Each part is a method: ``tide``, ``confusion``, ``calibration``, ``lrp``, ``operating_points``, ``slices``,
+    ``images``, ``suspects``, ``cuts``, and the parts of plug-ins. Each method returns a `detmap.diagnostics.Finding`,
+    which is computed once per set of options.
 
     Attributes
     ----------
     ground_truth, detections, protocol, iou, replicates, seed, threads
         As given.
     progress : callable, or None
-        Called with a sentence before each step of a part that takes long.
+        Called with a sentence before each long step of a part.
     """
 
     def __init__(
@@ -154,8 +154,8 @@ class Diagnosis:
 
     @cached_property
     def matches(self) -> Matches:
-        """The matches at the threshold. For each detection, they also have the object of its own category and the object
-        of another category that it overlaps most.
+        """The matches at the threshold. They also name, for each detection, the object of its own category and the
+        object of another category with the largest overlaps.
         """
         return matches_of(self.arranged, self.iou, self.protocol.area_ranges[0][0], BACKGROUND, self.threads)
 
@@ -174,14 +174,16 @@ class Diagnosis:
 
     @cached_property
     def places(self) -> NDArray[np.int64]:
-        """For each row of the ground-truth table, the object's position in `arranged`; -1 if it is not evaluated."""
+        """For each row of the ground-truth table, the object's position in `arranged`; -1 if the object is not evaluated."""
         places = np.full(len(self.ground_truth), -1)
         places[self.arranged.truth.order] = np.arange(self.arranged.truth.order.size)
         return places
 
     @cached_property
     def found(self) -> NDArray[np.int64]:
-        """For each object, by position, the position of the detection that hits it; -1 if it is not found."""
+        """For each object, by position, the position of the detection that matches the object; -1 if the object is not
+        found.
+        """
         matches, found = self.matches, np.full(self.counted.size, -1)
         hits = np.flatnonzero(matches.outcome == 1)
         found[self.places[matches.ground_truth[hits]]] = hits
@@ -212,7 +214,7 @@ class Diagnosis:
 
     @property
     def floor(self) -> float:
-        """Minimum overlap of `overlaps`."""
+        """Minimum overlap of a pair in `overlaps`."""
         return least_near(self.protocol, self.iou, BACKGROUND)
 
     @cached_property

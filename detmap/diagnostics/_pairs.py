@@ -96,8 +96,8 @@ class Rematch:
     def match(
         self, left_out: NDArray[np.bool_], outside: NDArray[np.bool_]
     ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-        """Return the outcome of every detection and the mask of found objects, both by position. `left_out` flags objects
-        to ignore in addition; `outside` flags detections that are ignored if unmatched.
+        """Return the outcome of every detection and the mask of found objects, both by position. `left_out` flags
+        additional objects to ignore; `outside` flags detections to ignore if unmatched.
         """
         arranged = self.arranged
         objects = arranged.objects._replace(ignored=readonly(arranged.objects.ignored | left_out, np.bool_))

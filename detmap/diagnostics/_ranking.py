@@ -24,7 +24,8 @@ def average_precision(
     positives: NDArray[np.int64],
     protocol: Protocol,
 ) -> NDArray[np.float64]:
-    """Return the AP of each of K rankings, shape (K,); NaN without positives, or 0 if the protocol says so.
+    """Return the AP of each of K rankings, shape (K,); for a ranking without positives NaN or 0, as the protocol
+    decides.
 
     Ranking *k* consists of the items ``starts[k]:starts[k + 1]``, best first. `hit` flags hits, and `counts` flags items
     that count, shape (n,); hits that do not count are ignored. `positives` are the numbers of positives, shape (K,).
@@ -35,14 +36,16 @@ def average_precision(
 def hits_first(
     starts: NDArray[np.int64], scores: NDArray[np.float64], hit: NDArray[np.bool_], protocol: Protocol
 ) -> NDArray[np.int64] | slice:
-    """Return the order of places with hits first among equal scores, or a full slice if the protocol asks for none."""
+    """Return the order of ranking places with hits first among equal scores, or ``slice(None)`` if the protocol keeps
+    ties.
+    """
     if protocol.ties != HITS_FIRST:
         return slice(None)
     return np.lexsort((~hit, -scores, np.repeat(np.arange(starts.size - 1), np.diff(starts))))
 
 
 def ap_of_hits(hits: Hits, protocol: Protocol) -> NDArray[np.float64]:
-    """Return the AP of each ranking, shape (K,); without positives NaN, or 0 if the protocol says so."""
+    """Return the AP of each ranking, shape (K,); for a ranking without positives NaN or 0, as the protocol decides."""
     if protocol.interpolation != "grid":
         made = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
     else:
@@ -53,7 +56,7 @@ def ap_of_hits(hits: Hits, protocol: Protocol) -> NDArray[np.float64]:
 def hits_of(
     starts: NDArray[np.int64], hit: NDArray[np.bool_], counts: NDArray[np.bool_], positives: NDArray[np.int64]
 ) -> Hits:
-    """Return the hits of the K rankings of `average_precision`."""
+    """Return the hits of K rankings, which are given as in `average_precision`."""
     places = np.flatnonzero(hit & counts)
     total = np.concatenate(([0], np.cumsum(counts)))
     first = np.searchsorted(places, starts)
@@ -153,7 +156,7 @@ class Cuts:
 
     #: The distinct scores; shape (s,).
     score: NDArray[np.float64]
-    #: Numbers of hits and of misses with at least each of the scores; shape (s,).
+    #: Numbers of hits and of misses with at least this score; shape (s,).
     hits: NDArray[np.int64]
     misses: NDArray[np.int64]
     #: Number of positives.
@@ -195,15 +198,17 @@ class Cuts:
         return {name: float(getattr(self, name)[at]) for name in names}
 
     def best(self) -> int | None:
-        """Return the index of the best F1, at the highest of several scores; None without positives or detections."""
+        """Return the index of the best F1, at the highest score among ties; None without positives or detections."""
         return int(np.argmax(self.f1)) if self.score.size and self.positives else None
 
     def with_precision(self, wanted: float) -> int | None:
-        """Return the index of the highest recall with a precision of at least `wanted`; None if no score reaches it."""
+        """Return the index of the highest recall with a precision of at least `wanted`; None if no score has such a
+        precision.
+        """
         found = np.flatnonzero(self.precision >= wanted)
         return int(found[-1]) if found.size else None
 
     def with_recall(self, wanted: float) -> int | None:
-        """Return the index of the highest score with a recall of at least `wanted`; None if no score reaches it."""
+        """Return the index of the highest score with a recall of at least `wanted`; None if no score has such a recall."""
         found = np.flatnonzero(self.recall >= wanted)
         return int(found[0]) if found.size else None

@@ -23,7 +23,7 @@ def rows_of(columns: Mapping[str, Any]) -> Rows:
 
 
 class Finding(Result):
-    """The finding of a part of a diagnosis: a read-only mapping from name to number, and tables.
+    """The finding of a part of a diagnosis: a read-only mapping from metric name to value, and tables.
 
     Parameters
     ----------
@@ -103,8 +103,8 @@ class Part:
     says : str
         What the part finds, in a sentence without its full stop.
     make : callable
-        ``make(diagnosis, **options)`` returns a `Finding`. It may read ``diagnosis.matches`` and all other attributes of
-        `detmap.Diagnosis`.
+        ``make(diagnosis, **options)`` returns a `Finding`. The function may read ``diagnosis.matches`` and all other
+        attributes of `detmap.Diagnosis`.
     files : tuple of str
         Options that may name a file. A finding with such an option set is not cached, because the file can change.
     """

@@ -40,7 +40,9 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """All points of a ranking, sorted once: detections, and copies of those that a fix moves to another class."""
+    """The points of a ranking, sorted once: all detections, and a copy of each detection that a fix moves to another
+    class.
+    """
 
     #: The points sorted by category, descending score, and tidecv's order of detections; shape (n,).
     order: NDArray[np.int32]
@@ -162,8 +164,9 @@ def tidecv(diagnosis: Diagnosis) -> Found:
 
 
 class _Errors(NamedTuple):
-    """Columns of the points, first all detections, then the copies: `category`, `rank` of the score, and place in
-    tidecv's order (`push`). A `best` detection with the error Cls has a copy in the category of its object.
+    """Columns of the points, which are all detections and then the copies: `category`, `rank` of the score, and place
+    in tidecv's order (`push`). Each detection with the error Cls that `best` flags has a copy in the category of its
+    object.
 
     Columns of the detections alone: `error`, `outcome`, and `best`, which flags the best of the detections that point
     to the same object.

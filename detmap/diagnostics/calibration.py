@@ -32,7 +32,7 @@ def calibration(
     bins : int
         Number of bins of equal width, for reliability, ECE and D-ECE.
     tau : float
-        The IoU threshold at which LaECE and LaACE match; 0 lets any free object of the class match.
+        The IoU threshold at which LaECE and LaACE match; with 0, any unmatched object of the class can match.
     la_bins : int
         Number of bins for LaECE.
     position_bins : int
@@ -41,13 +41,13 @@ def calibration(
     Returns
     -------
     Finding
-        ``ECE``: the mean over bins of the absolute difference between mean score and precision, weighted by the number of
-        detections, for all detections of classes with objects (elsewhere called D-ECE of the confidence). ``MCE``: the
-        maximum of these differences; ``ACE``: the unweighted mean of these differences. ``D-ECE``: as ECE, with bins by
-        score and position of the centre; NaN if image sizes are unknown. ``LaECE``: as ECE, with the mean overlap (0
-        for misses) instead of precision, averaged over classes. ``LaACE``: the mean absolute difference between the
-        score and the overlap of a detection, averaged over classes. Ignored detections are left out, except from LaACE,
-        as in its authors' program. `rows` are the bins of ECE.
+        ``ECE``: the mean over bins of the absolute difference between mean score and precision, weighted by the number
+        of detections. All detections of classes with objects are included. Elsewhere this error is called D-ECE of the
+        confidence. ``MCE``: the maximum of these differences; ``ACE``: the unweighted mean of these differences.
+        ``D-ECE``: as ECE, with bins by score and position of the centre; NaN if image sizes are unknown. ``LaECE``: as
+        ECE, with the mean overlap (0 for misses) instead of precision, averaged over classes. ``LaACE``: the mean
+        absolute difference between the score and the overlap of a detection, averaged over classes. Ignored detections
+        are left out, except from LaACE, as in its authors' program. `rows` are the bins of ECE.
 
     Raises
     ------
@@ -121,7 +121,9 @@ def _binned(score: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
 
 
 def _weighted(bins: _Bins, size: int) -> NDArray[np.float64]:
-    """Return each class's calibration error weighted by detections, NaN without any; bins of a class are contiguous."""
+    """Return each class's calibration error weighted by detections, NaN without detections; bins of a class are
+    contiguous.
+    """
     gaps = np.nan_to_num(np.abs(bins.target - bins.score) * bins.count)
     each = gaps.size // max(size, 1)
     gaps, count = (values.reshape(size, each).sum(axis=1) for values in (gaps, bins.count))

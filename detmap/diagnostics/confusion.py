@@ -45,7 +45,8 @@ class Confusion(Finding):
     score, iou : float
         Minimum score of a detection, and IoU threshold.
     entries : tuple of ndarray of int64, shape (n,)
-        For every count in the matrix, its row, its column, and the index of its image in ``matches.image_ids``.
+        For each counted object, detection or pair, the row and column of its cell, and the index of its image in
+        ``matches.image_ids``.
     """
 
     matrix: NDArray[np.int64]
@@ -67,18 +68,19 @@ def confusion(
     Parameters
     ----------
     score : float, optional
-        Minimum score. By default, with ``ap`` the score of the diagnosis, otherwise the default of the other tool.
+        Minimum score. The default is the score of the diagnosis with ``ap``, and the default of the tool otherwise.
     iou : float, optional
-        The IoU threshold; by default that of the diagnosis, or of the other tool.
+        The IoU threshold; by default the threshold of the diagnosis with ``ap``, and the default of the tool otherwise.
     match : {"ap", "ultralytics", "supervision"}
-        ``ap``: first each class is matched as for AP. Then remaining detections are matched with objects of other classes,
-        by descending score, each with the unmatched object that it overlaps most. A row therefore sums to the objects of
-        its class, a column to the true and false positives of AP, and the diagonal holds the true positives. Ignored
-        detections and objects are not counted. ``ultralytics`` (8.4): detections with scores above the minimum are
-        matched in order of score, each with the unmatched object of any class that it overlaps most, by more than the
-        threshold. ``supervision`` (0.31): pairs of a detection, with at least the minimum score, and an object that
-        overlap by more than the threshold are matched in descending order of overlap, pairs of one class first. The two
-        tools ignore no objects. Ultralytics has predicted classes in rows: its matrix is this one transposed.
+        ``ap``: first each class is matched as for AP. Then remaining detections are matched with objects of other
+        classes, by descending score, each with the unmatched object that it overlaps most. A row therefore sums to the
+        objects of its class, a column to the true and false positives of AP, and the diagonal holds the true positives.
+        Ignored detections and objects are not counted. ``ultralytics`` (8.4): detections with scores above the minimum
+        are matched in order of score, each with the unmatched object of any class that it overlaps most, by more than
+        the threshold. ``supervision`` (0.31): detections with at least the minimum score are paired with the objects
+        that they overlap by more than the threshold. Pairs are matched in descending order of overlap, pairs of one
+        class first. The two tools ignore no objects. The matrix of Ultralytics is the transpose, with predicted classes
+        in rows.
 
     Returns
     -------

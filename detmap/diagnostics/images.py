@@ -35,9 +35,10 @@ def images(diagnosis: Diagnosis, *, most: int = 50) -> Finding:
     -------
     Finding
         `rows` are the images that cost the most AP: ``dAP`` is the gain in AP if this image alone were perfect, without
-        false positives and with each missed object found ahead of all other detections. It is computed exactly for the
-        200 images with the largest first-order estimates, and the worst of these are listed. Two more tables list the
-        images with the most false positives (of at least the diagnosis's score), and with the most missed objects.
+        false positives and with each missed object found ahead of all other detections. This gain is computed exactly
+        for the 200 images with the largest first-order estimates, and the worst of these images are listed. Two more
+        tables list the images with the most false positives (of at least the diagnosis's score), and with the most
+        missed objects.
     """
     check_integer("most", most, 1)
     matches, truth = diagnosis.matches, diagnosis.arranged.truth
@@ -92,7 +93,7 @@ def _places(ranking: Ranking) -> tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def _estimate(diagnosis: Diagnosis, lost: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return a first-order estimate of the gain in AP if each image were perfect, AP being the mean precision at hits."""
+    """Return a first-order estimate of the gain in AP if each image were perfect, for AP as the mean precision at hits."""
     # Removing a false positive raises the precision j / R of each later hit j at rank R by about j / R². A new hit at rank
     # 1 adds the precision 1, and raises the precision of each other hit by (R - j) / (R (R + 1)).
     ranking, matches, truth = diagnosis.ranking, diagnosis.matches, diagnosis.arranged.truth

@@ -28,9 +28,9 @@ def lrp(diagnosis: Diagnosis, *, iou: float | None = None, area: str | None = No
     Parameters
     ----------
     iou : float, optional
-        The IoU threshold, below 1; by default that of the diagnosis.
+        The IoU threshold, below 1; by default the threshold of the diagnosis.
     area : str, optional
-        The name of one of the protocol's area ranges; by default the first, usually of all objects.
+        The name of one of the protocol's area ranges; by default the first range, which usually contains all objects.
 
     Returns
     -------

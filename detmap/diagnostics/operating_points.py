@@ -43,9 +43,10 @@ def operating_points(
     Parameters
     ----------
     precision : float or iterable of float
-        Required precisions. For each, the score with the highest recall among those that reach the precision is reported.
+        Required precisions. For each precision, the score with the highest recall among the scores that reach the
+        precision is reported.
     recall : float or iterable of float
-        Required recalls. For each, the highest score that reaches the recall is reported.
+        Required recalls. For each recall, the highest score that reaches the recall is reported.
 
     Returns
     -------
@@ -124,7 +125,7 @@ def _intervals(
         for i, name in enumerate(("score", "precision", "recall")):
             value, bounded = cuts.row(place)[name], name != "score"
             ends = interval(value, table[:, 3 * at + i], diagnosis.replicates, units, objects, bounded=bounded)
-            if name == "score" and cuts.score.size:  # replicates select one of these scores, so ends stay within them
+            if name == "score" and cuts.score.size:  # clip the ends to the scores that replicates can select
                 ends = tuple(np.clip(ends, cuts.score.min(), cuts.score.max()).tolist())
             row |= dict(zip((f"{name} low", f"{name} high"), ends, strict=True))
         rows.append(row)

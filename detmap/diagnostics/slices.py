@@ -60,7 +60,7 @@ _BORDER = 1.0
 
 
 class _Slice(NamedTuple):
-    """Masks, by position, of the objects in a slice, and of detections that count in it if unmatched (None: all)."""
+    """Masks, by position, of the objects in a slice, and of detections that count there if unmatched (None for all)."""
 
     by: str
     name: str
@@ -92,8 +92,9 @@ def slices(
         excludes its second.
     attributes : path, or mapping of str to array, optional
         A CSV file with a column ``image_id``, ``image`` (the name of a file) or ``object`` (an object's index in the
-        ground truth, from 0), and a column for each attribute. Or arrays by name of the attribute, with a value per image
-        of ``ground_truth.images.ids`` or per object. Each distinct value makes a slice; empty values belong to no slice.
+        ground truth, from 0), and a column for each attribute. Or a mapping from the name of an attribute to an array,
+        with a value per image of ``ground_truth.images.ids`` or per object. Each distinct value makes a slice; empty
+        values belong to no slice.
 
     Returns
     -------
@@ -125,8 +126,8 @@ def slices(
         own = mean(ranking.ap_of(outcome[ranking.order], positives))
         total, found = int(positives.sum()), int(np.count_nonzero(taken))
         wrong = np.bincount(error[outcome == MISS], minlength=BKG + 1)
-        # A hit among all objects can be a miss in a slice: a detection of higher score whose own object is ignored in the
-        # slice takes the hit's object. The miss counts as a duplicate.
+        # A hit among all objects can be a miss in a slice. This happens if a detection of higher score takes the hit's
+        # object, because the detection's own object is ignored in the slice. The miss counts as a duplicate.
         wrong[DUPE] += wrong[0]
         rows.append(
             {

@@ -30,7 +30,8 @@ def suspects(diagnosis: Diagnosis, *, most: int = 100, duplicate: float = 0.9) -
     * ``no label``: a detection of at least the diagnosis's score that overlaps no object of any class. The suspicion is
       the precision of detections of the same class with at least the detection's own score.
     * ``other class``: an object that no detection of its class covers, but that detections of one other class cover, with
-      at least the diagnosis's score. The suspicion is the precision, as above, for the best of these detections.
+      at least the diagnosis's score. The suspicion is the precision, as for ``no label``, at the best of these
+      detections.
     * ``never found``: an object that no detection overlaps. The suspicion is the recall of its class.
     * ``labelled twice``: two objects of one image that overlap by `duplicate` or more. The suspicion is this overlap.
 
@@ -39,13 +40,13 @@ def suspects(diagnosis: Diagnosis, *, most: int = 100, duplicate: float = 0.9) -
     most : int
         Maximum number of rows.
     duplicate : float
-        Minimum overlap of two labels of the same object.
+        Minimum overlap of two objects that are reported as ``labelled twice``.
 
     Returns
     -------
     Finding
-        The number of suspects of each kind. `rows` are the most suspicious ones, with ``suspicion`` between 0 and 1, the
-        reason, and row numbers in the tables of ground truth (``object``, ``other object``) and detections
+        The number of suspects of each kind. `rows` are the most suspicious labels, with ``suspicion`` between 0 and 1,
+        the reason, and row numbers in the tables of ground truth (``object``, ``other object``) and detections
         (``detection``), or -1.
     """
     check_integer("most", most, 1)

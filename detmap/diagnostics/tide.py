@@ -53,33 +53,35 @@ class Tide(Finding):
 def tide(diagnosis: Diagnosis, *, rules: Literal["detmap", "tidecv"] = "detmap") -> Tide:
     """Return the six errors of TIDE, and the gain in AP from fixing each of them.
 
-    Every false positive has one error, the first of these that applies: Loc (overlaps an object of its own class by 0.1 or
-    more, but less than the threshold), Cls (overlaps an object of another class by the threshold or more), Dupe (overlaps
-    an object of its own class, already matched, by the threshold or more), Both (overlaps an object of another class by
-    0.1 or more), Bkg (any other). A Miss is an object that is not found and to which no Loc and no Cls points.
+    Every false positive has one error, the first of these that applies: Loc (overlaps an object of its own class by 0.1
+    or more, but less than the threshold), Cls (overlaps an object of another class by the threshold or more), Dupe
+    (overlaps an object of its own class, already matched, by the threshold or more), Both (overlaps an object of
+    another class by 0.1 or more), Bkg (any other). Loc and Cls point to the object that the detection overlaps most, of
+    its own or of another class. A Miss is an object that is not found and to which no Loc or Cls points.
 
-    Errors are fixed as follows. Of the detections with Loc or Cls that point to the same unfound object, the one with the
-    highest score becomes a hit of the object's class. Every other false positive is removed. For a Miss the object is
-    removed. AP is then computed from the changed data: a class without objects left is left out of the mean, and AP is
-    undefined if no class is left.
+    Errors are fixed as follows. Of the detections with Loc or Cls that point to the same unfound object, the detection
+    with the highest score becomes a hit of the object's class. Every other false positive is removed. For a Miss the
+    object is removed. AP is then computed from the changed data: a class that has no objects left is excluded from the
+    mean, and AP is undefined if no class is left.
 
     Parameters
     ----------
     rules : {"detmap", "tidecv"}
         ``detmap`` uses the matching of the protocol: every detection is a hit, ignored, or an error. AP is the AP of
-        `detmap.evaluate` at this threshold, and 1 with all errors fixed (NaN if no object is left). Under a protocol that
-        matches again at each score, such as KITTI's, AP is that of all levels together after the first matching, which is
-        not the benchmark's AP. ``tidecv`` reproduces tidecv 1.0.1: at most 100 detections per image, over all classes; the
-        first object among equal overlaps; errors for ignored detections; AP 0 for a class that has detections but no
-        objects; fixed errors rank before other detections of the same score, so that ties alone can change AP.
+        `detmap.evaluate` at this threshold, and 1 with all errors fixed (NaN if no object is left). Under a protocol
+        that matches again at each score, such as KITTI's, AP is the AP of all levels together after the first matching,
+        which is not the benchmark's AP. ``tidecv`` reproduces tidecv 1.0.1: at most 100 detections per image, over all
+        classes; the first object among equal overlaps; errors for ignored detections; AP 0 for a class that has
+        detections but no objects; fixed errors rank before other detections of the same score, so that ties alone can
+        change AP.
 
     Returns
     -------
     Tide
-        ``AP``, and gains in AP: ``dAP_Cls`` and so on if only errors of this kind are fixed, ``dAP_FalsePos`` if all false
-        positives are removed, ``dAP_FalseNeg`` if all objects that are not found are removed. A gain is NaN if AP is
-        undefined before or after. In `rows`, ``progressive`` is the gain when the errors of the rows above are already
-        fixed.
+        ``AP``, and gains in AP: ``dAP_Cls`` and so on if only errors of this kind are fixed, ``dAP_FalsePos`` if all
+        false positives are removed, ``dAP_FalseNeg`` if all objects that are not found are removed. A gain is NaN if AP
+        is undefined before or after the fix. In `rows`, ``progressive`` is the gain when the errors of the rows above
+        are already fixed.
     """
     check_choice("rules", rules, ("detmap", "tidecv"))
     if rules == "tidecv":
@@ -155,8 +157,8 @@ class Mending:
         assert matches.same is not None
         assert matches.other is not None
         places = diagnosis.places
-        # The objects to which a Loc or Cls points, if they are not found. Of the detections that point to the same object,
-        # the one with the highest score is fixed.
+        # A detection with the error Loc or Cls points to an object. Of the detections that point to the same unfound
+        # object, the detection with the highest score is fixed.
         target = np.select([error == LOC, error == CLS], [matches.same, matches.other], -1).astype(np.int64)
         pointing = np.flatnonzero(target >= 0)
         pointing = pointing[diagnosis.found[places[target[pointing]]] < 0]

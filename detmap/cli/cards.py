@@ -26,7 +26,7 @@ _APART = frozenset(
     )
 )
 
-#: By command, the options in `_APART` that affect other numbers on the command's card, such as intervals.
+#: By command, the options in `_APART` that affect numbers on the command's card other than metrics, such as intervals.
 _DECIDES = {
     "compare": frozenset(["bootstrap", "interval", "seed", "confidence", "permutations", "correction", "clusters"]),
     "report": frozenset(["clusters"]),

@@ -83,7 +83,7 @@ def _metrics(options: argparse.Namespace) -> list[str]:
 
 
 def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> dict[str, Evaluate]:
-    """Map names of systems to functions that score by a convention; for "trec", the first path names the judgements."""
+    """Map each system's name to a function that scores the system; the first of "trec" `paths` names the judgements."""
     from detmap.formats.files import once
 
     once(list(paths))
@@ -136,7 +136,7 @@ def _runs(
             try:
                 return evaluate_run(*tables, metrics, convention, level=level, depth=depth)
             except InputError:
-                evaluate_run(qrels, run, metrics, convention, level=level, depth=depth)  # this error names the file
+                evaluate_run(qrels, run, metrics, convention, level=level, depth=depth)  # its error names the file
                 raise
 
         return evaluate

@@ -125,7 +125,9 @@ def _report(options: argparse.Namespace) -> None:
 def _tables(
     options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None]
 ) -> tuple[GroundTruth, Iterator[tuple[str, Detections]], list[dict[str, str]]]:
-    """Return ground truth, an iterator over models' names and detections, and the card entries to which it appends."""
+    """Return the ground truth, an iterator over models' names and detections, and a list of card entries, to which the
+    iterator appends.
+    """
     from detmap.batch import find
     from detmap.formats.files import once
 

@@ -535,7 +535,7 @@ LISTS = dict(zip(("keypoints", *SHIPPED_LISTS[WHOLE_BODIES]), (17, 6, 68, 21, 21
 
 
 def whole_body_records(column: Keypoints) -> list[dict[str, Any]]:
-    """Return COCO-WholeBody's fields of each pose; if a pose does not have 133 points, ``keypoints`` holds all of them."""
+    """Return COCO-WholeBody's fields of each pose; ``keypoints`` holds all points of a pose without 133 points."""
     made = records(column)
     ends = np.cumsum([*LISTS.values()]).tolist()
     for record in made:

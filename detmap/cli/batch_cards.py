@@ -28,7 +28,7 @@ def batch_card(
     """Return the content of a card of many files: all metrics of each file, and a hash of its per-category metrics."""
     from detmap.shapes import find
 
-    place = {entry.path: at for at, entry in enumerate(entries)}  # outcomes are in the order in which files were finished
+    place = {entry.path: at for at, entry in enumerate(entries)}  # outcomes are in the order of finishing
     done = sorted(outcomes, key=lambda one: place[one.entry.path])
     scored = [one for one in done if not one.error]
     numbers = {f"{one.entry.name}: {name}": value for one in scored for name, value in one.items()}

@@ -55,7 +55,7 @@ class Order:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Positions in ranking order: by category, descending score, and the rule for ties; and the inverse, `place`."""
+    """Positions sorted by category, descending score and the rule for ties (`order`), and the inverse (`place`)."""
 
     order: NDArray[np.int64]
     place: NDArray[np.int32]
@@ -64,7 +64,7 @@ class Ranking:
 
     @cached_property
     def tied(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each place of the ranking, begin and end of the run of equal scores of one category around it."""
+        """Begin and end of the run of equal scores in one category that contains each place of the ranking."""
         new = np.ones(self.order.size, np.bool_)
         new[1:] = self.scores[1:] != self.scores[:-1]
         new[self.class_starts[:-1][self.class_starts[:-1] < new.size]] = True
@@ -104,8 +104,8 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Pairs in matching order. `live` holds the positions of the detections in any pair. `cells` are the cells (image
-    and category) of these detections, and `candidates` the objects that each of the detections overlaps.
+    """Pairs in matching order. `live` holds the positions of the detections that overlap an object. `cells` are the
+    cells (image and category) of these detections, and `candidates` the objects that each detection overlaps.
     """
 
     live: NDArray[np.int64]

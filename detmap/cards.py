@@ -49,7 +49,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Numbers:
-    """Content of a card of several results: rules, numbers and notices by name, and hashes of further numbers."""
+    """Content of a card on several results: rules, numbers and notices by name, and hashes of further numbers."""
 
     rules: Any
     numbers: Mapping[str, float]
@@ -164,7 +164,7 @@ def make(
     """Return the card of the result of a command.
 
     The entry of an input has ``role``, ``name`` and ``sha256``. The entry of a table also has ``content``, the hash of the
-    data read. If further files were read, such as YOLO's labels beside their ``data.yaml``, their hash is ``beside``.
+    data read. ``beside`` is the hash of further files that were read, such as YOLO's labels beside their ``data.yaml``.
     `options` are the other options of the command; `counts` are the numbers of detections, objects, images and so on.
     """
     if not isinstance(result, Numbers):
@@ -271,7 +271,7 @@ def compare(card: Mapping[str, Any], again: Mapping[str, Any]) -> list[Differenc
 
 
 def incomparable(card: Mapping[str, Any], rules: Any, truth: Mapping[str, str]) -> list[Difference]:
-    """Return the decisions and the ground truth in which a card differs from an evaluation by `rules` on `truth`."""
+    """Return the differences in decisions and in ground truth between a card and an evaluation by `rules` on `truth`."""
     again = {"decisions": _plain({field.name: getattr(rules, field.name) for field in fields(rules)})}
     known = {**_defaults(again), **card["decisions"]}
     own = [one for one in card["inputs"] if one.get("role") == truth["role"]]
@@ -330,7 +330,7 @@ def _defaults(again: Mapping[str, Any]) -> dict[str, Any]:
     return {one.name: _plain(default_of(one)) for one in fields(of) if declared[one.name].since != FIRST}
 
 
-#: Members of an input that are compared, each with the suffix that messages append to the role of the input.
+#: Maps each compared member of an input to the suffix that messages append to the input's role.
 _COMPARED = {"sha256": "", "beside": " (files beside it)", "content": " (what was read of it)"}
 
 #: Known members of an input.
@@ -422,7 +422,7 @@ def _same_bits(iou_type: str | None) -> bool:
 
 
 def _rules_named(card: Mapping[str, Any]) -> str:
-    """Return the name of the protocol or convention, followed by the kind of shape unless that is boxes."""
+    """Return the name of the protocol or convention, followed by the IoU type unless it is that of boxes."""
     name, kind = (card["decisions"].get(key) for key in ("name", "iou_type"))
     return f"{name} {kind}" if kind not in (None, BOXES) else str(name)  # keeps old cards of boxes valid
 

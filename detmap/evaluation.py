@@ -49,8 +49,8 @@ def evaluate(
     protocol : {"coco", "voc2007", "voc2012"} or Protocol
         The rules of evaluation; `decisions` can replace individual rules.
     iou_type : {"bbox", "segm", "keypoints", "boundary", "rotated", "probiou"}, optional
-        What is compared: boxes, masks, poses (by object keypoint similarity), or contours of masks. Both tables must hold
-        such shapes. By default the kind that both tables were read or built for (`GroundTruth.kinds`); tables of
+        What is compared: boxes, masks, poses (by object keypoint similarity), or contours of masks. Both tables must
+        hold such geometries. By default the kind of geometry that both tables were read or built for (`GroundTruth.kinds`). Tables of
         different kinds, or a `Protocol` for another kind, are an error.
     image_ids, category_ids : sequence, optional
         The images and categories to score; by default all of the ground truth.
@@ -78,7 +78,7 @@ def evaluate(
     Returns
     -------
     DetectionResult
-        The metrics by name, and the arrays behind them.
+        The metrics by name, and the arrays from which the metrics are computed.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def evaluate(
     chosen = categories_given(category_ids, labels)
     check_chosen(image_ids, "image_ids")
     check_chosen(chosen, "category_ids")
-    detections = owned(detections)  # so that no local name keeps alive a table that only this call holds
+    detections = owned(detections)  # so that no local name keeps a table alive that only this call holds
     result = scored(
         ground_truth,
         detections,

@@ -1,4 +1,4 @@
-"""Metrics from ranks: the ranks of the hits of every ranking, and the number of positives."""
+"""Metrics of rankings, computed from the ranks of the hits and the number of positives."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def counted(starts: NDArray[np.int64], flags: NDArray[np.bool_]) -> NDArray[np.i
 
 def bends(hits: NDArray[np.int64], items: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the 0-based places at which a ranking's curve over recall can bend, and the number of hits up to each place.
-    The places are the `hits`, the items before them, and the last item: recall is constant in between, so these places
-    determine the curve.
+    The places are the `hits`, the items before the hits, and the last item. These places determine the curve, because
+    recall is constant in between.
     """
     count = np.arange(1, hits.size + 1)
     places = np.append(np.stack([hits - 1, hits], axis=1).ravel(), items - 1)
@@ -305,8 +305,8 @@ class Hits(Frozen):
             ``sampled-40`` and ``sampled-11`` are KITTI's rules: the envelope of precision is read at the hits nearest to
             recalls 0, 1/40, 2/40 and so on, which gives 41 values, padded with 0 if fewer hits are read. AP is the mean
             of all values but the first, or of every fourth value; `epsilon` is not added. ``101-clipped`` is nuScenes'
-            rule: straight lines between the precisions at the items themselves are read at recalls 0.11 to 1; 0.1 is
-            subtracted from the precision, and the difference is divided by 0.9.
+            rule: at recalls 0.11 to 1, precision is read from straight lines between the precisions at the items, without
+            an envelope. Then 0.1 is subtracted from the precision, and the difference is divided by 0.9.
         epsilon : float
             Added to the rank in the denominator of precision; COCO's is ``numpy.spacing(1)``.
 
@@ -446,7 +446,7 @@ def _integers(values: Any, name: str) -> NDArray[np.int64]:
 
 
 def _order(relevance: Any, scores: Any, positives: int | None) -> tuple[NDArray[np.bool_], NDArray[np.float64], int]:
-    """Return the relevance in rank order, the scores in that order (empty if none), and the number of positives."""
+    """Return the relevance in rank order, the scores in rank order (empty if not given), and the number of positives."""
     relevant = columns.regular(relevance, "relevance")
     if relevant.ndim != 1 or (relevant.size and relevant.dtype.kind not in "biuf"):
         raise InputError("expected a flat sequence of relevances", source="ranking", field="relevance")
@@ -572,9 +572,9 @@ class Curve:
         return cls(precision, recall, scores, interpolated)
 
     def best_f1(self, positives: int) -> dict[str, float]:
-        """Return the best F1 over all minimum scores of items to keep, and the minimum score that has this F1.
+        """Return the best F1 over all score thresholds, and the threshold with the best F1.
 
-        Items of equal score are kept or left out together; if several scores have the best F1, the highest is returned.
+        Items below a threshold are left out. If several thresholds have the best F1, the highest threshold is returned.
 
         Parameters
         ----------
@@ -600,8 +600,8 @@ def precision_recall_curve(
 ) -> Curve:
     """Return precision and recall after every item of one ranking.
 
-    Parameters are those of `average_precision`. Unlike scikit-learn's function of this name, there is a point for every
-    item (tied ones too), the first item comes first, and no point at recall 0 is added.
+    Parameters are those of `average_precision`. Unlike in scikit-learn's function of this name, there is a point for
+    every item (even if scores are equal), the first item comes first, and no point at recall 0 is added.
 
     Examples
     --------

@@ -83,7 +83,7 @@ def _lengths(counts: Any, record: int, source: str) -> NDArray[np.int64]:
 
 
 def _strings(counts: list[Any]) -> tuple[bytes, NDArray[np.int64]]:
-    """Return strings, given as bytes or str, joined with a NUL after each string, and the start of each string."""
+    """Concatenate strings (bytes or str) with a NUL after each string; also return the start of each string."""
     texts = [item if type(item) is bytes else item.encode("utf-8", "replace") for item in counts]
     starts = np.cumsum([0, *(len(text) + 1 for text in texts)])
     return b"\0".join([*texts, b""]), starts
@@ -125,7 +125,7 @@ def _without_empty(runs: Runs, row: int) -> NDArray[np.int64]:
     """Return the run lengths of a mask that fills its image, without empty runs except possibly the first."""
     first, stop, height, width = runs.spans[row].tolist()
     ends = runs.ends[first:stop].astype(np.int64)
-    # the positions at which runs end, and how many end at each: after an even number the pixel value is unchanged
+    # positions at which runs end, and the number of runs that end there; an even number leaves the pixel value unchanged
     turns, times = np.unique(ends[:-1], return_counts=True)
     turns = turns[(times % 2 == 1) & (turns < height * width)]
     return np.diff(np.concatenate([turns, [height * width]]), prepend=0)
@@ -462,7 +462,7 @@ def iou(a: Masks, b: Masks, crowd: ArrayLike | None = None, *, threads: int | No
     a, b : Masks
         Masks of one size. If `crowd` is given, `a` are the detections.
     crowd : array_like of bool, shape (len(b),), optional
-        Where true, the intersection is divided by the area of the mask of `a` instead of the union.
+        Where true, the intersection is divided by the area of the mask of `a` instead of the area of the union.
     threads : int, optional
         Maximum number of threads; one per processor by default.
 

@@ -50,8 +50,8 @@ def evaluate(
         The rules of evaluation; `decisions` can replace individual rules.
     iou_type : {"bbox", "segm", "keypoints", "boundary", "rotated", "probiou"}, optional
         What is compared: boxes, masks, poses (by object keypoint similarity), or contours of masks. Both tables must
-        hold such geometries. By default the kind of geometry that both tables were read or built for (`GroundTruth.kinds`). Tables of
-        different kinds, or a `Protocol` for another kind, are an error.
+        hold such geometries. By default the kind of geometry that both tables were read or built for
+        (`GroundTruth.kinds`). Tables of different kinds, or a `Protocol` for another kind, are an error.
     image_ids, category_ids : sequence, optional
         The images and categories to score; by default all of the ground truth.
     labels : sequence, optional

@@ -445,7 +445,7 @@ class _Trial(Trial[Protocol]):
     questions: Mapping[str, Replay]
 
     def try_labels(self, most: int) -> None:
-        """Score without suspicious labels: for each model, at most `most` labels that the model's detections contradict."""
+        """Score without suspicious labels: for each model, at most `most` labels that its detections contradict."""
         from detmap.diagnostics import diagnose
         from detmap.diagnostics._pairs import BACKGROUND
 

@@ -94,7 +94,7 @@ class Checked(NamedTuple):
 
     #: The boxes as a table's column.
     boxes: Boxes
-    #: Mask of the given rows that are in the table; None if all are.
+    #: Mask of the given rows that are in the table; None if all rows are in the table.
     kept: NDArray[np.bool_] | None
     #: Whether boxes seem to be normalised; see `seem_shares`.
     within_unit: bool
@@ -215,7 +215,7 @@ def _zero_sized(boxes: NDArray[np.float64], sizes: bool) -> int:
 
 
 def _measured(boxes: Boxes, order: NDArray[np.int32], pixel: float, begin: int, end: int) -> NDArray[np.float64]:
-    """Return width times height, negative if one of them is, because pycocotools compares this with area ranges."""
+    """Return width times height, negative if one of them is, because pycocotools compares this product with area ranges."""
     out = np.empty(end - begin)
     overlap.box_areas(boxes.placed(order, pixel), begin, end, out)
     return out

@@ -26,7 +26,7 @@ from detmap.system import parallel
 #: Number of pairs compared between two checks for cancellation.
 _PAIRS = 1 << 13
 
-#: Name of the keyword argument with the 3D boxes of a table.
+#: Name of the argument for 3D boxes in the ``from_arrays`` of tables, and in messages.
 _ARGUMENT = "boxes3d"
 
 #: Signs of the corners along length and width, in the order of KITTI's program.
@@ -115,12 +115,12 @@ class Boxes3D(Frozen):
 
 
 def seen(angles: NDArray[np.float64]) -> dict[str, Column]:
-    """Return a dict with a column of boxes by its name; only the observation angles (alpha), shape (n,), are known."""
+    """Return a dict from column name to n boxes, of which only the observation angles (alpha), shape (n,), are known."""
     return {BOX3D: Boxes3D.of(np.column_stack([np.zeros((angles.size, 7)), angles]))}
 
 
 def _corners(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the corners of boxes seen from above, by the formula and in the order of KITTI's program, shape (n, 8)."""
+    """Return the corners of boxes seen from above, shape (n, 8), computed and ordered as in KITTI's program."""
     _, width, length, x, _, z, turn, _ = table.T
     cosine, sine = np.cos(turn), np.sin(turn)
     made = []

@@ -30,7 +30,7 @@ SIGMAS: NDArray[np.float64] = np.array([n / 100 for n in _HUNDREDTHS]) / 10.0
 #: Number of pairs computed at a time.
 _PAIRS = 1 << 13
 
-#: Pixels by which boxes of `_reach` are enlarged, and a coordinate up to which rounding errors are far smaller.
+#: Pixels by which boxes of `_reach` are enlarged, and maximum coordinate at which rounding errors are far smaller.
 _SLACK, _NEAR = 1e-3, 1e6
 
 
@@ -82,7 +82,7 @@ class Keypoints(Frozen):
         return self.boxes[:, 2] * self.boxes[:, 3]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return by name the concatenated numbers of all poses, the start of each pose, and the labelled counts."""
+        """Return by name the concatenated x, y, v of all poses, the starts of poses, and numbers of labelled points."""
         sizes = self.sizes()
         starts = np.concatenate([[0], np.cumsum(sizes)])
         places = np.repeat(self.poses.starts - starts[:-1], sizes) + np.arange(int(starts[-1]))
@@ -114,7 +114,9 @@ def join(given_columns: Sequence[Keypoints]) -> Keypoints:
 
 
 def extended(given_columns: Sequence[Keypoints]) -> Keypoints:
-    """Concatenate the points of several columns row by row; the first column has the numbers of labelled points."""
+    """Concatenate the points of several columns row by row. The numbers of labelled points are taken from the first
+    column.
+    """
     sizes = np.stack([column.sizes() for column in given_columns], axis=1)
     stops = np.cumsum(sizes).reshape(sizes.shape)
     values = np.empty(int(sizes.sum()))
@@ -417,9 +419,9 @@ def _prepare(
 
 def _reach(detections: Keypoints, ground_truth: _Truth, lowest: float) -> tuple[Boxes, Boxes] | None:
     """Return boxes around detected poses, and boxes around objects. The similarity is a mean of exponentials, one per
-    point, so it reaches `lowest` only if an exponential does. The box of an object contains all points for which this
-    is possible. Return None if every pair may reach `lowest`. This includes negative areas (of boxes with a negative
-    width or height), which make exponents positive.
+    point, so it reaches `lowest` only if an exponential does. The box of an object contains all points whose
+    exponential is at least `lowest`. Return None if every pair may reach `lowest`. This is also the case for negative
+    areas (of boxes with a negative width or height), because exponents are then positive.
     """
     if lowest <= 0:
         return None
@@ -466,7 +468,7 @@ def _refine(detections: Keypoints, ground_truth: _Truth, pairs: Pairs, out: NDAr
         with np.errstate(over="ignore"):  # exponents are positive for negative areas
             np.exp(used, out=used)
         kernels.means(used, ours, out[begin:end])
-        if longest > 128:  # numpy sums more than 128 numbers by halves, recursively
+        if longest > 128:  # numpy uses pairwise summation for more than 128 numbers
             edges = [0, *ours.tolist()]
             for i in np.flatnonzero(np.isnan(out[begin:end])).tolist():
                 own = used[edges[i] : edges[i + 1]]
@@ -535,7 +537,9 @@ LISTS = dict(zip(("keypoints", *SHIPPED_LISTS[WHOLE_BODIES]), (17, 6, 68, 21, 21
 
 
 def whole_body_records(column: Keypoints) -> list[dict[str, Any]]:
-    """Return COCO-WholeBody's fields of each pose; ``keypoints`` holds all points of a pose without 133 points."""
+    """Return COCO-WholeBody's fields of each pose. If a pose does not have 133 points, ``keypoints`` holds all points of
+    the pose.
+    """
     made = records(column)
     ends = np.cumsum([*LISTS.values()]).tolist()
     for record in made:

@@ -84,7 +84,7 @@ class Place(NamedTuple):
     fields: Mapping[str, NDArray[Any] | None]
 
     def record(self, row: int) -> int | str:
-        """Return the number of a record as messages show it, after `kind`."""
+        """Return `row`, preceded by `kind`, as the name of the record in messages."""
         return f"{self.kind}{row}" if self.kind else row
 
 
@@ -279,7 +279,7 @@ class Kind:
         protocol's decisions about surroundings exclude from scoring. `images` and `classes`, shape (n,), are the index
         of each row's image and the name of its class; `surroundings` are the `Surroundings` of the images, or None.
     same_bits : bool
-        Whether overlaps have the same bits on every machine; only then, cards hold hashes of arrays.
+        Whether overlaps have the same bits on every machine. Cards hold hashes of arrays only in this case.
     decisions : mapping
         The decisions of named protocols that differ for this kind: area ranges, maximum numbers of detections.
     recalls : tuple of float
@@ -427,7 +427,7 @@ def _field_of(kind: Kind) -> str:
 
 
 def find(name: str) -> Kind:
-    """Return the kind of that name.
+    """Return the kind called `name`.
 
     Raises
     ------

@@ -51,7 +51,7 @@ class MaskColumn(Frozen):
 
     @classmethod
     def of(cls, masks: library.Masks) -> MaskColumn:
-        """Return a column of `detmap.masks.Masks`."""
+        """Return a column from `detmap.masks.Masks`."""
         runs = masks.arrays()
         return cls.of_runs(library.Runs(runs["ends"], runs["spans"]))
 
@@ -256,7 +256,7 @@ class MaskReader:
         self._left: LeftStrings | None = None
 
     def scored_once(self, file: File | None) -> None:
-        """Leave strings without escapes in the file; the column keeps a file handle of its own for them."""
+        """Leave strings without escapes in the file; the column keeps a file handle of its own for these strings."""
         if file is not None:
             self._left = LeftStrings(file.duplicate())
 
@@ -446,7 +446,7 @@ def _corners(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class _Polygons(NamedTuple):
-    """The concatenated points (x, y) of polygons; the index of each polygon's first point; and its number of points."""
+    """The concatenated points (x, y) of polygons, the index of each polygon's first point, and the numbers of points."""
 
     points: NDArray[np.float64]
     starts: NDArray[np.int64]
@@ -542,7 +542,7 @@ def _drawn(
 def _prepare(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[MaskColumn, MaskColumn, dict[str, int]]:
-    """Unpack the masks of the ground truth, which are compared most often."""
+    """Unpack the masks of the ground truth, because each mask is compared with many detections."""
     found, truth = detections.shape("segm"), ground_truth.shape("segm")
     assert isinstance(found, MaskColumn)
     assert isinstance(truth, MaskColumn)
@@ -661,7 +661,7 @@ def _sample() -> list[dict[str, Any]]:
     return [{"segmentation": one} for one in (square, {"size": [6, 7], "counts": [8, 4, 30]}, polygons)]
 
 
-#: Code of the finding for each description of a problem.
+#: Maps the description of a problem to the code of the finding.
 _REFUSED = {
     PROBLEMS[kind][0]: code
     for code, kinds in {

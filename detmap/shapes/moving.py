@@ -24,7 +24,7 @@ from detmap.system import parallel
 #: Number of pairs compared between two checks for cancellation.
 _PAIRS = 1 << 16
 
-#: Name of the keyword argument with the moving boxes of a table.
+#: Name of the argument for moving boxes in the ``from_arrays`` of tables, and in messages.
 _ARGUMENT = "moving"
 
 #: Number of columns of the array that users pass: translation, size, rotation and velocity.

@@ -22,8 +22,8 @@ _DOUBTS = 1 << 10
 #: Number of spare elements at the end of a chunk, because reading points in threes may touch two more elements.
 _BEHIND = 64
 
-#: Number of elements that a thread reserves at a time (a region; smaller if a thread's share of the memory is smaller),
-#: and maximum number of regions in a share.
+#: Size of a region, the memory that a thread reserves at a time, in elements; and maximum number of regions in the share
+#: of a thread. A region is smaller than this size if the share is smaller.
 _REGION, _SHARES = 1 << 22, 8
 
 # Decimal numbers only, because float() also accepts inf, nan and 1_000.
@@ -76,7 +76,7 @@ class Store:
         with self._lock:
             self._read += read
             if not self._chunks or self._used[-1] + count > self._chunks[-1].size - _BEHIND:
-                # Room for the rest of the document, if its bytes hold as many elements. Unwritten memory costs nothing.
+                # Room for the rest of the document, estimated from these bytes. Unwritten memory costs nothing.
                 expected = 1.1 * count / max(read, 1) * max(self._size - self._read, 0)
                 self._chunks.append(np.empty(count + int(expected) + _BEHIND, self._kind))
                 self._used.append(0)
@@ -90,7 +90,7 @@ class Store:
 
 
 def _together(chunks: list[NDArray[Any]], used: list[int], kind: type[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Concatenate the used parts of chunks, and also return the start of each; a single part is not copied."""
+    """Concatenate the used parts of chunks, and also return the start of each part; a single part is not copied."""
     parts = [chunk[:end] for chunk, end in zip(chunks, used, strict=True)]
     return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0, kind)]), np.cumsum([0, *used])
 
@@ -204,5 +204,5 @@ def resolved(
                 floats[at] = decimal(data[begin:end].tobytes())
             if state[ROW] == len(spans):
                 return
-            if state[ROW] == row:  # a single record has more such numbers than `doubts` has room for
+            if state[ROW] == row:  # a single record has more uncertain numbers than `doubts` has room for
                 doubts = np.empty((2 * len(doubts), 3), np.int64)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Number of pairs compared between two checks for cancellation.
 _PAIRS = 1 << 13
 
-#: Name of the keyword argument with the rotated boxes of a table.
+#: Name of the argument for rotated boxes in the ``from_arrays`` of tables, and in messages.
 _ARGUMENT = "rotated"
 
 

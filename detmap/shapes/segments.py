@@ -15,7 +15,7 @@ from detmap.kernels import Frozen, readonly
 from detmap.shapes.boxes import FARTHEST, Boxes
 from detmap.shapes.kinds import TEMPORAL, TEMPORAL_SPAN, Kind, Pairs
 
-#: Name of the keyword argument with the segments of a table.
+#: Name of the argument for segments in the ``from_arrays`` of tables, and in messages.
 _ARGUMENT = "segments"
 
 

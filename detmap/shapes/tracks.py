@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from detmap.data.tables import Detections, GroundTruth
     from detmap.detection.protocols import Protocol
 
-#: Name of the keyword argument with the tracks of a table.
+#: Name of the argument for tracks in the ``from_arrays`` of tables, and in messages.
 _ARGUMENT = "tracks"
 
 
@@ -133,7 +133,7 @@ def _prepare(
     assert isinstance(truth, Tracks)
     longest = np.zeros(ground_truth.images.ids.size + 1, np.int64)
     np.maximum.at(longest, ground_truth.images.codes, truth.lengths)
-    place = np.searchsorted(ground_truth.images.ids, detections.images.ids)  # may be wrong for unused ids
+    place = np.searchsorted(ground_truth.images.ids, detections.images.ids)  # wrong for ids without detections
     expected = longest[place][detections.images.codes]
     odd = int(np.count_nonzero((expected > 0) & (found.lengths != expected)))
     return found, replace(truth, masks=truth.masks.unpacked()), {"track_lengths": odd} if odd else {}

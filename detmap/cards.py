@@ -1,4 +1,4 @@
-"""Evaluation cards: files that record the inputs, decisions and numbers of an evaluation, so that others can check it.
+"""Evaluation cards: files that record the inputs, decisions and numbers of an evaluation, so that it can be verified.
 
 A card holds hashes of the inputs, every decision, versions, counts, notices, and all numbers as decimal and hexadecimal
 floats. A card is not a signature: a changed number with a recomputed digest is only detected by verification against the
@@ -195,7 +195,7 @@ def finished(card: dict[str, Any]) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a number can depend on; numba's is the version that compiled the kernels."""
+    """Return the versions that a number can depend on; numba's version is the one that compiled the kernels."""
     found = {"detmap": detmap.__version__, "python": platform.python_version()}
     return {**found, "numpy": np.__version__, "numba": _ahead.numba_version()}
 
@@ -290,7 +290,7 @@ def _rules(result: Any) -> Any:
 
 
 def _arrays(result: Any) -> dict[str, str]:
-    """Return the hashes of all numbers behind the metrics, bit by bit."""
+    """Return the hashes of all arrays from which the metrics are computed."""
     found: dict[str, Any] = {}
     if hasattr(result, "tally"):
         found = {name: getattr(result, name) for name in result.HASHED}
@@ -422,7 +422,7 @@ def _same_bits(iou_type: str | None) -> bool:
 
 
 def _rules_named(card: Mapping[str, Any]) -> str:
-    """Return the name of the protocol or convention, followed by the IoU type unless it is that of boxes."""
+    """Return the name of the protocol or convention, followed by the IoU type unless boxes are compared."""
     name, kind = (card["decisions"].get(key) for key in ("name", "iou_type"))
     return f"{name} {kind}" if kind not in (None, BOXES) else str(name)  # keeps old cards of boxes valid
 
@@ -436,7 +436,7 @@ def _rounded(value: Mapping[str, str]) -> str:
 
 
 def _bibtex(card: Mapping[str, Any], digest: str) -> str:
-    """Return the card's line for a bibliography."""
+    """Return the card's BibTeX entry."""
     version, name = card["versions"].get("detmap"), _rules_named(card)
     values = [f"{metric} = {_rounded(value)}" for metric, value in card["numbers"].items()]
     note = f"Protocol {name}, {next(iter(values), 'no number')}, evaluation card {digest[:16]}"

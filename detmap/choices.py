@@ -79,7 +79,7 @@ def plain_number(value: Any) -> Any:
 
 
 def plain_pairs(of: Callable[[Any], Any], given: Any) -> tuple[tuple[str, Any], ...]:
-    """Return a mapping, or pairs of names and values, as pairs; `of` normalises a value."""
+    """Convert a mapping, or pairs of names and values, to a tuple of pairs; `of` normalises a value."""
     pairs = given.items() if isinstance(given, Mapping) else given
     return tuple((str(name), of(value)) for name, value in pairs)
 

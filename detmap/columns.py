@@ -74,7 +74,7 @@ def array(values: Any) -> NDArray[Any]:
 
 
 def regular(values: Any, source: str) -> NDArray[Any]:
-    """Return anything array-like as a plain numpy array of its own dtype."""
+    """Convert anything array-like to a plain numpy array, and keep the dtype."""
     return _numpy(values, _Place(source, None, None), "is no array: are its rows of one length?")
 
 
@@ -434,7 +434,7 @@ def _check_null(values: Iterable[str], place: _Place) -> None:
 
 
 def check_null(values: Iterable[str], *, source: str | None = None, field: str | None = None) -> None:
-    """Refuse strings with a null character, which numpy strips at their end."""
+    """Refuse strings with a null character, because numpy strips null characters at the end of a string."""
     _check_null(values, _Place(source, field, None))
 
 

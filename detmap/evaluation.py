@@ -63,7 +63,7 @@ def evaluate(
         Options of the intervals: seed of the resampling, confidence level, and ``"t"``, ``"bca"`` or ``"percentile"``; see
         `detmap.statistics.bootstrap`.
     threads : int, optional
-        One per processor by default. The result does not depend on it.
+        One per processor by default. The number does not affect the result.
     **decisions
         Any other decision of `Protocol`, by its name: ``min_score=0.25``. The following are also accepted in other forms:
 
@@ -90,7 +90,7 @@ def evaluate(
     Notes
     -----
     Under ``coco`` results equal those of pycocotools 2.0.11 to the bit, with NaN where pycocotools writes -1. Three
-    accidents of pycocotools, which only a drop-in should reproduce, are exceptions: a match with ground truth of id 0
+    bugs of pycocotools, which only a drop-in should reproduce, are exceptions: a match with ground truth of id 0
     counts as a miss (here with ``id_zero="missed"``), the last of several annotations with one id is scored once for each
     of these annotations, and two boxes whose areas underflow (sides below 1e-160 pixels) match.
     """
@@ -137,7 +137,7 @@ def evaluate_parts(
     protocol : str
         The name of the protocol for the whole skeleton, as "wholebody".
     threads : int, optional
-        One per processor by default. The result does not depend on it.
+        One per processor by default. The number does not affect the result.
     **decisions
         Decisions for the protocols of all parts and of the whole.
 

@@ -19,7 +19,7 @@ from detmap.system.whole_files import write
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STROKES = ("-", "--", "-.", ":")
 
-#: Maximum number of lines named in a legend; further lines are grey and behind the others.
+#: Maximum number of lines named in a legend; further lines are grey and behind the named lines.
 NAMED = 14
 
 #: Maximum number of lines for which raw curves are drawn in addition to envelopes.
@@ -39,7 +39,7 @@ class Line:
     interpolated: NDArray[np.float64] | None = None
     #: Further text in the legend, such as "AP 0.4".
     numbers: str = ""
-    #: Whether the line is drawn thick and in front of the others, like a mean.
+    #: Whether the line is drawn thick and in front of other lines, like a mean.
     front: bool = False
 
 
@@ -74,7 +74,7 @@ def _named(label: str, numbers: str) -> str:
 
 
 def _style(place: int, colours: Sequence[str] = COLOURS) -> dict[str, Any]:
-    """Return the style of the line with index `place`; lines without a name are grey and behind the others."""
+    """Return the style of the line with index `place`; lines without a name are grey and behind other lines."""
     if place >= NAMED:
         return {"color": "0.75", "linestyle": "-", "zorder": 1}
     return {

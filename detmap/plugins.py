@@ -1,8 +1,8 @@
-"""Plug-ins: registries of named objects, and external modules that add to them.
+"""Plug-ins: registries of named objects, and external modules that add objects to the registries.
 
-A plug-in is a module that calls `register` while it is imported. It is imported by a program, by ``--plugin MODULE`` on
-the command line, or, if installed with an entry point in the group ``detmap.plugins``, by the command line and by
-lookups of unknown names.
+A plug-in is a module that calls `register` while it is imported. Plug-ins are imported by a program, by the command line
+with ``--plugin MODULE``, or, if installed with an entry point in the group ``detmap.plugins``, by the command line and
+by lookups of unknown names.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class Registry(dict[str, T]):
         return thing
 
     def add_later(self, name: str, module: str, attribute: str = "") -> None:
-        """Register a built-in name whose module is imported on demand. The object is the module's `attribute`; if that is
-        empty, the object that the module registers under the name.
+        """Register a built-in name whose module is imported on demand. The object is the module's `attribute`; if
+        `attribute` is empty, the object that the module registers under the name.
         """
         if name not in self:
             self._modules[name] = module
@@ -153,8 +153,8 @@ def register(thing: T) -> T:
 
     Notes
     -----
-    Workers of an executor import the calling module before their first task, so that module must be importable there under
-    the same name.
+    Workers of an executor import the calling module before their first task, so the module must be importable on the
+    workers under the same name.
     """
     module = str(sys._getframe(1).f_globals.get("__name__", "__main__"))
     for registry in _REGISTRIES:

@@ -205,7 +205,7 @@ def _check_cpu(name: str | None) -> None:
 
 
 def _compile(task: Task) -> dict[str, float]:
-    """Compile a kernel and return its label with the processor time in seconds; return {} if it is cached."""
+    """Compile a kernel and return its label with the processor time in seconds; return {} for a cached kernel."""
     from detmap.kernels import _numba
 
     module, name, types = task

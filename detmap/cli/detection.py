@@ -579,7 +579,7 @@ def suggest_clusters(options: argparse.Namespace, table: Any, truth: Input) -> N
 
 
 def _deserve_processes(options: argparse.Namespace, entries: Sequence[Entry]) -> bool:
-    """Return whether scoring with a process per thread is faster, and whether other processes can read the files."""
+    """Return whether scoring with a process per thread is faster, and possible because no file is a stream."""
     from detmap.formats.inputs import is_stream
     from detmap.system.parallel import thread_count
 

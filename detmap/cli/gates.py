@@ -107,7 +107,7 @@ class Gates:
             )
 
     def find_input(self, role: str) -> str:
-        """Return the path of a file with the name and hash of the card's input; raise `LookupError` if there is none."""
+        """Return the path of a file with the name and hash of the card's input, or raise `LookupError`."""
         from detmap.cards import file_digest
 
         assert self.card is not None

@@ -189,7 +189,7 @@ def protocol_of(options: argparse.Namespace) -> Protocol:
 
 
 def _effective(protocol: Protocol, decisions: dict[str, Any]) -> Protocol:
-    """Return a protocol after refusing flags of `decisions` that have no effect under it."""
+    """Return a protocol after refusing flags of `decisions` that have no effect under this protocol."""
     if decisions:
         from detmap.cli.ineffective import check_effective
 

@@ -44,7 +44,7 @@ def note(
     *,
     in_table: bool = False,
 ) -> None:
-    """Print notices by model or run on stderr, unless ``--quiet`` was given; a single model or run is named "".
+    """Print the notices of models or runs on stderr, unless ``--quiet`` was given. A single model or run has the name "".
 
     With `in_table`, notices that the printed tables contain are not repeated. `iou_type` decides the noun for an image,
     such as video.

@@ -79,7 +79,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
 
 
 def _fill_rankings(kind: str, parser: argparse.ArgumentParser) -> None:
-    """Add the options of a report on rankings; `kind` is the command that scores them."""
+    """Add the options of a report on rankings; `kind` is the command that scores the rankings."""
     parser.usage = _USAGE
     parser.description = (
         "Write a report on rankings as one HTML file that asks for nothing: metrics with their intervals, how much is found "

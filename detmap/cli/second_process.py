@@ -172,8 +172,8 @@ def calls(task: Callable[[], object]) -> list[tuple[Any, Any]]:
         for module in modules:
             plain = {name: value.py_func for name, value in vars(module).items() if hasattr(value, "py_func")}
             vars(module).update(plain)
-        # A plug-in's kernel stays compiled, because its helpers, which are in none of `modules`, stay compiled too, and
-        # Python cannot call compiled helpers.
+        # A plug-in's kernel stays compiled, because it may call helpers outside of `modules`, which stay compiled, and
+        # Python code cannot call compiled helpers.
         own = [kernel for kernel in detmap.kernels.KERNELS if kernel.__module__ in names]
         recorder = Recorder([getattr(kernel, "py_func", kernel) for kernel in own])
         with warnings.catch_warnings():

@@ -56,8 +56,9 @@ def table(
 ) -> str:
     """Return rows as a table in plain text, or `styled` for a terminal.
 
-    If the table is wider than `room`, texts are wrapped and long names cut. If it is still too wide, the last columns of
-    numbers, except those in `keep`, are left out, and a line below names them. Numbers are never cut.
+    If the table is wider than `room`, texts are wrapped and long names cut. If the table is still too wide, the last
+    columns of numbers, except columns in `keep`, are left out, and a line below names these columns. Numbers are never
+    cut.
     """
     from detmap.results import cell, is_words, shown
 

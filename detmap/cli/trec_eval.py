@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """A requested measure, its parameters, the printed names of its values, and their metrics (None for text values)."""
+    """A requested measure with its parameters, and the printed name and the metric of each value. The metric is None for
+    a value that is text.
+    """
 
     measure: Measure
     parameters: list[str]

@@ -39,7 +39,7 @@ class Chance:
                 self._parts.append(_part(rows, values[rows][:, columns], low, high))
 
     def expected(self, among: NDArray[np.bool_]) -> float:
-        """Return how many of the values flagged by `among`, shape (n,), are expected to agree by chance."""
+        """Return the expected number of values that agree by chance, among the values flagged by `among`, shape (n,)."""
         total = 0.0
         for rows, away, unit, count in self._parts:
             distances = np.sort(away[among[rows]])

@@ -1,7 +1,7 @@
 """AP of two tables under many protocols. Work that protocols share is done once, and only overlapping pairs are
 considered.
 
-Most detections overlap no object enough to match under any rule. They are misses, and only the number of misses above
+Most detections overlap no object enough to match under any rule. These are misses, and only the number of misses above
 each hit matters. So the cost of a protocol only depends on its overlapping pairs. These intermediate results are shared
 by protocols and cached:
 
@@ -74,7 +74,7 @@ _OF_PAIRS = (
 )  # fmt: skip
 _OF_MATCHING = (*_OF_PAIRS, *(name for name in _NOT_OF_PAIRS if name not in _OF_RANKING))
 
-#: The other decisions, which `Lean` does not implement.
+#: Decisions that `Lean` does not implement.
 _UNKNOWN = tuple(name for name in _PLAIN if name not in {*_NOT_OF_PAIRS, *_OF_PAIRS, *_LATE})
 
 #: Maximum absolute coordinate of boxes whose areas stay within COCO's widest range, however boxes are rounded or moved.
@@ -309,7 +309,7 @@ class Lean:
     def _overlapping(self, protocol: Protocol, lowest: float) -> Pairs:
         low, high = protocol.area_ranges[0][1:]
         near_only = self._tame and low <= 0 and high >= 1e10
-        # Overlaps with crowds are measured differently, but only if crowds are ignored.
+        # Overlaps with crowds are computed in another way, but only if crowds are ignored.
         ignore = protocol.ignore if protocol.crowd_overlap and self.ground_truth.crowd.any() else ()
         key = (_key(protocol, _OF_PAIRS), near_only, ignore)
         if key in self._pairs and self._pairs[key].lowest > lowest:
@@ -323,7 +323,7 @@ class Lean:
 
     @cached_property
     def _near(self) -> dict[bool, NDArray[np.int64]]:
-        """Rows of detections in cells with objects, by whether categories are used. Detections in other cells overlap no
+        """Maps `use_categories` to the rows of detections in cells with objects. Detections in other cells overlap no
         object.
         """
         made = {}

@@ -53,7 +53,9 @@ _RUNS_ONLY = ("missing", "order", "single", "positive_scores", "drop_same_id")
 
 
 class Variant(NamedTuple):
-    """The same systems with other rankings or judgements; `systems` maps each name to a function that evaluates it."""
+    """The same systems with other rankings or judgements. `systems` maps a system's name to a function that evaluates the
+    system.
+    """
 
     kind: str
     name: str
@@ -268,7 +270,9 @@ def _words(base: Convention, rule: Convention, names: Iterable[str]) -> str:
 def _draws(
     results: Mapping[str, RankingReplay], base: Convention, metric: str, replicates: int, seed: int
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the means of each system over drawn queries, the same for all systems; {} without values per query."""
+    """Return the means of each system over drawn queries; the draws are the same for all systems. Return {} if the metric
+    has no values per query.
+    """
     from detmap.data.ids import locate
 
     made = {name: one.result(base) for name, one in results.items()}

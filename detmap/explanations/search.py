@@ -272,7 +272,7 @@ class _Looked(Vocabulary):
         return {name: value for name, value in settings.items() if name in Protocol.__dataclass_fields__}
 
     def _scene(self, name: str, settings: Mapping[str, Any], metric: str) -> tuple[_Made | None, Protocol | None]:
-        """Return tables and protocol for a metric. If the metric is undefined, the tables, or both, are None."""
+        """Return tables and protocol for a metric. If the metric is undefined, one or both are None."""
         decided = self._decisions(settings)
         of = metric
         if metric in AT:  # AP50 and AP75 have their own threshold; AP uses the protocol's thresholds

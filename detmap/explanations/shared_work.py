@@ -88,8 +88,8 @@ class Kept:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of a detection and an object that overlap by at least `lowest`: the row of each in its table, and the
-    overlap. `by_nature` flags objects that are ignored under every protocol with these pairs. `areas` are the areas of
+    """Pairs of a detection and an object that overlap by at least `lowest`: the rows in the two tables, and the
+    overlaps. `by_nature` flags objects that are ignored under every protocol with these pairs. `areas` are the areas of
     detections, by row; None if no detection can be outside of the area range.
     """
 
@@ -115,7 +115,7 @@ class Cells:
 
 @dataclass(eq=False)
 class Matched:
-    """Outcomes of the detections at the positions `live`: `hit` and `ignored`, flags of shape (thresholds, live). `outside`
+    """Outcomes of the detections at the positions `live`: `hit` and `ignored`, shape (thresholds, live.size). `outside`
     flags positions outside of the area range (None if there are none). `counted` flags the positives, by row.
     """
 

@@ -58,8 +58,8 @@ class Example:
     iou : float
         The threshold at which the outcome changes.
     overlap : float
-        The overlap with the object that the detection matches after the change. If it matches none, the overlap before
-        the change; NaN if it is unmatched in both cases.
+        The overlap with the object that the detection matches after the change, or before the change if the detection is
+        unmatched after it. NaN if the detection is unmatched in both cases.
     before, after : str
         The outcomes: "hit", "false positive", "ignored", or "not scored".
     """
@@ -316,7 +316,7 @@ def explain(
     seed : int
         Seed of the sampling.
     threads : int, optional
-        One per processor by default. The result does not depend on it.
+        One per processor by default. The number does not affect the result.
 
     Returns
     -------

@@ -268,7 +268,7 @@ def contrast(
     level : float
         The level of the intervals.
     threads : int, optional
-        One per processor by default. The result does not depend on it.
+        One per processor by default. The number does not affect the result.
 
     Returns
     -------

@@ -25,7 +25,7 @@ from detmap.results import fragment
 from detmap.shapes import IouType, find
 from detmap.shapes.kinds import BOXES
 
-#: Kind of the situations of each row of `GRID`; rows that are not listed are "other decisions".
+#: Kind of situation for each row of `GRID`; rows that are not listed are "other decisions".
 _KINDS = {
     "min_score": "score cuts",
     "max_dets": "caps",
@@ -279,7 +279,7 @@ def survives(
     level : float
         Minimum share of the draws in which an order must hold.
     threads : int, optional
-        One per processor by default. The result does not depend on it.
+        One per processor by default. The number does not affect the result.
 
     Returns
     -------

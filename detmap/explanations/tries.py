@@ -32,8 +32,8 @@ _STRIDE = 5
 #: Minimum prior weight of a change to be tried in combinations of three changes.
 _RAREST = 5e-4
 
-#: For rules with more than one change: maximum difference of a number from its quoted value for the next number to be
-#: evaluated.
+#: Maximum difference between a number and its quoted value. If rules with several changes exceed it, the remaining
+#: numbers are not evaluated.
 _REACH = 0.03
 
 #: Maximum number of candidates expected by chance for the verdict "found".

@@ -212,7 +212,9 @@ class ByImage:
         return bool(self.images.size <= _MOST_CELLS)
 
     def mean(self, values: NDArray[np.float64], category: int | None) -> float:
-        """Return the mean over images of each image's mean over classes, or of one class; NaN without values."""
+        """Return the mean over images, either of the means over an image's classes, or of the values of one class; NaN
+        without values.
+        """
         there = ~np.isnan(values) & (category is None or self.classes == category)
         if not there.any():
             return float("nan")

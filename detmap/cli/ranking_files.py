@@ -136,7 +136,7 @@ def _runs(
             try:
                 return evaluate_run(*tables, metrics, convention, level=level, depth=depth)
             except InputError:
-                evaluate_run(qrels, run, metrics, convention, level=level, depth=depth)  # its error names the file
+                evaluate_run(qrels, run, metrics, convention, level=level, depth=depth)  # this error names the file
                 raise
 
         return evaluate

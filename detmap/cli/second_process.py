@@ -1,4 +1,4 @@
-"""A second process that halves the wait for missing compiled kernels, because it compiles them in reverse order.
+"""A second process that compiles missing kernels in reverse order, which halves the wait for compilation.
 
 The main process compiles each kernel at its first call. The second process evaluates a few boxes with uncompiled kernels
 to record the kernels called and their argument types, and compiles these kernels in reverse order of first calls. Each

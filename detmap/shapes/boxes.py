@@ -215,7 +215,7 @@ def _zero_sized(boxes: NDArray[np.float64], sizes: bool) -> int:
 
 
 def _measured(boxes: Boxes, order: NDArray[np.int32], pixel: float, begin: int, end: int) -> NDArray[np.float64]:
-    """Return width times height, negative if one of them is, because pycocotools compares this product with area ranges."""
+    """Return width times height without clipping at 0, because pycocotools compares this product with area ranges."""
     out = np.empty(end - begin)
     overlap.box_areas(boxes.placed(order, pixel), begin, end, out)
     return out

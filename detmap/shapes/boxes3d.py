@@ -162,7 +162,7 @@ def _volume(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArr
     high = np.minimum(left[:, 4], right[:, 4]) - np.maximum(top, other_top)
     area = detections.areas()[pairs.detections]
     shared = out * area * np.maximum(high, 0.0)
-    # Heights are computed as differences, as the shared height is, so that equal boxes overlap by exactly 1.
+    # Heights are computed as differences, like the shared height, so that equal boxes overlap by exactly 1.
     volume = area * (left[:, 4] - top)
     other = ground_truth.areas()[pairs.ground_truth] * (right[:, 4] - other_top)
     whole = np.where(pairs.crowd, volume, volume + other - shared)

@@ -207,7 +207,7 @@ class Kind:
     reach : callable, or None
         ``reach(detections, ground_truth, lowest)`` is called with the arguments of `refine`. It returns two `Boxes`,
         for detections and for objects. Pairs whose boxes do not touch must overlap by less than `lowest`; such pairs are
-        not proposed. It returns None if there are no such boxes.
+        not proposed. If there are no such boxes, the function returns None.
     ignored : callable, or None
         ``ignored(column)`` returns a boolean array (n,) of the objects that are ignored whatever their flags are, such
         as poses without a visible keypoint. If None, only flags decide which objects are ignored.

@@ -302,7 +302,7 @@ def _reach(detections: _Gaussians, ground_truth: _Gaussians, lowest: float) -> t
 
 
 def _around(gaussians: _Gaussians, limit: float) -> Boxes:
-    """Return boxes around Gaussians, as large as a Bhattacharyya distance of `limit` requires. They are unbounded for
+    """Return boxes around Gaussians, as large as a Bhattacharyya distance of `limit` requires. The boxes are unbounded for
     rotated boxes so small that the stabilising constant dominates.
     """
     centres, (p, q), (x, y) = gaussians.centres, gaussians.variances.T, gaussians.units.T**2

@@ -1,6 +1,6 @@
 """detmap scores ranked predictions: object detections and retrieval rankings.
 
-Names load lazily: ``import detmap`` loads neither numba nor anything optional.
+Names are imported lazily: ``import detmap`` imports neither numba nor an optional package.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ _ELSEWHERE = {
 
 
 def _hint(name: str) -> str:
-    """Return the end of an error message, which says what to use instead of an unknown name; "" without a suggestion."""
+    """Return the end of an error message, with the replacement for an unknown name; "" without a suggestion."""
     if name.startswith(("read_", "load_")):
         return "; detmap.read(path) reads every format"
     return f"; there is {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""

@@ -1,4 +1,4 @@
-"""The command line as a process of its own: ``detmap``, and ``python -m detmap``."""
+"""The entry point of the commands ``detmap`` and ``python -m detmap``."""
 
 import gc
 import os
@@ -12,7 +12,7 @@ _ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h
 
 
 def _share_freed_memory() -> None:
-    """Let threads share freed memory: by default glibc keeps it per thread, which costs `eval` 5 % more memory."""
+    """Let threads share freed memory, because glibc keeps freed memory per thread, which costs `eval` 5 % more memory."""
     if sys.platform == "linux" and "MALLOC_ARENA_MAX" not in os.environ:
         import ctypes
 
@@ -22,7 +22,7 @@ def _share_freed_memory() -> None:
 
 
 def _import_numpy_alone() -> None:
-    """Import numpy without the threads of its BLAS, whose start takes as much processor time as half the import."""
+    """Import numpy without starting BLAS threads, because starting them takes half the processor time of the import."""
     name = "OPENBLAS_NUM_THREADS"
     if name in os.environ:
         return
@@ -39,11 +39,11 @@ def run() -> int:
         interrupts.watch()
     except KeyboardInterrupt:
         interrupts.end()
-    # Importing numba creates a hundred thousand objects that never become garbage, and the default thresholds make the
-    # collector scan them repeatedly, also at exit, which takes a fifth of the time for half a million detections. detmap
-    # itself creates no long-lived reference cycles.
+    # Importing numba creates a hundred thousand objects that never become garbage. With the default thresholds the
+    # collector scans these objects repeatedly, also at exit, which takes a fifth of the time for half a million
+    # detections. detmap itself creates no long-lived reference cycles.
     gc.set_threshold(300_000)
-    if not hasattr(detmap, "_HOMES"):  # another package's detmap/__init__.py has replaced that of this package
+    if not hasattr(detmap, "_HOMES"):  # another package has overwritten detmap/__init__.py
         problem = (
             installation.find_foreign() or f"{detmap.__file__} is not {installation.DISTRIBUTION}'s: install it again"
         )

@@ -1,4 +1,4 @@
-"""Evaluation cards: files that record the inputs, decisions and numbers of an evaluation, so that others can check it.
+"""Evaluation cards: files that record the inputs, decisions and numbers of an evaluation, so that it can be verified.
 
 A card holds hashes of the inputs, every decision, versions, counts, notices, and all numbers as decimal and hexadecimal
 floats. A card is not a signature: a changed number with a recomputed digest is only detected by verification against the
@@ -49,7 +49,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Numbers:
-    """Content of a card of several results: rules, numbers and notices by name, and hashes of further numbers."""
+    """Content of a card on several results: rules, numbers and notices by name, and hashes of further numbers."""
 
     rules: Any
     numbers: Mapping[str, float]
@@ -164,7 +164,7 @@ def make(
     """Return the card of the result of a command.
 
     The entry of an input has ``role``, ``name`` and ``sha256``. The entry of a table also has ``content``, the hash of the
-    data read. If further files were read, such as YOLO's labels beside their ``data.yaml``, their hash is ``beside``.
+    data read. ``beside`` is the hash of further files that were read, such as YOLO's labels beside their ``data.yaml``.
     `options` are the other options of the command; `counts` are the numbers of detections, objects, images and so on.
     """
     if not isinstance(result, Numbers):
@@ -195,7 +195,7 @@ def finished(card: dict[str, Any]) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a number can depend on; numba's is the version that compiled the kernels."""
+    """Return the versions that a number can depend on; numba's version is the one that compiled the kernels."""
     found = {"detmap": detmap.__version__, "python": platform.python_version()}
     return {**found, "numpy": np.__version__, "numba": _ahead.numba_version()}
 
@@ -271,7 +271,7 @@ def compare(card: Mapping[str, Any], again: Mapping[str, Any]) -> list[Differenc
 
 
 def incomparable(card: Mapping[str, Any], rules: Any, truth: Mapping[str, str]) -> list[Difference]:
-    """Return the decisions and the ground truth in which a card differs from an evaluation by `rules` on `truth`."""
+    """Return the differences in decisions and in ground truth between a card and an evaluation by `rules` on `truth`."""
     again = {"decisions": _plain({field.name: getattr(rules, field.name) for field in fields(rules)})}
     known = {**_defaults(again), **card["decisions"]}
     own = [one for one in card["inputs"] if one.get("role") == truth["role"]]
@@ -290,7 +290,7 @@ def _rules(result: Any) -> Any:
 
 
 def _arrays(result: Any) -> dict[str, str]:
-    """Return the hashes of all numbers behind the metrics, bit by bit."""
+    """Return the hashes of all arrays from which the metrics are computed."""
     found: dict[str, Any] = {}
     if hasattr(result, "tally"):
         found = {name: getattr(result, name) for name in result.HASHED}
@@ -330,7 +330,7 @@ def _defaults(again: Mapping[str, Any]) -> dict[str, Any]:
     return {one.name: _plain(default_of(one)) for one in fields(of) if declared[one.name].since != FIRST}
 
 
-#: Members of an input that are compared, each with the suffix that messages append to the role of the input.
+#: Maps each compared member of an input to the suffix that messages append to the input's role.
 _COMPARED = {"sha256": "", "beside": " (files beside it)", "content": " (what was read of it)"}
 
 #: Known members of an input.
@@ -422,7 +422,7 @@ def _same_bits(iou_type: str | None) -> bool:
 
 
 def _rules_named(card: Mapping[str, Any]) -> str:
-    """Return the name of the protocol or convention, followed by the kind of shape unless that is boxes."""
+    """Return the name of the protocol or convention, followed by the IoU type unless boxes are compared."""
     name, kind = (card["decisions"].get(key) for key in ("name", "iou_type"))
     return f"{name} {kind}" if kind not in (None, BOXES) else str(name)  # keeps old cards of boxes valid
 
@@ -436,7 +436,7 @@ def _rounded(value: Mapping[str, str]) -> str:
 
 
 def _bibtex(card: Mapping[str, Any], digest: str) -> str:
-    """Return the card's line for a bibliography."""
+    """Return the card's BibTeX entry."""
     version, name = card["versions"].get("detmap"), _rules_named(card)
     values = [f"{metric} = {_rounded(value)}" for metric, value in card["numbers"].items()]
     note = f"Protocol {name}, {next(iter(values), 'no number')}, evaluation card {digest[:16]}"

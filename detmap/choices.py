@@ -10,7 +10,7 @@ import numpy as np
 
 from detmap.errors import OptionError, shorten
 
-#: Value of a cap that limits nothing.
+#: Value of a maximum number of detections that stands for no limit.
 UNLIMITED = 2**31 - 1
 
 #: COCO's area range of all objects; larger objects are ignored.
@@ -69,7 +69,7 @@ def whole(text: str | bytes) -> int:
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a number of Python or numpy, but no boolean."""
+    """Return whether a value is a number of Python or numpy, and not a boolean."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
@@ -79,7 +79,7 @@ def plain_number(value: Any) -> Any:
 
 
 def plain_pairs(of: Callable[[Any], Any], given: Any) -> tuple[tuple[str, Any], ...]:
-    """Return a mapping, or pairs of names and values, as pairs; `of` normalises a value."""
+    """Convert a mapping, or pairs of names and values, to a tuple of pairs; `of` normalises a value."""
     pairs = given.items() if isinstance(given, Mapping) else given
     return tuple((str(name), of(value)) for name, value in pairs)
 
@@ -108,7 +108,7 @@ def parse_caps(text: str) -> list[int]:
 
 
 def plain_caps(given: Any) -> tuple[Any, ...]:
-    """Return caps as a tuple of Python integers; a single cap needs no sequence."""
+    """Return caps as a tuple of Python integers; a single cap may be given as a number."""
     caps = (given,) if isinstance(given, int | np.integer) else given
     return tuple(int(cap) if isinstance(cap, np.integer) else cap for cap in caps)
 
@@ -127,7 +127,7 @@ def parse_names(text: str) -> tuple[str, ...]:
 
 
 def wrong_thresholds(name: str, values: tuple[float, ...]) -> str | None:
-    """Return what is wrong with thresholds, None if they are valid."""
+    """Return what is wrong with thresholds, or None."""
     if not values or not all(math.isfinite(value) for value in values):
         return f"{name} must be one or more finite numbers, not {values!r}"
     if name == "iou_thresholds" and len(set(values)) != len(values):

@@ -1,8 +1,8 @@
 """Convert user input to columns of numbers, flags or ids.
 
 Accepted are lists, arrays, pandas and pyarrow columns, tensors on any device, and whatever else numpy can read. A masked
-array is accepted if no element is masked. numpy would also cast strings, dates, complex numbers, missing values and masked
-elements to numbers; here each such value is an error that names its record.
+array is accepted if no element is masked. Strings, dates, complex numbers, missing values and masked elements, which
+numpy would cast to numbers, raise an error that names the record.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ def array(values: Any) -> NDArray[Any]:
 
 
 def regular(values: Any, source: str) -> NDArray[Any]:
-    """Return anything array-like as a plain numpy array of its own dtype."""
+    """Convert anything array-like to a plain numpy array, and keep the dtype."""
     return _numpy(values, _Place(source, None, None), "is no array: are its rows of one length?")
 
 
 def _handed(values: Any) -> NDArray[Any]:
-    """Return the array that a library's object converts to."""
+    """Convert an object of another library, such as a tensor, to an array."""
     if hasattr(values, "detach"):
         values = values.detach().cpu()
         if str(values.dtype) == "torch.bfloat16":  # numpy has no bfloat16
@@ -211,8 +211,9 @@ def identifiers(
     Parameters
     ----------
     values : array_like of int, str, bytes or float, of one dimension
-        All of one type. Floats must be integers below 2**53, to which pandas converts integers if a column had missing
-        values; bytes are UTF-8. Columns of dtype object, categories, and pandas' own types are read by their values.
+        All of one type. Floats are accepted if they are integral and below 2**53, because pandas converts integers to
+        floats if a column had missing values. Bytes are UTF-8. Columns of dtype object, of categories, and of pandas'
+        own types are read value by value.
     source, field, record
         As in `numbers`.
 
@@ -305,7 +306,7 @@ def _first(bad: NDArray[np.bool_]) -> tuple[int, ...]:
 def _objects(
     given: NDArray[Any], convert: Callable[[Any], float | None], problem: str, place: _Place
 ) -> NDArray[np.float64]:
-    """Return objects as floats; `convert` returns None for objects to refuse."""
+    """Return objects as floats; `convert` returns None for an object that is refused."""
     out = np.empty(given.size)
     row = given.size // len(given) if given.ndim and given.size else 1
     for i, value in enumerate(given.ravel().tolist()):
@@ -320,7 +321,7 @@ def _objects(
 
 
 def _real(value: Any) -> bool:
-    """Return whether a value is a real number; excludes time spans, which numpy counts as integers, and signalling NaN."""
+    """Return whether a value is a real number, not a time span (which numpy counts as an integer) or signalling NaN."""
     from decimal import Decimal
 
     if isinstance(value, Decimal):
@@ -353,7 +354,7 @@ def _check_exact(given: NDArray[Any], place: _Place) -> None:
 
 def _whole(given: NDArray[Any], place: _Place) -> NDArray[np.int64]:
     """Return integral floats as integers."""
-    if given.dtype.itemsize < 8:  # narrower floats cannot hold this bound
+    if given.dtype.itemsize < 8:  # float16 cannot represent this bound
         given = given.astype(np.float64)
     good = (np.abs(given) < _EXACT) & (given == np.floor(given))
     if not good.all():
@@ -395,7 +396,7 @@ def _one_type(values: list[Any], place: _Place) -> NDArray[Any]:
 
 
 def _kind(kind: type) -> type | None:
-    """Return the type of id that a type belongs to: int, float, str or bytes; None for others."""
+    """Return the type of id that a type belongs to: int, float, str or bytes; None for other types."""
     if issubclass(kind, bool | np.bool_):
         return None
     for own, others in ((str, str), (bytes, bytes), (int, int | np.integer), (float, float | np.floating)):
@@ -433,7 +434,7 @@ def _check_null(values: Iterable[str], place: _Place) -> None:
 
 
 def check_null(values: Iterable[str], *, source: str | None = None, field: str | None = None) -> None:
-    """Refuse strings with a null character, which numpy strips at their end."""
+    """Refuse strings with a null character, because numpy strips null characters at the end of a string."""
     _check_null(values, _Place(source, field, None))
 
 

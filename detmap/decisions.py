@@ -40,7 +40,7 @@ class Flag:
     help: str = ""
     #: Placeholder of the value; by default the allowed values.
     metavar: str = ""
-    #: ``read(text)`` returns the value. It raises a ValueError whose text says what the value must be.
+    #: ``read(text)`` returns the value, or raises a ValueError whose text says what the value must be.
     read: Callable[[Any], Any] | None = None
     #: The value of the decision if the flag is given, for a flag that takes no value.
     value: Any = None
@@ -154,7 +154,7 @@ def settle(whole: Any) -> None:
             raise OptionError(problem)
     for name in declared if len(_CHECKED) < _MOST_CHECKED else ():
         value = getattr(whole, name)
-        with suppress(TypeError):  # values without a hash may change
+        with suppress(TypeError):  # unhashable values may be mutable
             hash(value)
             _CHECKED[of, name, id(value)] = value
 
@@ -170,7 +170,7 @@ def written(whole: Any) -> dict[str, Any]:
 
 
 def describe(whole: Any) -> str:
-    """Return the decisions in one line: first those always mentioned, then those that differ from the default."""
+    """Return the decisions in one line: first the decisions with `always`, then others that differ from the default."""
     declared = decisions_of(type(whole))
     always: list[str] = []
     otherwise: list[str] = []
@@ -200,7 +200,7 @@ def rows(whole: Any) -> list[dict[str, str]]:
 
 
 def differing(one: Any, other: Any) -> list[str]:
-    """Return the names of the decisions that differ, without those that only affect names."""
+    """Return the names of the decisions that differ, without decisions that only affect the names of metrics."""
     declared = decisions_of(type(one))
     return [
         name
@@ -210,7 +210,7 @@ def differing(one: Any, other: Any) -> list[str]:
 
 
 def apart(one: Any, other: Any) -> str:
-    """Describe the decisions of `one` that differ from those of `other`, a better known protocol or convention."""
+    """Describe the decisions in which `one` differs from `other`, a better known protocol or convention."""
     declared = decisions_of(type(one))
     found = []
     for name in differing(one, other):

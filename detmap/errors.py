@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 _UNSET = object()
 
-#: Minimum similarity of a word that is suggested, as the share of its letters and the given word's that agree.
+#: Minimum similarity of a suggested word to the given word, as difflib's ratio of matching letters.
 _LEAST_SIMILARITY = 0.65
 
-#: Plurals of units that take more than an "s".
+#: Plurals of units that are not formed by adding an "s".
 _PLURALS = {"category": "categories", "query": "queries", "class": "classes", "hypothesis": "hypotheses"}
 
 
@@ -68,7 +68,7 @@ class InputError(DetmapError, ValueError):
     source : str, optional
         The file, or the argument, that holds the data.
     record : int or str, optional
-        Position of the record in its list, counted from 0, or the name of the place.
+        Position of the record in its list, counted from 0, or a name of the record.
     field : str, optional
         The field within the record.
     value : object, optional
@@ -133,8 +133,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def most_similar(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that is spelled most like `word`, of equals the first; None if no known word is similar or
-    begins with it.
+    """Return the known word that is most similar to `word`, the first of several equally similar words. Return None if no
+    known word is similar to `word` or begins with `word`.
     """
     from difflib import SequenceMatcher, get_close_matches
 
@@ -182,12 +182,12 @@ def check_allowed(name: str, value: object, allowed: Collection[Any]) -> None:
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Return whether a value is an integer of Python or numpy, but no boolean."""
+    """Return whether a value is an integer of Python or numpy, and not a boolean."""
     return type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
 
 
 def is_id(value: object) -> TypeGuard[int | str]:
-    """Return whether a value is an id: a string, or an integer as `is_integer` says."""
+    """Return whether a value is an id: a string, or an integer as defined by `is_integer`."""
     return isinstance(value, str) or is_integer(value)
 
 

@@ -49,9 +49,9 @@ def evaluate(
     protocol : {"coco", "voc2007", "voc2012"} or Protocol
         The rules of evaluation; `decisions` can replace individual rules.
     iou_type : {"bbox", "segm", "keypoints", "boundary", "rotated", "probiou"}, optional
-        What is compared: boxes, masks, poses (by object keypoint similarity), or contours of masks. Both tables must hold
-        such shapes. By default the kind that both tables were read or built for (`GroundTruth.kinds`); tables of
-        different kinds, or a `Protocol` for another kind, are an error.
+        What is compared: boxes, masks, poses (by object keypoint similarity), or contours of masks. Both tables must
+        hold such geometries. By default the kind of geometry that both tables were read or built for
+        (`GroundTruth.kinds`). Tables of different kinds, or a `Protocol` for another kind, are an error.
     image_ids, category_ids : sequence, optional
         The images and categories to score; by default all of the ground truth.
     labels : sequence, optional
@@ -63,7 +63,7 @@ def evaluate(
         Options of the intervals: seed of the resampling, confidence level, and ``"t"``, ``"bca"`` or ``"percentile"``; see
         `detmap.statistics.bootstrap`.
     threads : int, optional
-        One per processor by default. The result does not depend on it.
+        One per processor by default. The number does not affect the result.
     **decisions
         Any other decision of `Protocol`, by its name: ``min_score=0.25``. The following are also accepted in other forms:
 
@@ -78,7 +78,7 @@ def evaluate(
     Returns
     -------
     DetectionResult
-        The metrics by name, and the arrays behind them.
+        The metrics by name, and the arrays from which the metrics are computed.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def evaluate(
     Notes
     -----
     Under ``coco`` results equal those of pycocotools 2.0.11 to the bit, with NaN where pycocotools writes -1. Three
-    accidents of pycocotools, which only a drop-in should reproduce, are exceptions: a match with ground truth of id 0
+    bugs of pycocotools, which only a drop-in should reproduce, are exceptions: a match with ground truth of id 0
     counts as a miss (here with ``id_zero="missed"``), the last of several annotations with one id is scored once for each
     of these annotations, and two boxes whose areas underflow (sides below 1e-160 pixels) match.
     """
@@ -103,7 +103,7 @@ def evaluate(
     chosen = categories_given(category_ids, labels)
     check_chosen(image_ids, "image_ids")
     check_chosen(chosen, "category_ids")
-    detections = owned(detections)  # so that no local name keeps alive a table that only this call holds
+    detections = owned(detections)  # so that no local name keeps a table alive that only this call holds
     result = scored(
         ground_truth,
         detections,
@@ -137,7 +137,7 @@ def evaluate_parts(
     protocol : str
         The name of the protocol for the whole skeleton, as "wholebody".
     threads : int, optional
-        One per processor by default. The result does not depend on it.
+        One per processor by default. The number does not affect the result.
     **decisions
         Decisions for the protocols of all parts and of the whole.
 

@@ -1,4 +1,4 @@
-"""Metrics from ranks: the ranks of the hits of every ranking, and the number of positives."""
+"""Metrics of rankings, computed from the ranks of the hits and the number of positives."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ MATLAB_GRID = tuple(k * 0.1 if k <= 5 else 1 - (10 - k) * 0.1 for k in range(11)
 INTERPOLATIONS = (*(rule for rule in RULES if rule != PAIRWISE), *GRIDS)
 
 #: Interpolations for detectors only: straight lines between the points of the envelope, sampled at COCO's recalls, and
-#: integrated by trapezoids. The value says whether the curve falls from its last point to (1, 0) in a slanted line,
-#: which adds area, or drops at that point.
+#: integrated by trapezoids. The value is true if the curve falls from the last point to (1, 0) in a straight line,
+#: which adds area. Otherwise the curve drops to 0 at the last point.
 LINEAR = {"101-linear": False, "101-linear-tail": True}
 #: nuScenes' interpolation, for detectors only: straight lines between the precisions at the items, without an envelope,
 #: sampled at COCO's recalls above 0.1, with precision below 0.1 cut off.
@@ -92,8 +92,8 @@ def counted(starts: NDArray[np.int64], flags: NDArray[np.bool_]) -> NDArray[np.i
 
 def bends(hits: NDArray[np.int64], items: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the 0-based places at which a ranking's curve over recall can bend, and the number of hits up to each place.
-    The places are the `hits`, the items before them, and the last item: recall is constant in between, so these places
-    determine the curve.
+    The places are the `hits`, the items before the hits, and the last item. These places determine the curve, because
+    recall is constant in between.
     """
     count = np.arange(1, hits.size + 1)
     places = np.append(np.stack([hits - 1, hits], axis=1).ravel(), items - 1)
@@ -105,8 +105,8 @@ def bends(hits: NDArray[np.int64], items: int) -> tuple[NDArray[np.int64], NDArr
 class Hits(Frozen):
     """Ranks of the hits of many rankings, and the numbers of positives.
 
-    A ranking is a query of a retrieval system, or a class of a detector at one IoU threshold, area range and cap; metrics
-    are the same for both.
+    A ranking is a query of a retrieval system, or a class of a detector at one IoU threshold, area range and cap. Metrics
+    are computed in the same way for both.
 
     Attributes
     ----------
@@ -295,18 +295,19 @@ class Hits(Frozen):
 "11-point-matlab", "101-point", "101-linear", "101-linear-tail", "101-clipped", "sampled-40", "sampled-11"}
             ``step`` is the mean over the positives of the precision at each hit (trec_eval's map, scikit-learn).
             ``all-point`` is the area under the envelope (VOC from 2010), with terms added from first to last;
-            ``all-point-pairwise`` adds them as numpy does, which differs in the last bit (TensorFlow's Object Detection
-            API). ``trapezoid`` is Oxford's and Market-1501's rule, which averages the precision at a hit and at the rank
-            before it; ``trapezoid-hits`` uses the previous hit instead, a known mistake, to reproduce published numbers.
-            ``11-point`` and ``101-point`` are the mean of the envelope at fixed recalls (VOC2007, COCO);
-            ``11-point-matlab`` uses the values of MATLAB's 0:0.1:1 (THUMOS14's first kit). ``101-linear`` and
-            ``101-linear-tail`` are Ultralytics' rules: trapezoids over 101 recalls, read from straight lines between the
-            points of the envelope. After the last point the curve drops to 0, or falls to (1, 0) in a straight line.
+            ``all-point-pairwise`` adds the terms as numpy does, which differs in the last bit (TensorFlow's Object
+            Detection API). ``trapezoid`` is Oxford's and Market-1501's rule, which averages the precision at a hit and at
+            the rank before the hit. ``trapezoid-hits`` uses the previous hit instead of the previous rank, a known mistake,
+            to reproduce published numbers. ``11-point`` and ``101-point`` are the mean of the envelope at fixed recalls
+            (VOC2007, COCO); ``11-point-matlab`` uses the values of MATLAB's 0:0.1:1 (THUMOS14's first kit).
+            ``101-linear`` and ``101-linear-tail`` are Ultralytics' rules: trapezoids over 101 recalls, read from straight
+            lines between the points of the envelope. After the last point the curve drops to 0 (``101-linear``), or falls
+            to (1, 0) in a straight line (``101-linear-tail``).
             ``sampled-40`` and ``sampled-11`` are KITTI's rules: the envelope of precision is read at the hits nearest to
             recalls 0, 1/40, 2/40 and so on, which gives 41 values, padded with 0 if fewer hits are read. AP is the mean
             of all values but the first, or of every fourth value; `epsilon` is not added. ``101-clipped`` is nuScenes'
-            rule: straight lines between the precisions at the items themselves are read at recalls 0.11 to 1; 0.1 is
-            subtracted from the precision, and the difference is divided by 0.9.
+            rule: at recalls 0.11 to 1, precision is read from straight lines between the precisions at the items, without
+            an envelope. Then 0.1 is subtracted from the precision, and the difference is divided by 0.9.
         epsilon : float
             Added to the rank in the denominator of precision; COCO's is ``numpy.spacing(1)``.
 
@@ -446,7 +447,7 @@ def _integers(values: Any, name: str) -> NDArray[np.int64]:
 
 
 def _order(relevance: Any, scores: Any, positives: int | None) -> tuple[NDArray[np.bool_], NDArray[np.float64], int]:
-    """Return the relevance in rank order, the scores in that order (empty if none), and the number of positives."""
+    """Return the relevance in rank order, the scores in rank order (empty if not given), and the number of positives."""
     relevant = columns.regular(relevance, "relevance")
     if relevant.ndim != 1 or (relevant.size and relevant.dtype.kind not in "biuf"):
         raise InputError("expected a flat sequence of relevances", source="ranking", field="relevance")
@@ -544,11 +545,11 @@ class Curve:
     Attributes
     ----------
     precision, recall : ndarray of float64, shape (n,)
-        Element *i* is taken after the first ``i + 1`` items.
+        Element *i* is the value after the first ``i + 1`` items.
     scores : ndarray of float64, shape (n,) or (0,)
         The score of each item, descending, if known.
     interpolated : ndarray of float64, shape (n,)
-        The envelope: the maximum precision at that item or any later one.
+        The envelope: the maximum precision at an item or any later item.
     """
 
     precision: NDArray[np.float64]
@@ -572,9 +573,9 @@ class Curve:
         return cls(precision, recall, scores, interpolated)
 
     def best_f1(self, positives: int) -> dict[str, float]:
-        """Return the best F1 over all minimum scores of items to keep, and the minimum score that has this F1.
+        """Return the best F1 over all score thresholds, and the threshold with the best F1.
 
-        Items of equal score are kept or left out together; if several scores have the best F1, the highest is returned.
+        Items below a threshold are left out. If several thresholds have the best F1, the highest threshold is returned.
 
         Parameters
         ----------
@@ -600,8 +601,8 @@ def precision_recall_curve(
 ) -> Curve:
     """Return precision and recall after every item of one ranking.
 
-    Parameters are those of `average_precision`. Unlike scikit-learn's function of this name, there is a point for every
-    item (tied ones too), the first item comes first, and no point at recall 0 is added.
+    Parameters are those of `average_precision`. Unlike in scikit-learn's function of this name, there is a point for
+    every item (even if scores are equal), the first item comes first, and no point at recall 0 is added.
 
     Examples
     --------

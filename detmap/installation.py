@@ -26,7 +26,7 @@ def install_command(extra: str) -> str:
 
         checkout = os.path.dirname(_FOLDER)
         return f"pip install -e {shlex.quote(f'{checkout}[{extra}]')}"
-    return f"pip install '{DISTRIBUTION}[{extra}]'"  # pip finds the distribution installed, and asks no index
+    return f"pip install '{DISTRIBUTION}[{extra}]'"  # pip does not look up the installed distribution in an index
 
 
 def _named_detmap() -> Iterator[tuple[str, bool, str]]:

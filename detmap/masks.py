@@ -83,7 +83,7 @@ def _lengths(counts: Any, record: int, source: str) -> NDArray[np.int64]:
 
 
 def _strings(counts: list[Any]) -> tuple[bytes, NDArray[np.int64]]:
-    """Return strings, given as bytes or str, joined with a NUL after each string, and the start of each string."""
+    """Concatenate strings (bytes or str) with a NUL after each string; also return the start of each string."""
     texts = [item if type(item) is bytes else item.encode("utf-8", "replace") for item in counts]
     starts = np.cumsum([0, *(len(text) + 1 for text in texts)])
     return b"\0".join([*texts, b""]), starts
@@ -125,7 +125,7 @@ def _without_empty(runs: Runs, row: int) -> NDArray[np.int64]:
     """Return the run lengths of a mask that fills its image, without empty runs except possibly the first."""
     first, stop, height, width = runs.spans[row].tolist()
     ends = runs.ends[first:stop].astype(np.int64)
-    # the positions at which runs end, and how many end at each: after an even number the pixel value is unchanged
+    # positions at which runs end, and the number of runs that end there; an even number leaves the pixel value unchanged
     turns, times = np.unique(ends[:-1], return_counts=True)
     turns = turns[(times % 2 == 1) & (turns < height * width)]
     return np.diff(np.concatenate([turns, [height * width]]), prepend=0)
@@ -153,8 +153,8 @@ def _outline(outline: Any, record: int, source: str) -> NDArray[np.float64]:
 class Masks(Frozen):
     """Binary masks of objects, each a region of its image, stored as run lengths.
 
-    Made by `from_rle`, `from_polygons` and `from_bitmaps`, which validate their input: the runs of every mask add up to
-    the number of pixels of its image. Immutable.
+    Instances are immutable. They are made by `from_rle`, `from_polygons` and `from_bitmaps`, which validate their input:
+    the runs of every mask add up to the number of pixels of its image.
 
     Examples
     --------
@@ -171,7 +171,7 @@ class Masks(Frozen):
 
     @classmethod
     def from_rle(cls, records: Iterable[Any], *, source: str = "masks", threads: int | None = None) -> Masks:
-        """Read run-length codes as COCO has them.
+        """Read run-length codes in COCO's format.
 
         Parameters
         ----------
@@ -256,7 +256,7 @@ class Masks(Frozen):
 
     @classmethod
     def from_bitmaps(cls, bitmaps: Any, *, source: str = "masks", threads: int | None = None) -> Masks:
-        """Take masks from an array.
+        """Convert an array of bitmaps to masks.
 
         Parameters
         ----------
@@ -307,8 +307,8 @@ class Masks(Frozen):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the columns: ``ends`` (uint32) and ``spans`` (int64, shape (n, 4)).
 
-        Mask *i* has the runs ``ends[spans[i, 0]:spans[i, 1]]``. A run is given by the index of the pixel after it, counted
-        column by column; the first run is background. ``spans[i, 2:]`` are height and width.
+        Mask *i* has the runs ``ends[spans[i, 0]:spans[i, 1]]``. A run is given by the index of the first pixel after the
+        run, counted column by column; the first run is background. ``spans[i, 2:]`` are height and width.
         """
         return {"ends": self._runs.ends, "spans": self._runs.spans}
 
@@ -336,7 +336,7 @@ class Masks(Frozen):
         return boxes
 
     def to_rle(self) -> list[dict[str, Any]]:
-        """Return the masks as COCO's results have them: ``size`` and compressed ``counts``, a str."""
+        """Return the masks in the format of COCO's results: ``size`` and compressed ``counts``, a str."""
         strings = strings_of_runs(self._runs)
         return [
             {"size": size, "counts": text.decode()} for size, text in zip(self.sizes.tolist(), strings, strict=True)
@@ -462,7 +462,7 @@ def iou(a: Masks, b: Masks, crowd: ArrayLike | None = None, *, threads: int | No
     a, b : Masks
         Masks of one size. If `crowd` is given, `a` are the detections.
     crowd : array_like of bool, shape (len(b),), optional
-        Where true, the intersection is divided by the area of the mask of `a` instead of the union.
+        Where true, the intersection is divided by the area of the mask of `a` instead of the area of the union.
     threads : int, optional
         Maximum number of threads; one per processor by default.
 

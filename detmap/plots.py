@@ -19,10 +19,10 @@ from detmap.system.whole_files import write
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STROKES = ("-", "--", "-.", ":")
 
-#: Maximum number of lines named in a legend; further lines are grey and behind the others.
+#: Maximum number of lines named in a legend; further lines are grey and behind the named lines.
 NAMED = 14
 
-#: Maximum number of lines at which the raw curve is drawn beside the envelope.
+#: Maximum number of lines for which raw curves are drawn in addition to envelopes.
 FEW = 4
 
 
@@ -39,7 +39,7 @@ class Line:
     interpolated: NDArray[np.float64] | None = None
     #: Further text in the legend, such as "AP 0.4".
     numbers: str = ""
-    #: Whether the line is drawn thick and in front of the others, like a mean.
+    #: Whether the line is drawn thick and in front of other lines, like a mean.
     front: bool = False
 
 
@@ -69,12 +69,12 @@ def _plain(text: str, width: int) -> str:
 
 
 def _named(label: str, numbers: str) -> str:
-    """Return the legend's label: the line's name with its numbers below."""
+    """Return the text of a line in the legend: the label, and the numbers below the label."""
     return "\n  ".join([_plain(label, 28), *numbers.splitlines()])
 
 
 def _style(place: int, colours: Sequence[str] = COLOURS) -> dict[str, Any]:
-    """Return the style of the line with index `place`; lines without a name are grey and behind the others."""
+    """Return the style of the line with index `place`; lines without a name are grey and behind other lines."""
     if place >= NAMED:
         return {"color": "0.75", "linestyle": "-", "zorder": 1}
     return {
@@ -100,7 +100,7 @@ def _legend(figure: Any, axes: Any, more: int = 0, panels: int = 1) -> None:
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
-    """Return the file type of a picture; raise `OptionError` for an unsupported one."""
+    """Return the file type of a picture; raise `OptionError` for an unsupported type."""
     suffix = os.fspath(path).rpartition(".")[2].lower()
     if suffix not in ("svg", "pdf", "png"):
         raise OptionError(f"a plot is written as .svg, .pdf or .png, not {shorten(os.fspath(path))}")
@@ -141,8 +141,8 @@ def precision_recall(
 ) -> Any:
     """Draw precision against recall: raw curves thin, interpolated curves as steps; the area of a single curve is shaded.
 
-    Lines after the first 14 are grey and without a name. With a path the picture is written there, as .svg, .pdf or .png.
-    Raises `OptionError` if there are no lines, or for another kind of file.
+    Lines after the first 14 are grey and without a name. If `path` is given, the picture is written to this file, as .svg,
+    .pdf or .png. Raises `OptionError` if there are no lines, or for another kind of file.
     """
     if not lines:
         raise OptionError("there is no curve to draw")

@@ -1,8 +1,8 @@
-"""Plug-ins: registries of named objects, and external modules that add to them.
+"""Plug-ins: registries of named objects, and external modules that add objects to the registries.
 
-A plug-in is a module that calls `register` while it is imported. It is imported by a program, by ``--plugin MODULE`` on
-the command line, or, if installed with an entry point in the group ``detmap.plugins``, by the command line and by
-lookups of unknown names.
+A plug-in is a module that calls `register` while it is imported. Plug-ins are imported by a program, by the command line
+with ``--plugin MODULE``, or, if installed with an entry point in the group ``detmap.plugins``, by the command line and
+by lookups of unknown names.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class PluginWarning(UserWarning):
 
 
 def later(module: str, attribute: str) -> Callable[..., Any]:
-    """Return a function that is imported on its first call, as modules for writing a format are."""
+    """Return a function whose module is imported when the function is first called."""
 
     def called(*values: Any, **named: Any) -> Any:
         return getattr(importlib.import_module(module), attribute)(*values, **named)
@@ -63,7 +63,9 @@ class _Later(NamedTuple):
 
 
 class Registry(dict[str, T]):
-    """Objects of a type by `name`, which messages call `what`; `also` maps other words to the name to suggest."""
+    """Objects of the type `of` by name. `what` is the noun for an object in messages; `also` maps other words to the name
+    that messages suggest.
+    """
 
     def __init__(self, of: type[T], what: str, also: Mapping[str, str] | None = None) -> None:
         super().__init__()
@@ -73,7 +75,9 @@ class Registry(dict[str, T]):
         _REGISTRIES.append(self)
 
     def add(self, thing: T, module: str) -> T:
-        """Register and return an object of `module`; a name of another module is refused, a reloaded one replaced."""
+        """Register and return an object of `module`. A name that another module has registered is refused; an object of
+        the same module is replaced.
+        """
         name: Any = getattr(thing, "name", None)
         if not isinstance(name, str) or not name:
             raise OptionError(
@@ -89,8 +93,8 @@ class Registry(dict[str, T]):
         return thing
 
     def add_later(self, name: str, module: str, attribute: str = "") -> None:
-        """Register a built-in name whose module is imported on demand. The object is the module's `attribute`; if that is
-        empty, the object that the module registers under the name.
+        """Register a built-in name whose module is imported on demand. The object is the module's `attribute`; if
+        `attribute` is empty, the object that the module registers under the name.
         """
         if name not in self:
             self._modules[name] = module
@@ -149,8 +153,8 @@ def register(thing: T) -> T:
 
     Notes
     -----
-    Workers of an executor import the calling module before their first task, so that module must be importable there under
-    the same name.
+    Workers of an executor import the calling module before their first task, so the module must be importable on the
+    workers under the same name.
     """
     module = str(sys._getframe(1).f_globals.get("__name__", "__main__"))
     for registry in _REGISTRIES:
@@ -183,7 +187,7 @@ def load(modules: Iterable[str]) -> None:
 
 
 def loaded() -> tuple[str, ...]:
-    """Return the modules that were loaded or registered something, in the form that `load` takes in another process."""
+    """Return the modules that were loaded or that registered something, as names or paths for `load`."""
     return tuple(name if path is None else path for name, path in _MODULES.items())
 
 
@@ -210,7 +214,7 @@ def sources() -> list[str]:
 def load_installed() -> bool:
     """Import the installed plug-ins, once per process; return whether this call imported them."""
     thread = threading.get_ident()
-    if _installed or thread in _loading:  # a plug-in may look up names itself
+    if _installed or thread in _loading:  # a plug-in may look up names while it is loaded
         return False
     _loading.add(thread)
     try:

@@ -32,10 +32,10 @@ class Intervals(Protocol):
         """Return the ends of the interval of a metric."""
 
     def of_metrics(self, names: Iterable[str]) -> list[dict[str, Any]]:
-        """Return the columns of intervals to show beside the values of some metrics, a row per metric."""
+        """Return the columns of intervals that are shown beside the values of metrics, with a row per metric."""
 
     def of_categories(self) -> list[dict[str, Any]]:
-        """Return the columns of intervals to show beside the AP of each category."""
+        """Return the columns of intervals that are shown beside the AP, with a row per category."""
 
     def sentences(self, *, categories: bool = False, more: str = ...) -> list[str]:
         """Return sentences on the intervals."""
@@ -62,7 +62,7 @@ class Result(Mapping[str, float]):
         return self._notices
 
     def described_notices(self) -> list[str]:
-        """Return a sentence per notice, with the noun of what was scored: images, videos or samples."""
+        """Return a sentence per notice, with the noun for the scored units: images, videos or samples."""
         return describe(self.notices)
 
     def add_notices(self, more: Mapping[str, int]) -> None:
@@ -299,7 +299,7 @@ def markdown_text(text: str) -> str:
 
 
 def to_markdown(rows: Sequence[Mapping[str, Any]], *, markup: bool = False) -> str:
-    """Return rows as a Markdown table with escaped cells; with `markup` cells are Markdown already."""
+    """Return rows as a Markdown table with escaped cells; with `markup`, cells already contain Markdown."""
     if not rows:
         return ""
     header = list(rows[0])
@@ -348,7 +348,7 @@ def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _csv_line(cells: Sequence[Any]) -> str:
-    """Return a line of CSV. It is first written with CR LF, because `csv` quotes a CR in a cell only if lines end in it."""
+    """Return a line of CSV. The line is written with CR LF first, because otherwise `csv` does not quote cells with CR."""
     import csv
 
     out = io.StringIO(newline="")
@@ -367,7 +367,7 @@ def _csv_cell(value: Any) -> Any:
     if isinstance(value, float):
         return "" if math.isnan(value) else repr(value)
     if isinstance(value, str):
-        quote = "'" if value[:1] in _FORMULA else ""  # a spreadsheet would run it as a formula
+        quote = "'" if value[:1] in _FORMULA else ""  # a spreadsheet may run such text as a formula
         return quote + re.sub(_COMMANDS, lambda match: repr(match[0])[1:-1], value)
     return value
 

@@ -20,8 +20,8 @@ A = TypeVar("A", bound=NDArray[Any])
 #: Maximum of run lengths and of their sums, which are 32-bit integers.
 WORD = 2**32 - 1
 
-#: Maximum number of crossings of polygons with the centres of columns, of 8 bytes each, and the number by which each
-#: polygon raises that maximum.
+#: Maximum number of crossings of polygons with the centres of columns (a crossing takes 8 bytes), and the number by which
+#: each polygon raises the maximum.
 _MAX_CROSSINGS, _MORE_CROSSINGS = 2**26, 2**10
 
 #: Maximum number of ends of runs allocated at once, unless a single mask needs more.
@@ -50,7 +50,7 @@ class Runs(NamedTuple):
 
     @classmethod
     def of_lengths(cls, lengths: Sequence[NDArray[Any]], sizes: Any) -> Runs:
-        """Return the masks with given run lengths, an array of unsigned integers per mask; their sums wrap at 32 bits."""
+        """Return masks from an array of unsigned run lengths per mask. The sums of run lengths wrap at 32 bits."""
         spans = np.empty((len(lengths), 4), np.int64)
         counts = np.array([array.size for array in lengths], np.int64)
         spans[:, 1] = np.cumsum(counts)
@@ -83,7 +83,7 @@ T = TypeVar("T")
 
 
 def over(task: Callable[[int, int], T], count: int, cost: int, threads: int | None) -> list[T]:
-    """Call ``task(begin, end)`` over ``[0, count)``, in blocks on threads if there is enough to do."""
+    """Call ``task(begin, end)`` over ``[0, count)``, in blocks on threads if the `cost` in bytes is large enough."""
     if threads == 1 or cost < _SMALL:
         return [task(0, count)]
     return parallel.run(task, parallel.even(count, threads), threads)
@@ -138,10 +138,10 @@ def written(
     cost: int,
     threads: int | None,
 ) -> Runs:
-    """Return the masks, at least one, that a kernel writes in as many calls as needed. ``write(begin, end, ends,
-    spans)`` writes a range of masks into two arrays, as `detmap.kernels.bitmaps.runs_of_bitmaps` does. `spans` has
-    heights and widths of masks, shape (n, 4), and gets the range of each mask's ends. `room` is the expected number of
-    ends of a mask; see `over` for `cost`.
+    """Return the masks that a kernel writes in as many calls as needed; there must be at least one mask. ``write(begin,
+    end, ends, spans)`` writes a range of masks into two arrays, as `detmap.kernels.bitmaps.runs_of_bitmaps` does. `spans`,
+    shape (n, 4), holds the heights and widths of masks, and receives the range of each mask's ends. `room` is the expected
+    number of ends of a mask; see `over` for `cost`.
     """
 
     def task(begin: int, end: int) -> list[tuple[int, int, NDArray[np.uint32]]]:
@@ -220,7 +220,7 @@ def lengths_of_runs(runs: Runs, first: int, stop: int) -> NDArray[np.int64]:
 
 
 def joined(parts: Iterable[tuple[Runs, list[int]]], count: int) -> Runs:
-    """Join parts of a column of masks; each part has the row numbers of its masks."""
+    """Combine parts of a column of masks; a part is given with the row numbers of the part's masks."""
     ends, spans, used = [np.empty(0, np.uint32)], np.empty((count, 4), np.int64), 0
     for runs, rows in parts:
         spans[rows] = runs.spans + np.array([used, used, 0, 0])

@@ -47,7 +47,7 @@ def command(name: str) -> Command:
 
 
 def has_use_of_blas_threads(arguments: Sequence[str]) -> bool:
-    """Return whether the command, if any, may multiply large matrices."""
+    """Return whether the command on the command line, if there is one, may multiply large matrices."""
     chosen = _chosen(arguments)
     return chosen not in _HOMES or command(chosen).multiplies
 
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _show_warning(others: Any, quiet: bool, message: Any, category: type[Warning], *place: Any) -> None:
-    """Print a warning of detmap in one line; `others` shows warnings of other packages."""
+    """Print a warning of detmap on one line, or show a warning of another package by calling `others`."""
     if not category.__module__.startswith("detmap."):
         others(message, category, *place)
     elif not quiet:
@@ -104,7 +104,7 @@ def _show_warning(others: Any, quiet: bool, message: Any, category: type[Warning
 
 
 def _parser(given: Sequence[str] = ()) -> Parser:
-    """Return the parser; only the `given` command gets its options, because adding options imports modules."""
+    """Return the parser. Options are added only to the command in `given`, because adding options imports modules."""
     parser = Parser(
         prog="detmap",
         description="Score ranked predictions: mean average precision, equal to the reference to the last bit.",

@@ -25,10 +25,10 @@ def check_card(options: argparse.Namespace) -> None:
 def batch_card(
     options: argparse.Namespace, protocol: Any, truth: Truth, entries: Sequence[Any], outcomes: Sequence[Any]
 ) -> Scored:
-    """Return the content of a card of many files: all metrics of each file, and a hash of its per-category metrics."""
+    """Return the content of a card of many files: for each file all metrics, and a hash of the per-category metrics."""
     from detmap.shapes import find
 
-    place = {entry.path: at for at, entry in enumerate(entries)}  # outcomes come in the order in which they finish
+    place = {entry.path: at for at, entry in enumerate(entries)}  # outcomes are in arbitrary order
     done = sorted(outcomes, key=lambda one: place[one.entry.path])
     scored = [one for one in done if not one.error]
     numbers = {f"{one.entry.name}: {name}": value for one in scored for name, value in one.items()}

@@ -26,7 +26,7 @@ _APART = frozenset(
     )
 )
 
-#: By command, the options in `_APART` that affect other numbers on the command's card, such as intervals.
+#: By command, the options in `_APART` that affect numbers on the command's card other than metrics, such as intervals.
 _DECIDES = {
     "compare": frozenset(["bootstrap", "interval", "seed", "confidence", "permutations", "correction", "clusters"]),
     "report": frozenset(["clusters"]),
@@ -55,7 +55,7 @@ class Scored(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """Ground truth, and the paths of the files that were read for the ground truth, except paths that options name."""
+    """Ground truth, and the paths of the files that were read for the ground truth, except files named by options."""
 
     input: Input
     table: Any
@@ -64,7 +64,7 @@ class Truth(NamedTuple):
 
 class Scorer(NamedTuple):
     """How `detmap verify` repeats a command: the roles of the command's inputs, and the function that scores the inputs
-    named by the options. With `many`, the last role may have several inputs.
+    named by the options. If `many`, the last role may have several inputs.
     """
 
     roles: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Likely causes of an AP near 0: wrong ids, classes or boxes, checked only in that case."""
+"""Likely causes of an AP near 0: wrong ids, classes or boxes. They are checked only if AP is near 0."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def tell_causes(
 
 
 def _cause(ground_truth: Any, detections: Any) -> str:
-    """Return the first error about ids, classes and boxes as one line; "" if there is none."""
+    """Return the first error about ids, classes and boxes as one line; "" if there is no error."""
     from detmap.checks import boxes, image_ids, labels
     from detmap.checks.context import Facts
     from detmap.checks.inputs import side_of

@@ -12,8 +12,8 @@ from detmap.cli.options import draws_of
 from detmap.cli.output import during, finish, is_narrow
 from detmap.errors import OptionError
 
-#: Maximum number of rows of a table of images, or of changes of rules that reverse the order of models; and maximum
-#: number of rows of a table of classes.
+#: Maximum number of rows in tables of images and of rule changes that reverse the order of models, and maximum number
+#: of rows in tables of classes.
 _SHOWN, _CLASSES = 8, 20
 
 

@@ -124,7 +124,7 @@ def _survey(cpu: str | None) -> tuple[str, list[Task]]:
     """Return the folder of the cache, and every kernel with its argument types, recorded during a workload on small data."""
     # Kernels run uncompiled here, so that the target may be a different processor from that of this machine.
     import detmap.kernels
-    from detmap.cli import workload  # imports numba, so not before `_begin` has set its environment
+    from detmap.cli import workload  # imports numba, so only after `_begin` has set the environment
     from detmap.kernels import _numba
 
     _check_cpu(cpu)
@@ -145,7 +145,7 @@ def _survey(cpu: str | None) -> tuple[str, list[Task]]:
 
 
 class Recorder:
-    """Records the argument types of every kernel called from Python, along with which other kernels are compiled."""
+    """Records the argument types of kernels called from Python; compiling these also compiles the kernels they call."""
 
     def __init__(self, kernels: list[Any]) -> None:
         self._seen: dict[Task, int] = {}
@@ -179,7 +179,7 @@ class Recorder:
         return list(self._seen)
 
     def tasks(self) -> list[Task]:
-        """Return the recorded kernels, those with the most bytecode first."""
+        """Return the recorded kernels in descending order of bytecode length."""
         return sorted(self._seen, key=lambda task: -self._seen[task])
 
 
@@ -205,7 +205,7 @@ def _check_cpu(name: str | None) -> None:
 
 
 def _compile(task: Task) -> dict[str, float]:
-    """Compile a kernel and return its label with the processor time in seconds; return {} if it is cached."""
+    """Compile a kernel and return its label with the processor time in seconds; return {} for a cached kernel."""
     from detmap.kernels import _numba
 
     module, name, types = task

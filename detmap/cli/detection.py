@@ -89,8 +89,8 @@ exit code: 0, 2 if nothing can be scored, 4 if a gate is not passed
 #: test needs, grow quadratically with the number of files.
 _MOST_TESTED = 10
 
-#: Minimum number of files for which threads have a process each, because threads wait for each other's Python. A process
-#: takes half a second to start.
+#: Minimum number of files for which each thread uses a process of its own, because threads of one process wait for the
+#: global interpreter lock. A process takes half a second to start.
 _MANY = 500
 
 _BATCH_EPILOG = """\
@@ -123,7 +123,7 @@ def _fill_eval(parser: argparse.ArgumentParser) -> None:
 
 
 def _check_names(gates: Gates, protocol: Protocol) -> None:
-    """Refuse gates on metrics that the protocol lacks, before reading; metrics of single categories are not checked."""
+    """Refuse gates on metrics that the protocol lacks, before files are read; metrics of categories are not checked."""
     if not gates:
         return
     from detmap.detection.metric_names import find_metric, metric_table
@@ -181,7 +181,7 @@ def _eval_on(executor: Any, options: argparse.Namespace, protocol: Protocol, gat
 
 
 def _chance(options: argparse.Namespace, protocol: Protocol, gates: Gates, tally: Any, metric: str) -> float | str:
-    """Score the baseline's file again; return the p-value of a paired permutation test, or the reason why there is none."""
+    """Score the baseline's file again; return the p-value of a paired permutation test, or why it cannot be computed."""
     from detmap.statistics import permute
 
     try:
@@ -208,7 +208,7 @@ def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> int:
     from detmap.detection.protocols import Protocol, parts_of
     from detmap.evaluation import evaluate_parts
 
-    parts_of(protocol.name)  # raises before anything is read
+    parts_of(protocol.name)  # raises an error before files are read
     with stages(options) as stage:
         stage("reading the ground truth")
         found = found_of(options, protocol.iou_type)
@@ -262,7 +262,7 @@ def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[st
         stage("reading the detections")
         from detmap.detection.given import Owned
 
-        # A card has the digest of all columns, so that none is dropped while the file is read.
+        # A card has the digest of all columns, so no column may be dropped while the file is read.
         given = Owned(inputs[0].detections(ground_truth, once=not options.card))
         if options.card:
             named += [cards.found_of(inputs[0], given.held)]
@@ -585,12 +585,12 @@ def suggest_clusters(options: argparse.Namespace, table: Any, truth: Input) -> N
 
 
 def _deserve_processes(options: argparse.Namespace, entries: Sequence[Entry]) -> bool:
-    """Return whether scoring with a process per thread is faster, and whether other processes can read the files."""
+    """Return whether scoring with a process per thread is faster, and possible because no file is a stream."""
     from detmap.formats.inputs import is_stream
     from detmap.system.parallel import thread_count
 
     local = not options.scheduler and len(entries) >= _MANY and thread_count(options.threads) > 1
-    local = local and not options.resume  # most files are known, and that takes less time than to ask another process
+    local = local and not options.resume  # most results are known, and are read faster than another process answers
     return local and not any(is_stream(entry.path) for entry in entries)
 
 

@@ -150,7 +150,7 @@ _WORST = 5
 
 
 def _is_brief(options: argparse.Namespace) -> bool:
-    """Return whether to show the summary: for tables, if nothing in particular was requested."""
+    """Return whether to show the summary: if the format has tables, and no option requests parts or rows."""
     asked = options.all or options.parts is not None or options.rows is not None
     return not (asked or options.attributes or options.slice or options.bootstrap) and options.format in (
         *("table", "markdown", "latex"),
@@ -214,7 +214,7 @@ def _heading(made: Diagnosis) -> str:
         f"{many(made.matches.image_ids.size, made.scene)}"
     )
     title = made.protocol.title
-    if made.at.startswith(f"{made.protocol.iou_type} "):  # `at` already contains the kind of shape
+    if made.at.startswith(f"{made.protocol.iou_type} "):  # `at` already begins with the IoU type
         title = made.protocol.name
     levels = f" of {'/'.join(name for name, _ in made.protocol.levels)} together" if made.protocol.levels else ""
     share = " as a share, not per cent" if made.protocol.class_levels else ""
@@ -237,7 +237,7 @@ def _ranges(given: Sequence[str]) -> dict[str, dict[str, tuple[float, float]]]:
 
 
 def _show(made: Diagnosis, findings: dict[str, Finding], options: argparse.Namespace, document: dict[str, Any]) -> None:
-    """Print the findings: tables one after the other, JSON of everything, or a CSV row per number."""
+    """Print the findings as tables, as one JSON document, or as CSV with a row per number."""
     if options.format == "json":
         print_tables([], options, "", document, [])
         return

@@ -16,7 +16,7 @@ from detmap.system.whole_files import write
 #: Exit code of a command whose result fails a gate.
 FAILED = 4
 
-#: The command whose cards each command accepts as a baseline.
+#: Maps a command to the command whose cards it accepts as baselines.
 _MADE_BY = {"eval": "eval", "compare": "eval", "trec": "trec", "pq": "pq"}
 
 #: Maps a model and a metric to the two-sided p-value of the difference from the baseline, or to the reason why there is
@@ -107,7 +107,7 @@ class Gates:
             )
 
     def find_input(self, role: str) -> str:
-        """Return the path of the file with the name and hash of the card's input; raise `LookupError` if none is found."""
+        """Return the path of a file with the name and hash of the card's input, or raise `LookupError`."""
         from detmap.cards import file_digest
 
         assert self.card is not None
@@ -136,8 +136,8 @@ class Gates:
         level: float = 0.95,
     ) -> int:
         """Print whether each model passes each gate, write the requested files, and return the exit code. Without a
-        card the first model is the baseline. `p_value` is called for a drop that is too large, with
-        ``--unless-chance``; `name_of` returns the canonical name of a metric, or raises OptionError.
+        card the first model is the baseline. With ``--unless-chance``, `p_value` is called if a drop exceeds its limit.
+        `name_of` returns the canonical name of a metric, or raises OptionError.
         """
         if not self.demands:
             return 0

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from detmap.errors import did_you_mean
 
-#: Maximum number of lines of ``--help``, and its width; longer help is abridged, and ``--help-all`` shows all of it.
+#: Maximum number of lines of ``--help``, and their width. Longer help is abridged; ``--help-all`` shows the full help.
 LINES, WIDTH = 40, 99
 
 #: Maximum length of an error that has both a suggestion and the list of choices; longer errors omit the list.
@@ -21,7 +21,7 @@ _FLAGS = 26
 
 class Parser(argparse.ArgumentParser):
     """A parser whose help is one screen, and whose errors are one line. Abridged help explains the flags `first`.
-    Errors suggest the help of the command `asked`: the outermost parser reports the unknown options of all commands.
+    Errors name the help of the command `asked`, because the outermost parser reports unknown options of all commands.
     """
 
     first: Sequence[str] = ()
@@ -33,11 +33,11 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*given, **named)
 
     def explain_later(self, action: argparse.Action, text: Callable[[], str]) -> None:
-        """Give an argument a help text that is computed only when help is printed, because that imports modules."""
+        """Give an argument a help text that is computed when help is printed, because computing it imports modules."""
         self._later.append((action, text))
 
     def _get_formatter(self, *given: Any) -> argparse.HelpFormatter:
-        """Return the formatter of help, whose width is fixed until help is printed, because measuring it imports modules."""
+        """Return the formatter of help. The terminal's width is measured only for printing, as this imports modules."""
         if self._prints:
             return super()._get_formatter(*given)
         return argparse.HelpFormatter(self.prog, width=WIDTH)

@@ -189,7 +189,7 @@ def protocol_of(options: argparse.Namespace) -> Protocol:
 
 
 def _effective(protocol: Protocol, decisions: dict[str, Any]) -> Protocol:
-    """Return a protocol after refusing flags of `decisions` that have no effect under it."""
+    """Return a protocol after refusing flags of `decisions` that have no effect under this protocol."""
     if decisions:
         from detmap.cli.ineffective import check_effective
 
@@ -219,7 +219,7 @@ def check_confidence(options: argparse.Namespace) -> None:
     if not 0 < options.confidence < 1:
         raise OptionError("--confidence must lie between 0 and 1")
     usual = {"clusters": None, "permutations": None, "interval": "t", "seed": 0, "confidence": 0.95}
-    tested = getattr(options, "unless_chance", None)  # the test of a gate also draws at random
+    tested = getattr(options, "unless_chance", None)  # the test of a gate also uses the seed and the level
     for name, default in usual.items():
         if (
             not (replicated or (tested and name in ("seed", "confidence")))
@@ -251,7 +251,7 @@ def add_intervals(result: Any, options: argparse.Namespace, stage: Callable[[str
 def add_bootstrap_options(
     parser: argparse.ArgumentParser, replicates: int = 0, *, tests: bool = False, unit: str = "images"
 ) -> None:
-    """Add the options of confidence intervals of resampled units, and with `tests` those of paired tests of models."""
+    """Add the options of confidence intervals from resamplings of `unit`, and with `tests` also of paired tests."""
     group = parser.add_argument_group("confidence")
     parser.set_defaults(bootstrap_needed=bool(replicates))
     default = f"at least 200; default: {replicates}" if replicates else "at least 200, usually 1000; none by default"
@@ -293,13 +293,13 @@ CORRECTED = {"holm": "Holm", "bh": "BH"}
 
 
 def add_score(group: Any) -> None:
-    """Add the option for the score from which users see detections."""
+    """Add the option for the minimum score of detections that users see."""
     says = "minimum score of detections that users see; default: best F1 over all classes"
     add_option(group, "--score SCORE", says, type=float)
 
 
 def add_correction(group: Any) -> None:
-    """Add the option of the correction for multiple tests."""
+    """Add the option for the correction for multiple tests."""
     add_option(
         group,
         "--correction",
@@ -344,7 +344,7 @@ def add_list_format(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output_options(parser: argparse.ArgumentParser, *more: str, rows: str | tuple[str, ...], what: str) -> None:
-    """Add the output options. `more` are further formats; the flags `rows` also show the rows that the text `what` names."""
+    """Add the output options. `more` are further formats; the flags `rows` show additional rows, described by `what`."""
     output = add_format(parser, *more)
     output.add_argument(
         *([rows] if isinstance(rows, str) else rows), dest="rows", action="store_true", help=f"show {what} too"

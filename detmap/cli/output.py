@@ -44,10 +44,10 @@ def note(
     *,
     in_table: bool = False,
 ) -> None:
-    """Print notices by model or run on stderr, unless ``--quiet`` was given; a single model or run is named "".
+    """Print the notices of models or runs on stderr, unless ``--quiet`` was given. A single model or run has the name "".
 
-    With `in_table`, notices that the printed tables contain are not repeated. The noun for an image is that of
-    `iou_type`.
+    With `in_table`, notices that the printed tables contain are not repeated. `iou_type` decides the noun for an image,
+    such as video.
     """
     if options.quiet or not any(notices.values()) or (in_table and options.format in ("table", "markdown")):
         return
@@ -123,7 +123,7 @@ def write_result(result: Any, options: argparse.Namespace) -> None:
 
 
 def write_page(page: str, options: argparse.Namespace) -> None:
-    """Write a report, and say where it is."""
+    """Write a report, and print its path and size."""
     from detmap.reports.page import encoded
 
     write(options.out, encoded(page))
@@ -132,7 +132,7 @@ def write_page(page: str, options: argparse.Namespace) -> None:
 
 
 def print_list(rows: list[dict[str, str]], options: argparse.Namespace) -> None:
-    """Print a list of rows. Text has a paragraph per row, because columns of prose do not fit a terminal."""
+    """Print a list of rows. The text format has a paragraph per row, because columns of prose do not fit a terminal."""
     from detmap import results
 
     if options.format == "table":

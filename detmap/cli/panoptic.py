@@ -212,7 +212,7 @@ def _pq(options: argparse.Namespace) -> int:
 def _chance(
     options: argparse.Namespace, gates: Gates, truth: SegmentedImages, rules: Rules, result: PanopticResult, metric: str
 ) -> float | str:
-    """Score the baseline's file again; return the p-value of a paired permutation test, or the reason why there is none."""
+    """Score the baseline's file again; return the p-value of a paired permutation test, or why it cannot be computed."""
     from detmap.statistics import permute
 
     try:

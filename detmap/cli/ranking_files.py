@@ -83,7 +83,7 @@ def _metrics(options: argparse.Namespace) -> list[str]:
 
 
 def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> dict[str, Evaluate]:
-    """Map names of systems to functions that score by a convention; for "trec", the first path names the judgements."""
+    """Map each system's name to a function that scores the system; the first of "trec" `paths` names the judgements."""
     from detmap.formats.files import once
 
     once(list(paths))

@@ -79,7 +79,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
 
 
 def _fill_rankings(kind: str, parser: argparse.ArgumentParser) -> None:
-    """Add the options of a report on rankings; `kind` is the command that scores them."""
+    """Add the options of a report on rankings; `kind` is the command that scores the rankings."""
     parser.usage = _USAGE
     parser.description = (
         "Write a report on rankings as one HTML file that asks for nothing: metrics with their intervals, how much is found "
@@ -125,7 +125,9 @@ def _report(options: argparse.Namespace) -> None:
 def _tables(
     options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None]
 ) -> tuple[GroundTruth, Iterator[tuple[str, Detections]], list[dict[str, str]]]:
-    """Return ground truth, an iterator over models' names and detections, and the card entries to which it appends."""
+    """Return the ground truth, an iterator over models' names and detections, and a list of card entries, to which the
+    iterator appends.
+    """
     from detmap.batch import find
     from detmap.formats.files import once
 

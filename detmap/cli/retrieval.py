@@ -449,7 +449,7 @@ def evaluate_reid(options: argparse.Namespace, source: Any) -> Any:
 
 
 def gallery_of(options: argparse.Namespace, source: Any) -> Callable[..., Any]:
-    """Read arrays of a gallery; return a function that scores them, given metrics and rules."""
+    """Read arrays of a gallery; return a function of metrics and rules that scores the gallery."""
     from detmap.retrieval import evaluate_distances, evaluate_features, evaluate_neighbors
 
     arrays = _neighbors(options) or _arrays(
@@ -496,7 +496,7 @@ def evaluate_hashing(options: argparse.Namespace, source: Any) -> Any:
 
 
 def codes_of(options: argparse.Namespace, source: Any) -> Callable[..., Any]:
-    """Read codes and labels; return a function that scores them, given metrics and rules."""
+    """Read codes and labels; return a function of metrics and rules that scores the codes."""
     from detmap.retrieval import evaluate_codes
 
     names = ("query_codes", "gallery_codes", "query_labels", "gallery_labels")

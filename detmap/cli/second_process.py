@@ -1,4 +1,4 @@
-"""A second process that halves the wait for missing compiled kernels, because it compiles them in reverse order.
+"""A second process that compiles missing kernels in reverse order, which halves the wait for compilation.
 
 The main process compiles each kernel at its first call. The second process evaluates a few boxes with uncompiled kernels
 to record the kernels called and their argument types, and compiles these kernels in reverse order of first calls. Each
@@ -172,8 +172,8 @@ def calls(task: Callable[[], object]) -> list[tuple[Any, Any]]:
         for module in modules:
             plain = {name: value.py_func for name, value in vars(module).items() if hasattr(value, "py_func")}
             vars(module).update(plain)
-        # A plug-in's kernel stays compiled, because its helpers, which are in none of `modules`, stay compiled too, and
-        # Python cannot call compiled helpers.
+        # A plug-in's kernel stays compiled, because it may call helpers outside of `modules`, which stay compiled, and
+        # Python code cannot call compiled helpers.
         own = [kernel for kernel in detmap.kernels.KERNELS if kernel.__module__ in names]
         recorder = Recorder([getattr(kernel, "py_func", kernel) for kernel in own])
         with warnings.catch_warnings():

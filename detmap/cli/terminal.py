@@ -54,10 +54,11 @@ def title(text: str) -> str:
 def table(
     rows: Sequence[Mapping[str, Any]], room: int | None = None, keep: Sequence[str] = (), *, styled: bool = True
 ) -> str:
-    """Return rows as a table, `styled` for a terminal or plain.
+    """Return rows as a table in plain text, or `styled` for a terminal.
 
-    If the table is wider than `room`, texts are wrapped and long names cut. If it is still too wide, the last columns of
-    numbers, except those in `keep`, are left out, and a line below names them. Numbers are never cut.
+    If the table is wider than `room`, texts are wrapped and long names cut. If the table is still too wide, the last
+    columns of numbers, except columns in `keep`, are left out, and a line below names these columns. Numbers are never
+    cut.
     """
     from detmap.results import cell, is_words, shown
 
@@ -159,7 +160,7 @@ def _narrow(text: str, room: int) -> str:
 
 
 class Line:
-    """The status line of a terminal: ``text()`` after `after` seconds, then every second, erased at the end."""
+    """The status line of a terminal, which shows ``text()`` after `after` seconds and then every second."""
 
     def __init__(self, text: Callable[[], str], after: float) -> None:
         self._text, self._after = text, after

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """A requested measure: its parameters, and the printed name and the metric of each value (None if it is text)."""
+    """A requested measure with its parameters, and the printed name and the metric of each value. The metric is None for
+    a value that is text.
+    """
 
     measure: Measure
     parameters: list[str]
@@ -172,7 +174,7 @@ class _Lines:
     def _summary(self, metric: str) -> float:
         import numpy as np
 
-        # trec_eval sums queries sequentially: the mean may differ from numpy's in the last bit, and so in print.
+        # trec_eval adds values one by one, so its mean may differ from numpy's in the last bit, and in a printed digit.
         values = self.columns[metric][self.order]
         total = float(np.cumsum(values)[-1])
         if metric == "num_rel" and self.complete:  # if missing queries count as 0, all grades above 0 are relevant

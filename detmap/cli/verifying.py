@@ -144,7 +144,7 @@ def _find_files(card: Mapping[str, Any], given: argparse.Namespace) -> None:
 
 
 def _read(action: argparse.Action, value: Any) -> Any:
-    """Return the value of an option from its text on a card; None if it is invalid."""
+    """Return the value of an option from its text on a card; None if the text is invalid."""
     if action.nargs == 0:  # a flag
         return value if type(value) is type(action.const) and value == action.const else None
     if isinstance(action, argparse._AppendAction):

@@ -46,7 +46,7 @@ def _detections() -> None:
     # Called directly, because strings are otherwise copied only while a file is read window by window.
     texts.keep(readonly(np.zeros(8), np.uint8), np.empty(0, np.uint64), np.empty(0, np.uint8), 0)
     texts.kept_size(readonly(np.empty(0), np.uint64))
-    # Called directly, because v is otherwise dropped only of large files that are scored once.
+    # Called directly, because v is otherwise dropped only from large files that are scored once.
     keypoints.drop_flags(np.empty(0, np.uint64), np.zeros(1, np.int64), np.zeros(1, np.int64))
     keypoints.corners(readonly(np.empty((0, 4)), np.float64), 0, 0, np.empty((0, 4)))
     names: tuple[list[Any], ...] = ([1, 2, 3, 4], ["a", "b", "c", "d"])
@@ -109,7 +109,7 @@ def _segments() -> None:
 
 
 def tables(kind: str) -> tuple[GroundTruth, Detections]:
-    """Return small ground truth and detections, with the sample geometry of a kind of shape."""
+    """Return small ground truth and detections, with the sample geometries of a kind."""
     from detmap import read_coco, read_coco_results
 
     sample = KINDS[kind].sample

@@ -39,7 +39,9 @@ class Whole:
         return dict(DetectionResult(self._tally(protocol), threads=self.threads).notices)
 
     def ends(self, protocol: Protocol) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return `values` with hits last, and with hits first among equal scores of a category; None without ties."""
+        """Return `values` with hits last, and `values` with hits first, among equal scores of a category; None without
+        ties.
+        """
         tally = self._tally(protocol).in_ranking_order(self.threads)
         tied = (np.diff(tally.scores) == 0) & (np.diff(tally.category) == 0)
         if not tied.any():

@@ -1,16 +1,16 @@
 """AP of two tables under many protocols. Work that protocols share is done once, and only overlapping pairs are
 considered.
 
-Most detections overlap no object enough to match under any rule. They are misses, and only the number of misses above
+Most detections overlap no object enough to match under any rule. These are misses, and only the number of misses above
 each hit matters. So the cost of a protocol only depends on its overlapping pairs. These intermediate results are shared
 by protocols and cached:
 
-* orders: the detections by image, category and score;
-* rankings: the detections by category and score, with ties broken;
+* orders: the detections sorted by image, category and score;
+* rankings: the detections sorted by category and score, with ties broken;
 * the kept detections of a ranking: score thresholds and caps remove the last detections of every cell (a pair of image
   and category), so the matches of the kept detections do not change;
-* the overlapping pairs, by the decisions about boxes and overlaps;
-* the matches among these pairs, by the rules of matching.
+* the overlapping pairs, for each setting of the decisions about boxes and overlaps;
+* the matches among these pairs, for each setting of the decisions about matching.
 
 Every metric is bit-identical to that of `detmap.evaluate`.
 """
@@ -74,7 +74,7 @@ _OF_PAIRS = (
 )  # fmt: skip
 _OF_MATCHING = (*_OF_PAIRS, *(name for name in _NOT_OF_PAIRS if name not in _OF_RANKING))
 
-#: The other decisions, which `Lean` does not implement.
+#: Decisions that `Lean` does not implement.
 _UNKNOWN = tuple(name for name in _PLAIN if name not in {*_NOT_OF_PAIRS, *_OF_PAIRS, *_LATE})
 
 #: Maximum absolute coordinate of boxes whose areas stay within COCO's widest range, however boxes are rounded or moved.
@@ -110,7 +110,7 @@ class Lean:
 
     def values(self, protocol: Protocol) -> NDArray[np.float64]:
         """Return the values of which the metric is the mean, by threshold, recall (if precision is read at recalls) and
-        category; NaN without ground truth.
+        category; NaN for a category without ground truth.
         """
         scene = self._scene(protocol)
         return self._curves(protocol, scene, scene.count(scene.threshold, scene.place + 1, scene.category))
@@ -124,7 +124,9 @@ class Lean:
         return {**self.arranged.notices, **{code: count for code, count in own.items() if count}}
 
     def ends(self, protocol: Protocol) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return `values` with hits last, and with hits first among equal scores of a category; None without ties."""
+        """Return `values` with hits last, and `values` with hits first, among equal scores of a category; None without
+        ties.
+        """
         ranking = self._ranking(protocol)
         begins, stops = ranking.tied
         kept = self._keep(protocol, ranking)
@@ -233,7 +235,7 @@ class Lean:
         return self._orders.get_or(("objects", merged), arrange) if merged else self.arranged.truth
 
     def _zero(self, protocol: Protocol) -> NDArray[np.bool_] | None:
-        """Mask, by position, of the objects that count as missed because their id is 0; None if no object does."""
+        """Mask, by position, of the objects that count as missed because their id is 0; None if there are none."""
         zero = self.ground_truth.zero_ids
         return None if zero is None or protocol.id_zero != zero_ids.MISSED else zero[self._truth(protocol).order]
 
@@ -244,8 +246,8 @@ class Lean:
 
     def _early_cap(self, protocol: Protocol) -> int | None:
         """Return the cap on detections per image if it must be applied before matching, else None."""
-        # Without categories, equal scores are matched in order of category, but the cap keeps them in order of rows. So the
-        # cap may remove a detection that is not the last in matching order.
+        # Without categories, detections with equal scores are matched in order of category, but the cap ranks them in
+        # order of rows. So the cap may remove a detection that is not the last in matching order.
         return None if protocol.use_categories else protocol.max_per_image
 
     def _order(self, protocol: Protocol) -> Order:
@@ -307,7 +309,7 @@ class Lean:
     def _overlapping(self, protocol: Protocol, lowest: float) -> Pairs:
         low, high = protocol.area_ranges[0][1:]
         near_only = self._tame and low <= 0 and high >= 1e10
-        # Overlaps with crowds are measured differently, but only if crowds are ignored.
+        # Overlaps with crowds are computed in another way, but only if crowds are ignored.
         ignore = protocol.ignore if protocol.crowd_overlap and self.ground_truth.crowd.any() else ()
         key = (_key(protocol, _OF_PAIRS), near_only, ignore)
         if key in self._pairs and self._pairs[key].lowest > lowest:
@@ -321,7 +323,9 @@ class Lean:
 
     @cached_property
     def _near(self) -> dict[bool, NDArray[np.int64]]:
-        """Rows of detections in cells with objects, by whether categories are used; no other ones overlap an object."""
+        """Maps `use_categories` to the rows of detections in cells with objects. Detections in other cells overlap no
+        object.
+        """
         made = {}
         for use in (True, False):
             width = len(self.arranged.categories) if use else 1
@@ -334,7 +338,7 @@ class Lean:
         return made
 
     def _measure(self, plain: Protocol, lowest: float, near_only: bool) -> Pairs:
-        """Find the overlapping pairs. With `near_only`, only the detections of `_near` are measured, without areas."""
+        """Find the overlapping pairs. With `near_only`, only detections of `_near` are compared, without their areas."""
         rows = self._near[plain.use_categories] if near_only else np.arange(len(self.detections))
         detections = replace(self.detections.take(rows) if near_only else self.detections, missing_classes="zero")
         arranged = Arrangement.of(self.ground_truth, detections, plain, threads=self.threads)
@@ -397,7 +401,9 @@ class Lean:
         return self._celled.get_or((found, self._order_key(protocol), protocol.left_out), cut)
 
     def _outside(self, protocol: Protocol, found: Pairs) -> tuple[NDArray[np.bool_] | None, matching.Objects]:
-        """Return a mask by position of the detections outside of the area range, and objects with those outside ignored."""
+        """Return a mask, by position, of the detections outside of the area range; and the objects, of which those outside
+        of the area range are ignored.
+        """
         _, low, high = protocol.area_ranges[0]
         flags = found.by_nature
         for flag in protocol.ignore:
@@ -413,7 +419,7 @@ class Lean:
         if found.areas is None:
             return None, matching.Objects(*columns)
         areas = found.areas[self._order(protocol).side.order]
-        if protocol.matching == "best":  # VOC has no area ranges: negative areas are in
+        if protocol.matching == "best":  # VOC has no area ranges, so negative areas count as 0
             areas = np.maximum(areas, 0.0)
         outside = (areas < low) | (areas > high)
         return (outside if outside.any() else None), matching.Objects(*columns)
@@ -518,7 +524,9 @@ def _key(protocol: Protocol, names: Iterable[str]) -> Hashable:
 
 
 def _among(outside: NDArray[np.bool_] | None, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mask of the `positions` outside of the area range; `outside` is the mask of all, or None if all are inside."""
+    """Mask of the `positions` outside of the area range. `outside` is the mask of all positions, or None if every
+    position is inside.
+    """
     return np.zeros(positions.size, np.bool_) if outside is None else outside[positions]
 
 

@@ -43,12 +43,12 @@ def values_under(
 
 
 def orders(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row for each model and the next one on the leaderboard, on whether their order survives. `models` has
-    the outcome of `values_under` for each model, the best first. A row has ``first``, ``second``, ``equal`` (if their
-    values are equal, there is no order), ``tried`` (the number of rules that change any model's value), ``held`` (the
-    number of these rules under which the order holds), ``survives`` and ``against``. ``against`` lists the rules under
-    which the first model is not above the second, with name, kind, number of changes, and both values, sorted by number
-    of changes.
+    """Return a row for each pair of neighbours on the leaderboard, on whether their order survives. `models` has the
+    outcome of `values_under` for each model, the best first. A row has the names ``first`` and ``second``, ``equal``
+    (whether their values are equal, so that there is no order), ``tried`` (the number of rules that change any model's
+    value), ``held`` (the number of these rules under which the order holds), ``survives`` and ``against``. ``against``
+    lists the rules under which the first model is not above the second, sorted by number of changes: name, kind, number
+    of changes, and both values.
     """
     names = list(models)
     every = list(dict.fromkeys(name for one in models.values() for name in one["situations"]))
@@ -56,7 +56,7 @@ def orders(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     for name in every:
         ends = tuple(_ends(one, name) for one in models.values())
         if ends != tuple((one["value"], one["value"]) for one in models.values()):
-            tried.setdefault(ends, name)  # rules with equal values for all models count once
+            tried.setdefault(ends, name)  # rules that give the same values to all models count once
     made = []
     for first, second in itertools.pairwise(names):
         one, other = models[first], models[second]
@@ -85,6 +85,8 @@ def orders(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _ends(model: Mapping[str, Any], name: str) -> tuple[float, float]:
-    """Return the minimum and maximum of a model under the rules `name`, or its own value if not scored under them."""
+    """Return the minimum and maximum of a model's metric under the rules `name`. If the model was not scored under these
+    rules, both are the model's own value.
+    """
     found: Sequence[Any] | None = model["situations"].get(name)
     return (model["value"], model["value"]) if found is None else (found[2], found[3])

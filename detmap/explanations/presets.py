@@ -26,10 +26,10 @@ class Under:
     rules : int
         Number of decisions that differ from the reference protocol; a group of decisions counts as one.
     reason : str
-        The differing decision that changes the metric most when it is changed alone, with its value. Empty if no decision
+        The differing decision that changes the metric most if it is changed alone, with its value. Empty if no decision
         changes the metric, or if reasons were not requested.
     alone : float
-        The change of the metric by this decision alone; NaN without a reason.
+        The change of the metric if only this decision is changed; NaN without a reason.
     """
 
     name: str

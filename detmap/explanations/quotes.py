@@ -41,7 +41,7 @@ class Candidate:
 
     @property
     def value(self) -> float:
-        """The value under these rules of the first quoted number."""
+        """The value of the first quoted number under these rules."""
         return next(iter(self.values.values()))
 
     @property

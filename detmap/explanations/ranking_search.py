@@ -22,7 +22,7 @@ from detmap.hits import INTERPOLATIONS
 from detmap.retrieval.conventions import CONVENTIONS, Convention, convention_of
 from detmap.retrieval.scoring import RankingResult
 
-#: Changes of conventions that are tried in addition to named conventions, by row: each change sets a decision to a value.
+#: Changes that are tried in addition to named conventions. A row has the changes of one decision: the values to try.
 GRID: dict[str, tuple[dict[str, Any], ...]] = {
     name: tuple({name: value} for value in values)
     for name, values in {
@@ -53,7 +53,9 @@ _RUNS_ONLY = ("missing", "order", "single", "positive_scores", "drop_same_id")
 
 
 class Variant(NamedTuple):
-    """The same systems with other rankings or judgements: `kind`, `name`, and a function that evaluates each system."""
+    """The same systems with other rankings or judgements. `systems` maps a system's name to a function that evaluates the
+    system.
+    """
 
     kind: str
     name: str
@@ -104,7 +106,7 @@ class _Numbers(Vocabulary):
             one.replay.known = self.looked[0].replay.known  # share evaluations among all metrics
 
     def value(self, name: str, changes: Changes, number: int) -> float:
-        """Return the metric with the index `number` under a convention with changes; NaN if that does not apply."""
+        """Return the metric with the index `number` under a convention with changes; NaN if the rules do not apply."""
         return self.looked[number].number(self.rules(name, changes))
 
     def plain(self, name: str, changes: Changes) -> Convention:
@@ -238,7 +240,7 @@ def rankings_survive(
 
 
 def _other_rules(base: Convention, run: bool) -> Iterator[tuple[str, str, int, Convention]]:
-    """Yield conventions with one decision changed, then named ones: kind, name, number of changes, convention."""
+    """Yield (kind, name, number of changes, convention), first with one decision changed, then named conventions."""
     for label, changes in GRID.items():
         if run or label not in _RUNS_ONLY:
             for change in changes:
@@ -268,7 +270,9 @@ def _words(base: Convention, rule: Convention, names: Iterable[str]) -> str:
 def _draws(
     results: Mapping[str, RankingReplay], base: Convention, metric: str, replicates: int, seed: int
 ) -> dict[str, NDArray[np.float64]]:
-    """Return each system's means over the same drawn queries; {} if the metric has no values per query."""
+    """Return the means of each system over drawn queries; the draws are the same for all systems. Return {} if the metric
+    has no values per query.
+    """
     from detmap.data.ids import locate
 
     made = {name: one.result(base) for name, one in results.items()}

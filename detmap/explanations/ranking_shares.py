@@ -224,8 +224,8 @@ class RankingReplay:
 
 def _players(source: Convention, target: Convention) -> list[tuple[str, tuple[str, ...]]]:
     """Return the decisions in which two conventions differ, as groups (label, decisions)."""
-    # Ties that are collapsed to one point, or averaged over all orders, are only defined for some curves. Where they are
-    # not defined for both curves, ties and curve are changed together.
+    # Ties that are collapsed to one point, or averaged over all orders, are only defined for some curves. If these ties
+    # are not defined for both curves, ties and curve are changed together.
     shared = {source.ties, target.ties} & {"collapsed", "expected"}
     both = shared and not {source.interpolation, target.interpolation} <= {"step", "trapezoid"}
     return grouped(source, target, {"ties": "ties and curve", "interpolation": "ties and curve"} if both else {})
@@ -246,7 +246,7 @@ def _chain(replay: RankingReplay, first: Convention, steps: Sequence[tuple[str, 
 
 
 def _moved(before: RankingResult, after: RankingResult, metric: str) -> list[tuple[str, float]]:
-    """Return the queries whose values differ, with the differences; queries that a mean leaves out count as 0."""
+    """Return the queries whose values differ, with the differences; a query without a value counts as 0."""
     try:
         sides = [one.per_query[metric] for one in (before, after)]
     except KeyError:  # the metric has no values per query

@@ -64,7 +64,7 @@ _FEW = 20_000
 
 def parse(text: str, iou_type: str | None = None) -> Protocol:
     """Return a protocol from its name and changes, such as ``coco`` or ``coco+min_score=0.25+max_dets=300``. With
-    `iou_type`, return its variant for this geometry: "coco" for keypoints has a cap of 20 detections.
+    `iou_type`, return the protocol's variant for this geometry: "coco" for keypoints has a cap of 20 detections.
     """
     name, *changes = text.split("+")
     found = resolve(name.strip(), iou_type=iou_type)
@@ -72,7 +72,7 @@ def parse(text: str, iou_type: str | None = None) -> Protocol:
 
 
 def with_changes(rules: T, text: str, changes: Iterable[str], read: Callable[[str, Decision, str], Any]) -> T:
-    """Return rules called `text` with `changes` such as ``min_score=0.25``, whose values `read` parses."""
+    """Return rules with `changes` such as ``min_score=0.25``, parsed by `read`, and with the name `text`."""
     declared, given = decisions_of(type(rules)), dict[str, Any]()
     for change in changes:
         key, equals, value = (part.strip() for part in change.partition("="))
@@ -213,7 +213,7 @@ class Replay:
             return math.nan
 
     def plain(self, protocol: Protocol) -> Protocol:
-        """Return `simplified`; this is the method's name in the interface `Question`."""
+        """Return the simplified protocol as a key of equivalent rules, for the interface `Question`."""
         return self.simplified(protocol)
 
     def forget(self) -> None:
@@ -248,8 +248,8 @@ class Replay:
 
     def band(self, protocol: Protocol) -> tuple[float, float]:
         """Return the minimum and maximum of the metric over all orders of equal scores within a category. Programs with an
-        unstable sort give a value between the two. Without ties both equal the metric. Equal scores within an image are
-        always matched in order of rows.
+        unstable sort give a value between the two. Without ties, both equal the metric. Detections with equal scores in one
+        image are always matched in order of rows.
         """
         plain, value = self.simplified(protocol), self.value(protocol).value
         both = self._scored(plain).ends(plain)
@@ -264,7 +264,7 @@ class Replay:
         return self._scored(plain).outcomes(plain, iou)
 
     def simplified(self, protocol: Protocol) -> Protocol:
-        """Return a canonical protocol with the same numbers on these tables: decisions without effect have their default."""
+        """Return a protocol with the same numbers on these tables; decisions without effect have their defaults."""
         if protocol not in self._simpler:
             self._simpler[protocol] = self._simplify(protocol)
         return self._simpler[protocol]
@@ -400,7 +400,7 @@ def players(source: Protocol, target: Protocol) -> list[tuple[str, tuple[str, ..
 
 
 def grouped(source: Any, target: Any, labels: Mapping[str, str]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the decisions in which two rules differ, grouped by `labels` (by default names), in evaluation order."""
+    """Return the decisions in which two rules differ, in evaluation order, grouped by label (by default the name)."""
     declared, groups = decisions_of(type(source)), dict[str, list[str]]()
     for name in differing(source, target):
         groups.setdefault(labels.get(name, name), []).append(name)
@@ -415,7 +415,7 @@ def grouped(source: Any, target: Any, labels: Mapping[str, str]) -> list[tuple[s
     return [(label, tuple(names)) for label, names in sorted(groups.items(), key=place)]
 
 
-#: Maps a decision to the decisions of its group that texts leave out if they mention this decision.
+#: Maps a decision to other decisions of its group, which a description omits if it mentions the first decision.
 TACIT = {
     "interpolation": ("recall_thresholds", "epsilon"),
     "ignore": ("crowd_overlap",),

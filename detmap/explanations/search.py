@@ -26,8 +26,8 @@ from detmap.explanations.tries import Changes, Vocabulary
 from detmap.explanations.vocabulary import ORDER, SMOOTH, USUAL, WIDER, ByImage, treated
 from detmap.shapes.kinds import BOXES
 
-#: Changes of named protocols that are tried, by row: each change sets decisions to values. Decisions of a group change
-#: together.
+#: Changes that are tried in addition to named protocols. A row has the changes of one decision, or of a group of
+#: decisions that change together.
 GRID: dict[str, tuple[dict[str, Any], ...]] = {
     "min_score": tuple({"min_score": cut} for cut in (0.001, 0.01, 0.05, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5)),
     "max_dets": tuple({"max_dets": (cap,)} for cap in (1, 10, 20, 50, 100, 300, 500, UNLIMITED)),
@@ -272,7 +272,7 @@ class _Looked(Vocabulary):
         return {name: value for name, value in settings.items() if name in Protocol.__dataclass_fields__}
 
     def _scene(self, name: str, settings: Mapping[str, Any], metric: str) -> tuple[_Made | None, Protocol | None]:
-        """Return tables and protocol for a metric; tables, and in some cases the protocol, are None if it is undefined."""
+        """Return tables and protocol for a metric. If the metric is undefined, one or both are None."""
         decided = self._decisions(settings)
         of = metric
         if metric in AT:  # AP50 and AP75 have their own threshold; AP uses the protocol's thresholds
@@ -312,13 +312,13 @@ class _Looked(Vocabulary):
         return self._recent.get_or(frozenset(way), make)
 
     def _tables(self, ways: tuple[tuple[str, str], ...]) -> tuple[GroundTruth, Detections]:
-        """Return both tables after the transformations `ways`, applied in order; the result of each is cached."""
+        """Return both tables after the transformations `ways`, applied in order; intermediate tables are cached."""
         if not ways:
             return self.tables
         return self._treated.get_or(ways, lambda: treated(self._tables(ways[:-1]), *ways[-1]))
 
     def _mean(self, made: _Made, plain: Protocol, mean: str, metric: str, category: int | None) -> float:
-        """Return a metric of the class `category`; if None, over all classes by the kind of mean `mean`."""
+        """Return a metric of the class `category`; if it is None, the mean over classes of the kind `mean`."""
         if self._last[0] is not made or self._last[1] != plain:
             self._last = (made, plain, made.replay.value(plain))
             made.replay.forget()  # keep the numbers, free the per-class values

@@ -55,7 +55,7 @@ class Order:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Positions in ranking order: by category, descending score, and the rule for ties; and the inverse, `place`."""
+    """Positions sorted by category, descending score and the rule for ties (`order`), and the inverse (`place`)."""
 
     order: NDArray[np.int64]
     place: NDArray[np.int32]
@@ -64,7 +64,7 @@ class Ranking:
 
     @cached_property
     def tied(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each place of the ranking, begin and end of the run of equal scores of one category around it."""
+        """Begin and end of the run of equal scores in one category that contains each place of the ranking."""
         new = np.ones(self.order.size, np.bool_)
         new[1:] = self.scores[1:] != self.scores[:-1]
         new[self.class_starts[:-1][self.class_starts[:-1] < new.size]] = True
@@ -88,8 +88,8 @@ class Kept:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of a detection and an object that overlap by at least `lowest`: the row of each in its table, and the
-    overlap. `by_nature` flags objects that are ignored under every protocol with these pairs. `areas` are the areas of
+    """Pairs of a detection and an object that overlap by at least `lowest`: the rows in the two tables, and the
+    overlaps. `by_nature` flags objects that are ignored under every protocol with these pairs. `areas` are the areas of
     detections, by row; None if no detection can be outside of the area range.
     """
 
@@ -104,8 +104,8 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Pairs in matching order. `live` holds the positions of the detections in any pair. `cells` are the cells (image
-    and category) of these detections, and `candidates` the objects that each of the detections overlaps.
+    """Pairs in matching order. `live` holds the positions of the detections that overlap an object. `cells` are the
+    cells (image and category) of these detections, and `candidates` the objects that each detection overlaps.
     """
 
     live: NDArray[np.int64]
@@ -115,7 +115,7 @@ class Cells:
 
 @dataclass(eq=False)
 class Matched:
-    """Outcomes of the detections at the positions `live`: `hit` and `ignored`, flags of shape (thresholds, live). `outside`
+    """Outcomes of the detections at the positions `live`: `hit` and `ignored`, shape (thresholds, live.size). `outside`
     flags positions outside of the area range (None if there are none). `counted` flags the positives, by row.
     """
 

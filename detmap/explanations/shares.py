@@ -58,7 +58,8 @@ class Example:
     iou : float
         The threshold at which the outcome changes.
     overlap : float
-        The overlap with the object that the detection matches after the change, or else before; NaN if there is none.
+        The overlap with the object that the detection matches after the change, or before the change if the detection is
+        unmatched after it. NaN if the detection is unmatched in both cases.
     before, after : str
         The outcomes: "hit", "false positive", "ignored", or "not scored".
     """
@@ -158,7 +159,7 @@ class Explained(Generic[Rules]):
 
     @property
     def heading(self) -> str:
-        """A title with the metric, the kind of shape that is matched, and both values."""
+        """A title with the metric, the IoU type, and both values."""
         kind = f" ({self.source.iou_type})" if isinstance(self.source, Protocol) else ""
         ends = ((self.source_value, self.source), (self.target_value, self.target))
         return f"{self.metric}{kind}: {', '.join(f'{value:.4f} under {rules.name}' for value, rules in ends)}"
@@ -173,7 +174,7 @@ class Explained(Generic[Rules]):
         return [first, *(share.sentence for share in self.shares if share.exact), *self.remarks()]
 
     def remarks(self) -> list[str]:
-        """Return the `sentences` other than those on the two values and the shares."""
+        """Return the `sentences` without the sentences on the two values and on the shares."""
         idle = [share.decision for share in self.shares if not share.exact]
         more = [f"No difference here: {', '.join(idle)}."] if idle else []
         if not self.shares:
@@ -257,7 +258,7 @@ class Explanation(Explained[Protocol]):
         return super().sentences()
 
     def remarks(self) -> list[str]:
-        """Return the `sentences` other than those on the two values and the shares."""
+        """Return the `sentences` without the sentences on the two values and on the shares."""
         return [*super().remarks(), BEFORE]
 
     def to_dict(self) -> dict[str, Any]:
@@ -308,14 +309,14 @@ def explain(
         "AP" (for VOC's protocols equal to mAP), "AP50", "AP75", or ``"AP_"`` followed by the name of an area range that
         both protocols have.
     iou_type : str, optional
-        The kind of shape that is matched, as for `detmap.evaluate`.
+        The kind of geometry that is matched, as for `detmap.evaluate`.
     orders : int
         Maximum number of orders sampled if more than seven decisions differ; sampling stops when all standard errors
         are at most 0.0001.
     seed : int
         Seed of the sampling.
     threads : int, optional
-        One per processor by default. The result does not depend on it.
+        One per processor by default. The number does not affect the result.
 
     Returns
     -------
@@ -324,7 +325,7 @@ def explain(
     Raises
     ------
     OptionError
-        For an unknown protocol or metric, or protocols that match different kinds of shapes.
+        For an unknown protocol or metric, or protocols that match different kinds of geometries.
     InputError
         If the metric is undefined because there are no positives.
     """

@@ -45,7 +45,7 @@ class Effect:
     value : float
         The effect, positive in favour of the second model.
     low, high : float
-        Confidence interval of the effect; NaN if there is none, as for images.
+        Confidence interval of the effect; NaN without an interval, as for images.
     without : float
         The difference on all images except this one; NaN for other kinds of effects.
     without_low, without_high : float
@@ -260,7 +260,7 @@ def contrast(
     names : tuple of str
         Names of the models.
     iou_type : str, optional
-        The kind of shape that is matched, as for `detmap.evaluate`.
+        The kind of geometry that is matched, as for `detmap.evaluate`.
     replicates : int
         Number of bootstrap draws of images; at least 200.
     seed : int
@@ -268,7 +268,7 @@ def contrast(
     level : float
         The level of the intervals.
     threads : int, optional
-        One per processor by default. The result does not depend on it.
+        One per processor by default. The number does not affect the result.
 
     Returns
     -------
@@ -349,8 +349,8 @@ def contrast(
 
 
 def _ranges(named: Protocol, base: Protocol) -> tuple[tuple[str, float, float], ...]:
-    """Return the area range of the metric, followed by the ranges by which to split: those of the protocol, or else of
-    COCO. If the metric is limited to a smaller range, return this range alone.
+    """Return the area range of the metric, followed by the ranges by which the difference is split, from the protocol or
+    else from COCO. If the metric is limited to a smaller range, return this range alone.
     """
     (whole,) = base.area_ranges
     if whole[0] != named.area_ranges[0][0]:
@@ -411,7 +411,7 @@ def _sizes(results: Sequence[DetectionResult], names: Sequence[str], ends: NDArr
 
 
 def _gain(first: Bootstrap, second: Bootstrap) -> Bootstrap:
-    """Return the bootstrap of the second model's values minus the first's, with the smaller support of the two."""
+    """Return the bootstrap of the differences, second minus first, with the smaller of the two supports."""
     support = np.minimum(first.support, second.support)
     return replace(second, support=support) - replace(first, support=support)
 
@@ -492,7 +492,7 @@ def _without(
     values: NDArray[np.float64],
     level: float,
 ) -> list[tuple[float, float]]:
-    """Return for each of `images` an interval of the difference without this image; NaN if there is none."""
+    """Return for each of `images` an interval of the difference without this image; NaN without an interval."""
     # Draws that do not contain an image are draws from the other images, for which there are jackknife samples too.
     # This does not hold for draws of clusters, because a draw without an image also lacks the other images of its
     # cluster.

@@ -25,7 +25,7 @@ from detmap.results import fragment
 from detmap.shapes import IouType, find
 from detmap.shapes.kinds import BOXES
 
-#: Kind of the situations of each row of `GRID`; rows that are not listed are "other decisions".
+#: Kind of situation for each row of `GRID`; rows that are not listed are "other decisions".
 _KINDS = {
     "min_score": "score cuts",
     "max_dets": "caps",
@@ -56,9 +56,9 @@ class Situation:
     name : str
         The change, such as ``"min_score 0.25"``.
     changes : int
-        Number of changed decisions; a group of decisions counts as one, another order of equal scores as none.
+        Number of changed decisions; a group of decisions counts as one, another order of equal scores counts as none.
     lowest, highest : dict of str to float
-        The minimum and maximum value of each model. They only differ for the situation "any order of equal scores".
+        The minimum and maximum value of each model, which differ only for the situation "any order of equal scores".
     """
 
     kind: str
@@ -130,7 +130,7 @@ class Survival:
     situations : list of Situation
         All situations that were tried.
     claims : list of Claim
-        One for every pair of models.
+        A claim for every pair of models.
     replicates : int
         Number of draws of images, or queries; 0 for rankings whose metric has no values per query.
     level : float
@@ -155,8 +155,8 @@ class Survival:
     notes: tuple[str, ...] = ()
 
     def table(self, claim: Claim) -> list[dict[str, Any]]:
-        """Return how often each of the two models has the higher value: a row for each kind of situation, and one for the
-        bootstrap samples of images.
+        """Return how often each of the two models has the higher value, with a row for each kind of situation, and a row
+        for the bootstrap draws.
         """
         rows = []
         for kind in KINDS:
@@ -271,7 +271,7 @@ def survives(
     metric : str
         As for `detmap.explain`.
     iou_type : str, optional
-        The kind of shape that is matched, as for `detmap.evaluate`.
+        The kind of geometry that is matched, as for `detmap.evaluate`.
     replicates : int
         Number of bootstrap draws of images; at least 200.
     seed : int
@@ -279,7 +279,7 @@ def survives(
     level : float
         Minimum share of the draws in which an order must hold.
     threads : int, optional
-        One per processor by default. The result does not depend on it.
+        One per processor by default. The number does not affect the result.
 
     Returns
     -------
@@ -350,7 +350,7 @@ def _moved(situation: Situation, values: Mapping[str, float], names: tuple[str, 
 
 
 def changed_decisions(base: Protocol) -> Iterator[tuple[str, str, int, Protocol]]:
-    """Yield the protocols with one decision of the grid changed: kind, name, number of changes, and protocol."""
+    """Yield (kind, name, number of changes, protocol) for each protocol with one decision changed as in `GRID`."""
     for label, changes in GRID.items():
         if label in _MISTAKES or (label in _OF_BOXES and base.iou_type != BOXES):
             continue
@@ -364,7 +364,7 @@ def changed_decisions(base: Protocol) -> Iterator[tuple[str, str, int, Protocol]
 def other_conventions(
     base: Protocol, metric: str, ground_truth: GroundTruth
 ) -> Iterator[tuple[str, str, int, Protocol]]:
-    """Yield the named protocols that match boxes and have the metric, in the form of `changed_decisions`."""
+    """Yield the named protocols that match boxes and have the metric, as tuples like those of `changed_decisions`."""
     for name, one in readable(PRESETS, ground_truth).items() if base.iou_type == BOXES else ():
         try:
             protocol = trimmed(one, metric)
@@ -445,7 +445,7 @@ class _Trial(Trial[Protocol]):
     questions: Mapping[str, Replay]
 
     def try_labels(self, most: int) -> None:
-        """Score without the labels that the detections of any model make most suspicious, at most `most` per model."""
+        """Score without suspicious labels: for each model, at most `most` labels that its detections contradict."""
         from detmap.diagnostics import diagnose
         from detmap.diagnostics._pairs import BACKGROUND
 
@@ -484,7 +484,7 @@ class _Trial(Trial[Protocol]):
         self.add("labels", "label suspects left out", 1, values)
 
     def draws(self, replicates: int, seed: int) -> dict[str, NDArray[np.float64]]:
-        """Return the values of each model on drawn images, with the same draws for all."""
+        """Return the values of each model on drawn images; the draws are the same for all models."""
         from detmap.statistics import bootstrap
 
         made = {}

@@ -26,14 +26,14 @@ _COMBINED = {1: 100, 2: 1200, 3: 500}
 #: Prior weight of rows that the vocabulary's `usual` does not list.
 _OTHERWISE = 2.0
 
-#: Step between the evaluated changes of a smooth row; effects in between are interpolated.
+#: Step between the evaluated changes of a row in `smooth`; the effects of the other changes are interpolated.
 _STRIDE = 5
 
 #: Minimum prior weight of a change to be tried in combinations of three changes.
 _RAREST = 5e-4
 
-#: For rules with more than one change: maximum difference of a number from its quoted value for the next number to be
-#: evaluated.
+#: Maximum difference between a number and its quoted value. If rules with several changes exceed it, the remaining
+#: numbers are not evaluated.
 _REACH = 0.03
 
 #: Maximum number of candidates expected by chance for the verdict "found".
@@ -90,7 +90,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Match:
-    """Rules with exactly the same values, the most usual first, and the number expected to agree by chance."""
+    """Rules with exactly the same values, the most usual first, and the number of rules expected to agree by chance."""
 
     values: tuple[float, ...]
     ways: list[Way]
@@ -217,7 +217,7 @@ class Tries:
         self._combined(1)
 
     def _interpolate(self, name: str, label: str) -> None:
-        """Interpolate the effects of changes that were not evaluated from the nearest evaluated changes of their row."""
+        """Interpolate the effects of changes that were not evaluated from the nearest evaluated changes of the row."""
         effects = self.effects[name]
         places = [at for of, at in effects if of == label]
         if not places:
@@ -244,7 +244,7 @@ class Tries:
     def _nearest(
         self, name: str, effects: Mapping[Change, NDArray[np.float64]], size: int
     ) -> list[tuple[float, str, Changes]]:
-        """Return the combinations of `size` changes whose estimated values are nearest to the quoted ones, and distances."""
+        """Return the combinations of `size` changes with estimates nearest to the quoted numbers, and the distances."""
         distinct: dict[Any, Change] = {}
         for change, effect in effects.items():
             if size < 3 or self._share(change[0]) >= _RAREST:
@@ -276,7 +276,7 @@ class Tries:
 
 
 def _combinations(apart: NDArray[np.bool_], size: int) -> NDArray[np.int64]:
-    """Return all sets of `size` indices of which every two are flagged in `apart`, shape (n, size)."""
+    """Return all sets of `size` indices, one set per row, in which ``apart[i, j]`` is true for any two indices."""
     picked = np.arange(apart.shape[0])[:, None]
     for _ in range(size - 1):
         last = apart.shape[0]

@@ -67,12 +67,12 @@ WIDER: dict[str, tuple[dict[str, Any], ...]] = {
     "other cuts": tuple({"min_score": cut / 100} for cut in range(2, 100) if cut not in (5, 10, 20, 25, 30, 40, 50)),
 }
 
-#: Rows of numbers. Every fifth number is evaluated first; the effects of the numbers in between are interpolated.
+#: Rows of ascending numbers. Every fifth number is evaluated first; effects of the numbers in between are interpolated.
 SMOOTH = ("other cuts",)
 
 
 def treated(tables: Tables, name: str, how: str) -> Tables:
-    """Return both tables after the transformation `name`; the same (identical) tables if it changes nothing."""
+    """Return both tables after the transformation `name`; the given objects if the transformation changes nothing."""
     return _WAYS[name](tables, how)
 
 
@@ -212,7 +212,9 @@ class ByImage:
         return bool(self.images.size <= _MOST_CELLS)
 
     def mean(self, values: NDArray[np.float64], category: int | None) -> float:
-        """Return the mean over images of the mean over an image's classes, or of one class; NaN without values."""
+        """Return the mean over images, either of the means over an image's classes, or of the values of one class; NaN
+        without values.
+        """
         there = ~np.isnan(values) & (category is None or self.classes == category)
         if not there.any():
             return float("nan")

@@ -1,5 +1,5 @@
-"""Kinds of shapes, the geometries of objects: one file per kind, with a column class, its checks, and the overlap of
-two shapes.
+"""Kinds of geometries of objects, such as boxes and masks: one file per kind, with a column class, checks of the input,
+and the overlap of two objects.
 """
 
 from __future__ import annotations

@@ -34,19 +34,19 @@ def over_rows(task: Callable[[int, int], T], count: int) -> list[T]:
 
 
 def extremes(column: NDArray[Any]) -> tuple[Any, Any]:
-    """Return the minimum and maximum of a non-empty column; NaN if it holds a NaN."""
+    """Return the minimum and maximum of a non-empty column; both are NaN if the column holds a NaN."""
     ends = over_rows(lambda begin, end: (column[begin:end].min(), column[begin:end].max()), len(column))
     return np.min([low for low, _ in ends]), np.max([high for _, high in ends])
 
 
 @dataclass(frozen=True, eq=False)
 class Boxes(Frozen):
-    """Boxes as a table keeps them, a `detmap.shapes.Column`.
+    """The boxes of a table, a `detmap.shapes.Column`.
 
     Attributes
     ----------
     table : ndarray of float64, shape (n, 4)
-        Read-only; x, y, width, height where `sizes`, else x1, y1, x2, y2.
+        Read-only; x, y, width, height if `sizes`, else x1, y1, x2, y2.
     sizes : bool
         Whether columns 2 and 3 are width and height.
     """
@@ -67,7 +67,7 @@ class Boxes(Frozen):
         return self
 
     def areas(self, pixel: float = 0.0) -> NDArray[np.float64]:
-        """Return width times height, 0 if either is negative; `pixel` is added to differences of corners."""
+        """Return width times height, 0 if width or height is negative; `pixel` is added to x2 - x1 and y2 - y1."""
         return areas(self.table, self.sizes, pixel)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -75,17 +75,17 @@ class Boxes(Frozen):
         return {"table": self.table}
 
     def placed(self, order: NDArray[np.int32], pixel: float) -> overlap.Boxes:
-        """Return boxes for kernels: position *p* has the box ``order[p]``."""
+        """Return the boxes as kernels read them, in the order of the row indices `order`."""
         return overlap.Boxes(self.table, order, self.sizes, pixel)
 
     def notices(self) -> dict[str, int]:
-        """Return the numbers of boxes with a negative width or height, and of boxes without width or height."""
+        """Return the number of boxes with a negative width or height, and of boxes with a width or height of 0."""
         missed = int(np.count_nonzero(negative(self.table, "xywh" if self.sizes else "xyxy")))
         return {"missed_boxes": missed, "zero_sized_boxes": _zero_sized(self.table, self.sizes)}
 
 
-#: For `seem_shares`: how far a box may reach beyond its image, as a share of the image's side; minimum share of boxes
-#: within that reach; sample size.
+#: Constants of `seem_shares`: maximum distance by which a normalised box extends beyond the range 0 to 1, minimum share
+#: of boxes within this distance, and sample size.
 _BEYOND, _MOST, _LOOKED_AT = 0.5, 0.9, 1024
 
 
@@ -94,7 +94,7 @@ class Checked(NamedTuple):
 
     #: The boxes as a table's column.
     boxes: Boxes
-    #: Which of the given rows are in the table; None for all.
+    #: Mask of the given rows that are in the table; None if all rows are in the table.
     kept: NDArray[np.bool_] | None
     #: Whether boxes seem to be normalised; see `seem_shares`.
     within_unit: bool
@@ -103,9 +103,9 @@ class Checked(NamedTuple):
 
 
 def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: InvalidBoxes, source: str) -> Checked:
-    """Check read-only boxes of any format, shape (n, 4). Raise `InputError` for boxes that are not finite, unless they
-    are dropped, and for boxes of negative size if `invalid_boxes` is "error". Raise `OptionError` for an invalid
-    `box_format` or `invalid_boxes`.
+    """Check read-only boxes of any format, shape (n, 4). Raise `InputError` for boxes that are not finite, unless
+    `invalid_boxes` is "drop", and for boxes of negative size if `invalid_boxes` is "error". Raise `OptionError` for an
+    invalid `box_format` or `invalid_boxes`.
     """
     check_allowed("box_format", box_format, BOX_FORMATS)
     check_allowed("invalid_boxes", invalid_boxes, INVALID_BOXES)
@@ -146,7 +146,7 @@ def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: Inva
 
 def seem_shares(given: NDArray[np.float64]) -> bool:
     """Return whether boxes in any format, shape (n, 4), seem to be normalised rather than in pixels. Some boxes may
-    exceed their images. Boxes of whole numbers are assumed to be in pixels, for example from 0 to 1.
+    exceed their images. If all numbers are integers, the boxes are assumed to be in pixels, even between 0 and 1.
     """
     sample = given[:: 1 + len(given) // _LOOKED_AT]
     near = ((sample >= -_BEYOND) & (sample <= 1 + _BEYOND)).all(axis=1)
@@ -166,7 +166,7 @@ def negative(boxes: NDArray[np.float64], box_format: BoxFormat) -> NDArray[np.bo
 
 
 def areas(boxes: NDArray[np.float64], sizes: bool, pixel: float = 0.0) -> NDArray[np.float64]:
-    """Return width times height, 0 if either is negative; `pixel` is added to differences of corners."""
+    """Return width times height, 0 if width or height is negative; `pixel` is added to x2 - x1 and y2 - y1."""
     width, height = (boxes[:, 2:] if sizes else boxes[:, 2:] - boxes[:, :2] + pixel).T
     return np.asarray(np.maximum(width, 0.0) * np.maximum(height, 0.0))
 
@@ -186,7 +186,7 @@ def inverted(
 ) -> InputError:
     """Return the error about a box of negative size, the first of `count` such boxes among `among` boxes.
 
-    `box_format` is the caller's option; None if the format of the file leaves no choice.
+    `box_format` is the caller's option; None if the file format allows only one box format.
     """
     problem = "the far corner lies before the near one"
     choice = "where the format has a choice. Otherwise "
@@ -215,7 +215,7 @@ def _zero_sized(boxes: NDArray[np.float64], sizes: bool) -> int:
 
 
 def _measured(boxes: Boxes, order: NDArray[np.int32], pixel: float, begin: int, end: int) -> NDArray[np.float64]:
-    """Return width times height, which may be negative, as pycocotools compares it with area ranges."""
+    """Return width times height without clipping at 0, because pycocotools compares this product with area ranges."""
     out = np.empty(end - begin)
     overlap.box_areas(boxes.placed(order, pixel), begin, end, out)
     return out
@@ -226,5 +226,5 @@ def _sample() -> list[dict[str, Any]]:
     return [{"bbox": [1.0, 1.0, 3.0, 4.0]}] * 3
 
 
-#: Boxes overlap as their bounds do, so `refine` is None.
+#: `refine` is None, because the overlap of two boxes is the overlap of their bounds.
 KIND = Kind(name="bbox", column=Boxes, field="bbox", propose="threshold", measure=_measured, sample=_sample)

@@ -1,8 +1,8 @@
-"""Columns of boxes in space, as in KITTI, and their overlap as seen from above, or in space.
+"""Columns of 3D boxes, as in KITTI, with the overlap seen from above (bird's-eye view) and the overlap in space.
 
-The camera looks along z, x points to the right and y down. A box stands upright: its height lies along y, and it is
-turned about y alone. Intersections are those of rotated boxes (`detmap.kernels.rotated`), computed relative to one of
-the two boxes, so that equal boxes overlap by exactly 1, and boxes that touch by exactly 0.
+The camera looks along z, x points to the right and y down. Boxes stand upright: the height lies along y, and the only
+rotation is about y. Intersections are computed as for rotated boxes (`detmap.kernels.rotated`), relative to one of the
+two boxes, so that the overlap of equal boxes is exactly 1, and the overlap of boxes that only touch is exactly 0.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from detmap.system import parallel
 #: Number of pairs compared between two checks for cancellation.
 _PAIRS = 1 << 13
 
-#: Name of the argument of tables.
+#: Name of the argument for 3D boxes in the ``from_arrays`` of tables, and in messages.
 _ARGUMENT = "boxes3d"
 
 #: Signs of the corners along length and width, in the order of KITTI's program.
@@ -35,16 +35,16 @@ _CORNERS = ((1, 1), (1, -1), (-1, -1), (-1, 1))
 
 @dataclass(frozen=True, eq=False)
 class Boxes3D(Frozen):
-    """Boxes in space as a table keeps them; a `detmap.shapes.Column`.
+    """The 3D boxes of a table, a `detmap.shapes.Column`.
 
     Attributes
     ----------
     table : ndarray of float64, shape (n, 8)
         Height, width and length in metres; x, y, z of the centre of the bottom in metres; rotation about y in radians, 0
-        where the length lies along x; and the observation angle (alpha) in radians, NaN if unknown. Both width and
-        length may be negative, which is the same box turned by half a circle.
+        where the length lies along x; and the observation angle (alpha) in radians, NaN if unknown. Width and length
+        may both be negative; this is the same box turned by 180 degrees.
     ground : Rotated
-        The boxes as seen from above, in x and z.
+        The boxes seen from above, in x and z.
     """
 
     table: NDArray[np.float64]
@@ -57,7 +57,7 @@ class Boxes3D(Frozen):
         Parameters
         ----------
         boxes : array_like of float, shape (n, 7) or (n, 8)
-            As in `table`; the last column may be left out.
+            Columns as in `table`; the last column may be left out.
         source : str
             Name of the source for messages.
 
@@ -98,11 +98,11 @@ class Boxes3D(Frozen):
         return Boxes3D(readonly(self.table[rows], np.float64), self.ground.take(rows))
 
     def bounds(self) -> Boxes:
-        """Return upright boxes around the boxes as seen from above, in metres along x and z."""
+        """Return axis-aligned boxes around the boxes seen from above, in metres along x and z."""
         return self.ground.bounds()
 
     def areas(self) -> NDArray[np.float64]:
-        """Return the areas as seen from above, in square metres."""
+        """Return the areas seen from above, in square metres."""
         return self.ground.areas()
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -110,17 +110,17 @@ class Boxes3D(Frozen):
         return {"table": self.table}
 
     def angles(self, kind: str) -> NDArray[np.float64]:
-        """Return the angles for the similarity of orientation: alpha for boxes on the image, else the rotation about y."""
+        """Return the angles for the orientation similarity: alpha if `kind` is "bbox", else the rotation about y."""
         return np.asarray(self.table[:, 7 if kind == BOXES else 6])
 
 
 def seen(angles: NDArray[np.float64]) -> dict[str, Column]:
-    """Return a column, by its name, of n boxes of which only the observation angles (alpha), shape (n,), are known."""
+    """Return a dict from column name to n boxes, of which only the observation angles (alpha), shape (n,), are known."""
     return {BOX3D: Boxes3D.of(np.column_stack([np.zeros((angles.size, 7)), angles]))}
 
 
 def _corners(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the corners of boxes seen from above, by the formula and in the order of KITTI's program, shape (n, 8)."""
+    """Return the corners of boxes seen from above, shape (n, 8), computed and ordered as in KITTI's program."""
     _, width, length, x, _, z, turn, _ = table.T
     cosine, sine = np.cos(turn), np.sin(turn)
     made = []
@@ -141,7 +141,7 @@ def _join(given: Sequence[Boxes3D]) -> Boxes3D:
 
 
 def _ground(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write intersections over unions as seen from above."""
+    """Write intersections over unions of the boxes seen from above."""
     compared = kernels.Compared(*pairs)
     for begin in range(0, len(out), _PAIRS):
         if parallel.stop_flag()[0]:
@@ -151,9 +151,9 @@ def _ground(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArr
 
 
 def _volume(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write intersections over unions in space; for a crowd, over the detection's volume. Kernels return the shared
-    area divided by the detection's area, as for crowds. The product with the detection's area is the shared area, and
-    is exact for equal boxes.
+    """Write intersections over unions in space; for a crowd, over the detection's volume. All pairs are passed to the
+    kernels as crowds, so the kernels return shared areas divided by the detections' areas. The product with the
+    detections' areas is the shared area, and is exact for equal boxes.
     """
     every = pairs._replace(crowd=np.ones(len(out), np.bool_), lowest=0.0)
     _ground(detections, ground_truth, every, out)
@@ -162,7 +162,7 @@ def _volume(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArr
     high = np.minimum(left[:, 4], right[:, 4]) - np.maximum(top, other_top)
     area = detections.areas()[pairs.detections]
     shared = out * area * np.maximum(high, 0.0)
-    # Heights are rounded like the shared height, so that equal boxes overlap by 1.
+    # Heights are computed as differences, like the shared height, so that equal boxes overlap by exactly 1.
     volume = area * (left[:, 4] - top)
     other = ground_truth.areas()[pairs.ground_truth] * (right[:, 4] - other_top)
     whole = np.where(pairs.crowd, volume, volume + other - shared)
@@ -171,12 +171,12 @@ def _volume(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArr
 
 
 def _draw(column: Boxes3D) -> list[Drawing]:
-    """Return the outlines as seen from above."""
+    """Return the outlines seen from above."""
     return [Drawing([row.reshape(4, 2)], np.empty((0, 2))) for row in column.ground.corners]
 
 
 def _absent(column: Boxes3D) -> tuple[NDArray[np.bool_], None]:
-    """Return which objects have no box in space, because their sides in KITTI's file are -1."""
+    """Return a mask of the objects without a 3D box, whose sides are -1 in KITTI's files."""
     return np.asarray(~(column.table[:, :3] > 0).any(axis=1)), None
 
 

@@ -41,7 +41,7 @@ def _sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 
 def _sum_to_odd(a: Floats, b: Floats) -> Floats:
-    """Return sums rounded to the neighbour with an odd last bit, if inexact."""
+    """Return sums rounded to odd: an inexact sum becomes the neighbouring float64 whose last bit is 1."""
     total, error = _sum(a, b)
     even = (total.view(np.int64) & 1) == 0
     towards = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
@@ -57,7 +57,7 @@ def multiply_add(a: Floats, b: Floats, c: Floats) -> Floats:
 
 
 def dot(a: Any, b: Any) -> Floats:
-    """Return sums of products of pairs of columns, from first to last, each product fused with its addition."""
+    """Return the dot products of rows of two tables, which are given as columns; products and additions are fused."""
     total = np.asarray(a[0] * b[0], np.float64)
     for left, right in zip(a[1:], b[1:], strict=True):
         total = multiply_add(np.asarray(left), np.asarray(right), total)

@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from detmap.data.tables import Detections, GroundTruth
     from detmap.detection.protocols import Protocol
 
-#: Sigmas of COCO's 17 points, in thousandths of the object's size.
+#: Sigmas of COCO's 17 points, in thousandths of the square root of the object's area.
 _HUNDREDTHS = (26, 25, 25, 35, 35, 79, 79, 72, 72, 62, 62, 107, 107, 87, 87, 89, 89)
 SIGMAS: NDArray[np.float64] = np.array([n / 100 for n in _HUNDREDTHS]) / 10.0
 
 #: Number of pairs computed at a time.
 _PAIRS = 1 << 13
 
-#: Pixels by which reaches of objects are enlarged, and coordinate up to which corners are rounded by far less.
+#: Pixels by which boxes of `_reach` are enlarged, and maximum coordinate at which rounding errors are far smaller.
 _SLACK, _NEAR = 1e-3, 1e6
 
 
 @dataclass(frozen=True, eq=False)
 class Keypoints(Frozen):
-    """Poses as a table keeps them, a `detmap.shapes.Column`."""
+    """The poses of a table, a `detmap.shapes.Column`."""
 
-    #: Read-only points x, y, v, with begin and stop of each row's points. Detections that are scored once have no v.
+    #: Read-only points x, y, v, with begin and stop of each pose. Points of detections that are scored once have no v.
     poses: kernels.Poses
     #: Number of labelled points of each object, from ``num_keypoints``; shape (n,).
     labelled: NDArray[np.int64]
@@ -63,7 +63,7 @@ class Keypoints(Frozen):
         return sizes if self.poses.width == 3 else sizes // self.poses.width * 3
 
     def values(self) -> NDArray[np.float64]:
-        """Return the numbers x, y, v of all poses, which `poses` begins and stops."""
+        """Return the concatenated numbers x, y, v of all poses; `poses` holds the begin and stop of each pose."""
         assert self.poses.width == 3, "v was not read, because the detections are scored once"
         return self.poses.values
 
@@ -82,7 +82,7 @@ class Keypoints(Frozen):
         return self.boxes[:, 2] * self.boxes[:, 3]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all content by name: the concatenated numbers, and their starts."""
+        """Return by name the concatenated x, y, v of all poses, the starts of poses, and numbers of labelled points."""
         sizes = self.sizes()
         starts = np.concatenate([[0], np.cumsum(sizes)])
         places = np.repeat(self.poses.starts - starts[:-1], sizes) + np.arange(int(starts[-1]))
@@ -90,7 +90,7 @@ class Keypoints(Frozen):
 
 
 def poses_of(values: Any, starts: Any, stops: Any, width: int = 3) -> kernels.Poses:
-    """Return poses whose row *i* has the numbers ``values[starts[i]:stops[i]]``, `width` for each point."""
+    """Return poses. Pose *i* has the numbers ``values[starts[i]:stops[i]]``, and each point has `width` numbers."""
     return kernels.Poses(readonly(values, np.float64), readonly(starts, np.int64), readonly(stops, np.int64), width)
 
 
@@ -114,7 +114,7 @@ def join(given_columns: Sequence[Keypoints]) -> Keypoints:
 
 
 def extended(given_columns: Sequence[Keypoints]) -> Keypoints:
-    """Return poses that combine the points of each row of several columns; labelled counts are those of the first
+    """Concatenate the points of several columns row by row. The numbers of labelled points are taken from the first
     column.
     """
     sizes = np.stack([column.sizes() for column in given_columns], axis=1)
@@ -129,7 +129,7 @@ def extended(given_columns: Sequence[Keypoints]) -> Keypoints:
 
 
 def _places(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the indices ``starts[i], …, starts[i] + sizes[i] - 1`` of all runs *i*, concatenated."""
+    """Return the concatenation of the ranges ``starts[i], …, starts[i] + sizes[i] - 1``."""
     return np.repeat(starts - np.cumsum(sizes) + sizes, sizes) + np.arange(int(sizes.sum()))
 
 
@@ -162,7 +162,7 @@ def part(column: Keypoints, points: tuple[int, int] | None, counted: bool, sourc
 
 def records(column: Keypoints) -> list[dict[str, Any]]:
     """Return the fields of COCO's record for each pose."""
-    values, (_, starts, stops, _) = column.values(), column.poses  # rows between poses may be uninitialised
+    values, (_, starts, stops, _) = column.values(), column.poses  # values between poses may be uninitialised
     rows = zip(starts.tolist(), stops.tolist(), column.labelled.tolist(), strict=True)
     return [{"keypoints": values[start:stop].tolist(), "num_keypoints": labelled} for start, stop, labelled in rows]
 
@@ -190,8 +190,8 @@ def given(values: Any, source: str) -> Keypoints:
 # --------------------------------------------------------------------------------------------------------- COCO's records
 
 
-#: The columns of a file's poses: begin and stop of each record's numbers (stop `_WRONG` or `_ABSENT` where the record
-#: has no list of numbers), box, and number of visible points.
+#: Arrays with a row per record: begin and stop of the record's numbers, box, and number of visible points. The stop is
+#: `_WRONG` or `_ABSENT` if the record has no list of numbers.
 _BY_ROW: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
     "starts": ((), np.int64),
     "stops": ((), np.int64),
@@ -205,7 +205,7 @@ class _Part(NamedTuple):
     """The poses of some records: the columns `_BY_ROW`, and the number of the chunk of memory that holds the points.
 
     `row` is the first row of the part in the final columns; -1 if the part has columns of its own. `good` says whether
-    all records are valid; else the points have v, even if the reader drops it.
+    all records are valid. Points of a part with an invalid record keep v, even if the reader drops v otherwise.
     """
 
     rows: dict[str, NDArray[Any]]
@@ -215,7 +215,7 @@ class _Part(NamedTuple):
 
 
 class KeypointReader:
-    """Reads the field ``keypoints``, or another list of points, a `detmap.shapes.Reader`."""
+    """A `detmap.shapes.Reader` of the field ``keypoints``, or of another field with a list of points."""
 
     def __init__(self, size: int, field: str = "keypoints") -> None:
         self._field = field
@@ -225,7 +225,7 @@ class KeypointReader:
         self._width = 3
 
     def scored_once(self, file: Any) -> None:
-        """Keep x and y of detections, without v, which similarity does not use."""
+        """Keep only x and y of detections, because the similarity does not use v of detections."""
         self._width = 2
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> _Part:
@@ -241,7 +241,7 @@ class KeypointReader:
         base: int,
         buffer: NDArray[np.uint8] | None,
     ) -> _Part:
-        """Read as `read` does, and write the records to the final columns, of `capacity` rows, from `row` on."""
+        """Read as `read` does, but into the final columns, which have `capacity` rows, starting at `row`."""
         return self._read(data, spans, self._rows.at(row, len(spans), capacity), row)
 
     def _read(
@@ -289,7 +289,7 @@ class KeypointReader:
         return Keypoints(poses, readonly(counted, np.int64), readonly(boxes, np.float64)), notices
 
     def _problem(self, poses: kernels.Poses, doubtful: NDArray[np.bool_], place: Place) -> InputError:
-        """Return the error about the first invalid record, which is among the `doubtful` ones; these have all numbers."""
+        """Return the error about the first invalid record, one of the `doubtful` records, whose points have x, y, v."""
         values, starts, stops, _ = poses
         there, sizes = stops != _ABSENT, stops - starts
         where = {"source": place.source, "field": self._field}
@@ -312,7 +312,7 @@ class KeypointReader:
 
 
 def _bad(sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which numbers of values, negative where there is no list of numbers, are not those of a pose."""
+    """Mask of the list lengths that no pose has; lengths are negative for records without a list of numbers."""
     return np.asarray((sizes <= 0) | (sizes % 3 != 0))
 
 
@@ -325,7 +325,7 @@ class _Truth(NamedTuple):
 
 
 def _areas(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.float64] | None:
-    """Return areas of boxes times a factor if the protocol uses these for OKS, else None."""
+    """Return the areas of boxes times 0.53 if the protocol uses these areas for OKS, else None."""
     if protocol.oks_area == "area":
         if ground_truth.notices.get("missing_area"):
             raise InputError(
@@ -340,12 +340,12 @@ def _areas(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.float64]
 
 
 def _range_areas(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.float64] | None:
-    """Return the areas for area ranges, as `_areas` does; None if the areas of the annotations are used."""
+    """Return the areas that are compared with area ranges; None for the areas of the annotations."""
     return None if protocol.oks_area == "bbox*0.53, ranges by area" else _areas(ground_truth, protocol)
 
 
 def _boxes(ground_truth: GroundTruth) -> NDArray[np.float64]:
-    """Return boxes as x, y, width, height."""
+    """Return the objects' boxes as x, y, width, height."""
     boxes = ground_truth.shapes["bbox"]
     assert isinstance(boxes, Boxes)
     if boxes.sizes:
@@ -358,7 +358,7 @@ PROTOCOLS = {14: "crowdpose", 133: "wholebody"}
 
 
 def _sigmas(ground_truth: GroundTruth, protocol: Protocol) -> tuple[list[NDArray[np.float64]], NDArray[np.int64]]:
-    """Return the distinct arrays of sigmas, and the index of each category's sigmas, -1 for none."""
+    """Return the distinct arrays of sigmas, and the index of each category's array, -1 for a category without sigmas."""
     codes = ground_truth.categories.values
     if protocol.sigmas is None:
         return [SIGMAS], np.zeros(codes.size, np.int64)
@@ -373,7 +373,7 @@ def _sigmas(ground_truth: GroundTruth, protocol: Protocol) -> tuple[list[NDArray
 def _prepare(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[Keypoints, _Truth, dict[str, int]]:
-    """Check that numbers of points and of sigmas match, else raise `InputError`; give each object its variances."""
+    """Give each object its variances. Raise `InputError` if a pose has more or fewer points than there are sigmas."""
     found, truth = detections.shape("keypoints"), ground_truth.shape("keypoints")
     assert isinstance(found, Keypoints)
     assert isinstance(truth, Keypoints)
@@ -418,9 +418,10 @@ def _prepare(
 
 
 def _reach(detections: Keypoints, ground_truth: _Truth, lowest: float) -> tuple[Boxes, Boxes] | None:
-    """Return boxes around poses, and boxes around objects that contain every point whose exponential is at least
-    `lowest`, because a mean of at least `lowest` needs such a point. Return None if every pair may reach `lowest`, as
-    with negative areas, because a negative width or height changes the sign of an area, and so of the exponent.
+    """Return boxes around detected poses, and boxes around objects. The similarity is a mean of exponentials, one per
+    point, so it reaches `lowest` only if an exponential does. The box of an object contains all points whose
+    exponential is at least `lowest`. Return None if every pair may reach `lowest`. This is also the case for negative
+    areas (of boxes with a negative width or height), because exponents are then positive.
     """
     if lowest <= 0:
         return None
@@ -436,8 +437,8 @@ def _reach(detections: Keypoints, ground_truth: _Truth, lowest: float) -> tuple[
 
 
 def _around(boxes: NDArray[np.float64]) -> Boxes:
-    """Return boxes that contain all points after rounding by less than `_SLACK`. Boxes that have an extent and lie near
-    the origin do so already, and are not copied.
+    """Return boxes that contain all points in spite of rounding errors below `_SLACK`. Boxes are not copied if all are
+    wider than `_SLACK` and near the origin, because no enlargement is needed then.
     """
     if len(boxes):
         (least, greatest), (narrowest, _) = extremes(boxes), extremes(boxes[:, 2:])
@@ -464,10 +465,10 @@ def _refine(detections: Keypoints, ground_truth: _Truth, pairs: Pairs, out: NDAr
         kernels.exponents(detections.poses, poses, objects, likely, begin, end, kernels.Terms(terms, stops))
         ours = stops[: end - begin]
         used = terms[: ours[-1]]
-        with np.errstate(over="ignore"):  # negative areas make more distant points more similar
+        with np.errstate(over="ignore"):  # exponents are positive for negative areas
             np.exp(used, out=used)
         kernels.means(used, ours, out[begin:end])
-        if longest > 128:  # numpy sums more than 128 numbers by halves, recursively
+        if longest > 128:  # numpy uses pairwise summation for more than 128 numbers
             edges = [0, *ours.tolist()]
             for i in np.flatnonzero(np.isnan(out[begin:end])).tolist():
                 own = used[edges[i] : edges[i + 1]]
@@ -480,7 +481,7 @@ def _ignored(column: Keypoints) -> NDArray[np.bool_]:
 
 
 def _draw(column: Keypoints) -> list[Drawing]:
-    """Return the points of each pose with v above 0, or all its points if none has v above 0, as in some detections."""
+    """Return the points of each pose with v above 0, or all points if no point of the pose has v above 0."""
     values, (_, starts, stops, _) = column.values(), column.poses
     rows = [values[start:stop].reshape(-1, 3) for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
     return [Drawing([], row[(row[:, 2] > 0) | ~(row[:, 2] > 0).any(), :2]) for row in rows]
@@ -531,12 +532,14 @@ KIND = Kind(
     part=part,
 )
 
-#: The lists of COCO-WholeBody's records, and their numbers of points.
+#: Fields of COCO-WholeBody's records that hold lists of points, with the number of points of each list.
 LISTS = dict(zip(("keypoints", *SHIPPED_LISTS[WHOLE_BODIES]), (17, 6, 68, 21, 21), strict=True))
 
 
 def whole_body_records(column: Keypoints) -> list[dict[str, Any]]:
-    """Return COCO-WholeBody's fields of each pose; ``keypoints`` holds all points of a pose that does not have 133."""
+    """Return COCO-WholeBody's fields of each pose. If a pose does not have 133 points, ``keypoints`` holds all points of
+    the pose.
+    """
     made = records(column)
     ends = np.cumsum([*LISTS.values()]).tolist()
     for record in made:

@@ -1,5 +1,5 @@
-"""The interface of kinds of shapes (the geometries of objects), and their registry. A new kind is one file: a column
-class, and a `Kind` passed to `detmap.register`. A kernel, if needed, is another file.
+"""The interface of kinds of geometries of objects, such as boxes and masks, and the registry of kinds. A new kind is one
+file: a column class, and a `Kind` passed to `detmap.register`. A kernel, if needed, is another file.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ if TYPE_CHECKING:
 
 
 class Column(Protocol):
-    """The shapes of a table, one per row; immutable. Derive from `detmap.kernels.Frozen`, so that arrays stay read-only
-    after unpickling.
+    """The geometries of a table, such as boxes or masks, one per row; immutable. Derive the class from
+    `detmap.kernels.Frozen`, so that arrays stay read-only after unpickling.
     """
 
     def __len__(self) -> int:
-        """Return the number of shapes."""
+        """Return the number of rows."""
 
     def take(self, rows: NDArray[Any]) -> Column:
-        """Return some of the shapes, without checking them again; `rows` are indices or a boolean mask."""
+        """Return some of the rows, without checking them again; `rows` are indices or a boolean mask."""
 
     def bounds(self) -> Boxes:
-        """Return an upright box around each shape; a box must contain its shape."""
+        """Return an axis-aligned box around each geometry, which must lie entirely in the box."""
 
     def areas(self) -> NDArray[np.float64]:
         """Return the areas in square pixels, shape (n,)."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return everything that the column holds, by name."""
+        """Return all arrays of the column by name."""
 
 
 class Pairs(NamedTuple):
-    """Pairs of shapes whose overlap is to be computed.
+    """Pairs of a detection and an object whose overlap is to be computed.
 
     Attributes
     ----------
     detections, ground_truth : ndarray of int64, shape (p,)
         Rows in the two columns; pairs of one detection follow each other.
     crowd : ndarray of bool, shape (p,)
-        Whether the overlap is relative to the detection's own area, because the ground truth is a crowd.
+        Whether the overlap is relative to the detection's own area, because the object is a crowd.
     lowest : float
-        Overlaps below this value may be replaced by any number below it.
+        Overlaps below this value may be replaced by any number below this value.
     """
 
     detections: NDArray[np.int64]
@@ -72,9 +72,9 @@ class Place(NamedTuple):
     sizes : ndarray of int64, shape (n, 2), or None
         Height and width of each record's image, 0 if unknown; None if all are unknown.
     boxes : ndarray of float64, shape (n, 4), or None
-        Each record's own box x, y, width, height, NaN if missing; None if all are missing.
+        Box x, y, width, height of each record, NaN if missing; None if no record has a box.
     fields : mapping of str to ndarray or None
-        Other requested fields of the records, by name; None unless all records have the field.
+        Other requested fields of the records, by name; the value is None if a record lacks the field.
     """
 
     source: str
@@ -84,30 +84,30 @@ class Place(NamedTuple):
     fields: Mapping[str, NDArray[Any] | None]
 
     def record(self, row: int) -> int | str:
-        """Return the name of a record for messages."""
+        """Return `row`, preceded by `kind`, as the name of the record in messages."""
         return f"{self.kind}{row}" if self.kind else row
 
 
 class Reader(Protocol):
-    """Reader of the shapes of COCO's records: `read` turns bytes into parts, on several threads; `column` turns parts
-    into a column. Only the reader uses the content of parts.
+    """Reader of the geometries of COCO's records. `read` turns bytes into a part of the column, on several threads, and
+    `column` combines the parts. A part may be an object of any type.
     """
 
     def __init__(self, size: int) -> None:
-        """Begin with a document of `size` bytes."""
+        """Prepare to read a document of `size` bytes."""
 
     def read(self, data: NDArray[np.uint8], base: int, spans: NDArray[np.int64]) -> Any:
-        """Read JSON values, whose content between brackets and braces is unchecked. Return a part; None if a value is
-        invalid.
+        """Read JSON values. The content between the brackets or braces of a value has not been checked. Return a part,
+        or None if a value is invalid.
 
         Parameters
         ----------
         data : ndarray of uint8, shape (k,)
             Bytes of the document, at least eight.
         base : int
-            Position of these bytes in the document.
+            Position of `data` in the document.
         spans : ndarray of int64, shape (n, 2)
-            The range of each record's value in `data`; -1 if the record has none.
+            Begin and end of each record's value in `data`; -1 if the record has no value.
         """
 
     def column(self, parts: Sequence[Any], place: Place) -> tuple[Column, dict[str, int]]:
@@ -116,12 +116,12 @@ class Reader(Protocol):
         Raises
         ------
         InputError
-            For a record whose shape cannot be scored.
+            If the geometry of a record cannot be scored.
         """
 
 
 class Drawing(NamedTuple):
-    """How a shape is drawn on its image, in pixels.
+    """How a geometry is drawn on its image, in the unit of its `Kind`.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class Points(NamedTuple):
     places : ndarray of float64, shape (p, 2)
         x and y of each point.
     flags : ndarray of float64, shape (p,)
-        Each point's visibility: a point with a value above 0 is labelled.
+        Visibility of each point; a point is labelled if the visibility is above 0.
     labelled : ndarray of int64, shape (n,)
         Number of labelled points according to each record.
     """
@@ -165,9 +165,9 @@ class Surroundings(Frozen):
     places : ndarray of float64, shape (i, 2)
         x and y of the ego vehicle in metres for each image, in ascending order of image ids; NaN if unknown.
     rack_images : ndarray of int64, shape (r,)
-        The image of each rack.
+        The index of each rack's image.
     rack_centres, rack_sizes, rack_rotations : ndarray of float64, shapes (r, 3), (r, 3), (r, 4)
-        x, y, z; width, length, height; and quaternions w, x, y, z.
+        Centres x, y, z and sizes (width, length, height) in metres, and rotations as quaternions w, x, y, z.
     """
 
     places: NDArray[np.float64]
@@ -179,7 +179,7 @@ class Surroundings(Frozen):
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A kind of shape, with its overlap.
+    """A kind of geometry, such as boxes or masks, and its measure of overlap.
 
     Attributes
     ----------
@@ -188,33 +188,33 @@ class Kind:
     column : type
         The class of the kind's columns, a `Column`.
     field : str
-        The field of COCO's records that holds a shape of this kind.
+        The field of COCO's records that holds the geometry.
     propose : {"threshold", "touch", "all"}
-        The pairs in an image and category whose overlap is computed: pairs whose boxes overlap by at least the lowest
+        The pairs of an image and category whose overlap is computed: pairs whose boxes overlap by at least the lowest
         threshold, pairs whose boxes touch, or all pairs. With a threshold of 0 or less all pairs are proposed.
     covered : callable or None
-        With ``propose="threshold"``: ``covered(column)`` returns an array (n,) with the area that each shape covers
-        within its box, NaN if unreliable. Two shapes share no more than the smaller of their areas. If None, shapes fill
-        their boxes.
+        With ``propose="threshold"``: ``covered(column)`` returns the area of each geometry within its box, shape (n,),
+        NaN if unreliable. The smaller of two areas limits the shared area of a pair. If `covered` is None, geometries
+        are assumed to fill their boxes.
     refine : callable, or None
-        ``refine(detections, ground_truth, pairs, out)`` writes the overlap of each of the `Pairs` of rows of two
-        columns into ``out``, float64, never NaN. It is called in several threads at a time. If None, shapes overlap as
-        their bounds do.
+        ``refine(detections, ground_truth, pairs, out)`` writes the overlaps of `Pairs`, given by rows of the two
+        columns, into the float64 array ``out``; an overlap is never NaN. The function is called in several threads at a
+        time. If None, the overlap of two geometries is the overlap of their bounds.
     prepare : callable, or None
-        ``prepare(detections, ground_truth, protocol)`` is called first, with two tables. It returns three values: the
-        replacements of both columns in calls of `refine`, and notices by code. If None, `refine` gets the columns, and
-        there are no notices.
+        ``prepare(detections, ground_truth, protocol)`` is called before `refine`, with two tables. It returns two
+        objects, which `refine` gets in place of the two columns, and counts of notices by code. If None, `refine` gets
+        the columns, and there are no notices.
     reach : callable, or None
         ``reach(detections, ground_truth, lowest)`` is called with the arguments of `refine`. It returns two `Boxes`,
-        for detections and objects: pairs whose boxes do not touch overlap by less than `lowest`, and are not proposed.
-        It returns None if there are no such boxes.
+        for detections and for objects. Pairs whose boxes do not touch must overlap by less than `lowest`; such pairs are
+        not proposed. If there are no such boxes, the function returns None.
     ignored : callable, or None
-        ``ignored(column)`` returns a boolean array (n,) of the objects that are ignored whatever their flags, such as
-        poses without a visible keypoint. If None, only flags decide.
+        ``ignored(column)`` returns a boolean array (n,) of the objects that are ignored whatever their flags are, such
+        as poses without a visible keypoint. If None, only flags decide which objects are ignored.
     absent : callable, or None
-        ``absent(column)`` is for `Protocol.without_shape`. It returns a boolean array (n,) of the objects without a
-        shape, and an array (n, 4) with the normalised corners of their boxes (None if the file has no normalised
-        boxes). If `absent` is None, every object has a shape.
+        ``absent(column)`` is called for `Protocol.without_shape`. It returns a boolean array (n,) of the objects
+        without a geometry, and an array (n, 4) with the normalised corners of their boxes (None if the file has no
+        normalised boxes). If `absent` is None, every object has a geometry.
     measure : callable, or None
         ``measure(column, order, pixel, begin, end)`` returns areas of detections ``order[begin:end]`` for area ranges.
         By default these are ``column.take(order[begin:end]).areas()``.
@@ -224,70 +224,70 @@ class Kind:
     stored : str
         The name of the column in tables, if two kinds share a column; the kind's own name by default.
     reader : type, or None
-        The `Reader` of the field of COCO's records. None if the shapes are the boxes, or are not read from COCO's
-        records.
+        The `Reader` of `field` in COCO's records. None for boxes, and for geometries that are not in COCO's records.
     sized : bool
-        Whether `reader` needs the sizes of records' images.
+        Whether `reader` needs the image size of each record.
     counts : tuple of str
         Integer fields that `reader` takes from `Place.fields`.
     lists : mapping of str to int
-        For a shape whose points are in several fields of COCO's records: these fields in order, `field` first, each
-        with its number of points. If no record has any of the other fields, `field` holds all points.
+        For poses whose points are in several fields of COCO's records: number of points by field, in order, beginning
+        with `field`. If no record has any of the other fields, `field` holds all points.
     scores : tuple of str
-        Fields of COCO's results that hold scores of parts of a shape, for `Protocol.score_field`.
+        Fields of COCO's results that hold scores of parts of a pose, for `Protocol.score_field`.
     flags : tuple of str
-        Fields of COCO's annotations that say whether a part of a shape is valid, for `Protocol.valid_flag`.
+        Fields of COCO's annotations that say whether a part of a pose is valid, for `Protocol.valid_flag`.
     extended : callable, or None
         ``extended(columns)`` returns a column that combines the points of each row of several columns.
     part : callable, or None
         ``part(column, points, counted, source)`` returns the column restricted to a range of points (all if `points` is
-        None); with `counted`, points with v above 0 are counted as labelled. If `part` is None, shapes have no parts.
+        None); with `counted`, points with v above 0 are counted as labelled. If None, geometries have no parts.
     refused : mapping of str to str
-        The code of `detmap.checks.CODES` for a record whose shape `reader` refuses, by the problem; the key "" stands for
-        any other problem.
+        Codes of `detmap.checks.CODES` for records that `reader` refuses, by the problem that its error names; the key ""
+        stands for any other problem.
     argument, given : str, callable or None
-        The argument of tables and the evaluator, such as "masks", and ``given(value, source)``, which makes a column of
-        the argument's value.
+        The keyword argument of tables and the evaluator, such as "masks", and ``given(value, source)``, which makes a
+        column from the argument's value.
     join : callable, or None
         Concatenates several columns.
     records : callable, or None
-        ``records(column)`` returns for each row the fields of COCO's record with its shape, as `reader` reads them.
+        ``records(column)`` returns for each row the fields of a COCO record that hold the geometry, as `reader` reads
+        these fields.
     sample : callable, or None
-        ``sample()`` returns fields of COCO's records with some shapes on an image of height 6 and width 7, for ``detmap
-        warm``. If None, nothing is compiled in advance for this kind.
+        ``sample()`` returns such fields for a few geometries on an image of height 6 and width 7, for ``detmap warm``.
+        If None, nothing is compiled in advance for this kind.
     draw : callable, or None
         ``draw(column)`` returns a `Drawing` for each row of a short column. If None, the bounds are drawn.
     image_sizes : callable, or None
-        For shapes made of an image's pixels, such as masks: ``image_sizes(column)`` returns an array (n, 2) with the
-        height and width of each mask's image. ``detmap check`` compares masks with their boxes, areas and images. None
+        For geometries made of pixels, such as masks: ``image_sizes(column)`` returns an array (n, 2) with the height
+        and width of each mask's image. ``detmap check`` then compares masks with their boxes, areas and images. None
         for other kinds.
     points : callable, or None
-        For shapes made of points: ``points(column)`` returns the `Points`, for ``detmap check``. A box around points
-        may exceed its image. None for other kinds.
+        For geometries made of points: ``points(column)`` returns the `Points`, for ``detmap check``, which then lets
+        boxes around detected points exceed the image. None for other kinds.
     falls : bool
-        Whether the measure is a distance, which falls as shapes come nearer. Then `refine` writes the distance negated,
-        and thresholds are maximum distances of a match. `propose` is then "all", and `reach` decides which pairs are
-        near enough.
+        Whether the measure is a distance, which falls as a detection comes nearer to an object. Then `refine` writes the
+        distance negated, and thresholds are maximum distances of a match. `propose` is then "all", and `reach` decides
+        which pairs are near enough.
     errors : tuple of str
         The names of the error metrics of true positives, for `Protocol.error_threshold`.
     deviations : callable, or None
-        ``deviations(detections, ground_truth, rows, others, half_turns)`` returns the `errors` of pairs, shape (p,
-        errors), NaN if unknown. Pairs are given by their rows in the arguments of `refine`. Where `half_turns`, shape
-        (p,), is set, front and back of an object are the same.
+        ``deviations(detections, ground_truth, rows, others, half_turns)`` returns an array with a row per pair and a
+        column per name in `errors`, NaN if unknown. Pair *i* is row ``rows[i]`` of the detections and row ``others[i]``
+        of the objects; if ``half_turns[i]`` is true, front and back of the object are not distinguished.
     left_out : callable, or None
         ``left_out(column, images, classes, surroundings, protocol)`` returns a boolean array (n,) of the rows that the
         protocol's decisions about surroundings exclude from scoring. `images` and `classes`, shape (n,), are the index
         of each row's image and the name of its class; `surroundings` are the `Surroundings` of the images, or None.
     same_bits : bool
-        Whether overlaps have the same bits on every machine; cards then hold hashes of arrays.
+        Whether overlaps have the same bits on every machine. Cards hold hashes of arrays only in this case.
     decisions : mapping
-        The decisions of named protocols that differ for this kind: area ranges, caps.
+        The decisions of named protocols that differ for this kind: area ranges, maximum numbers of detections.
     recalls : tuple of float
         IoU thresholds at which recall is a metric of its own, such as AR50.
     scene : str
         The word for one image id, in titles and on pages: image, video, or sample (of a recording).
     unit : {"pixels", "metres", "seconds"}
-        The unit of bounds and drawings. Metres are on the ground, and seconds along x.
+        The unit of bounds and drawings. Metres are measured on the ground; seconds are measured along x.
     """
 
     name: str
@@ -336,7 +336,7 @@ class Kind:
         return f"{'an' if self.scene[:1] in 'aeiou' else 'a'} {self.scene}"
 
     def worded(self, sentence: str) -> str:
-        """Return a sentence about images with `scene` as the noun."""
+        """Return a sentence in which `scene` replaces the noun "image"."""
         if self.scene == "image":
             return sentence
 
@@ -358,7 +358,7 @@ class Kind:
         return self.stored or self.name
 
 
-#: The noun "image", with its article "an" and before a plural's ending; not part of a flag, a path, or another word.
+#: The noun "image", also in the plural, with its article "an" if it has one; not within a flag, a path or another word.
 _IMAGE = re.compile(r"(?<![\w/.-])(?:(an) )?(image)(?=s?(?![\w/-]|\.\w))", re.IGNORECASE)
 
 #: Every kind by name.
@@ -371,7 +371,7 @@ KINDS = Registry(
 #: The kind of the boxes in every table, the default of ``iou_type``.
 BOXES: Final = "bbox"
 
-#: Names of further built-in kinds, for formats that hold such shapes.
+#: Names of the other built-in kinds, for formats that hold such geometries.
 MASKS, BOUNDARIES, PROBIOU = "segm", "boundary", "probiou"
 KEYPOINTS: Final = "keypoints"
 WHOLE_BODIES: Final = "keypoints_wholebody"
@@ -403,21 +403,21 @@ IouType = (
     | PluginName
 )
 
-#: The field of COCO's records with the box, x, y, width, height.
+#: The field of COCO's records that holds the box x, y, width, height.
 BOX_FIELD = "bbox"
 
-#: Fields of built-in kinds in COCO's records, so that files are searched for them before a kind is loaded.
+#: Fields of built-in kinds in COCO's records, named here so that files are searched for them before a kind is imported.
 SHIPPED_FIELDS = {MASKS: "segmentation", KEYPOINTS: "keypoints"}
 
-#: Further fields with points of built-in kinds, see `Kind.lists`.
+#: More fields of COCO's records with points, by built-in kind; see `Kind.lists`.
 SHIPPED_LISTS = {WHOLE_BODIES: ("foot_kpts", "face_kpts", "lefthand_kpts", "righthand_kpts")}
 
-#: Further integer fields that readers of built-in kinds take, see `Kind.counts`.
+#: Integer fields of COCO's records that readers of built-in kinds take; see `Kind.counts`.
 SHIPPED_COUNTS = ("num_keypoints",)
 
 
 def fields() -> dict[str, str]:
-    """Return the kinds, besides boxes, that COCO's records hold, by field name."""
+    """Return the kinds other than boxes that COCO's records may hold, by the name of the field."""
     named = {k: SHIPPED_FIELDS.get(k, "") if KINDS.is_shipped(k) else _field_of(KINDS[k]) for k in KINDS}
     return {name: kind for kind, name in named.items() if name}
 
@@ -427,7 +427,7 @@ def _field_of(kind: Kind) -> str:
 
 
 def find(name: str) -> Kind:
-    """Return the kind of that name.
+    """Return the kind called `name`.
 
     Raises
     ------

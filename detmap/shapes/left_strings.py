@@ -1,4 +1,4 @@
-"""Strings of masks that stay in their file until the masks are compared, because few detections are compared."""
+"""Run-length strings that stay in the file until their masks are compared, because few detections are compared."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from detmap.shapes.reading import Scratch
 if TYPE_CHECKING:
     from detmap.reading.opening import File
 
-#: Added to positions of strings in the file, to tell them from positions in memory, which are smaller.
+#: Added to the positions of strings in a file, to distinguish these from positions in memory, which are smaller.
 IN_FILE = 1 << 50
 
 #: Number of strings read at a time.
 AT_A_TIME = 1 << 10
 
-#: Maximum number of bytes between two strings that are read together.
+#: Maximum number of bytes between two strings that are read in one call.
 _GAP = 1 << 15
-#: Written after the strings, so that no number continues beyond them.
+#: Bytes written after the strings, so that no number continues beyond the last string.
 _ENDS = np.frombuffer(b"0" * 16, np.uint8)
 
 _own = threading.local()
@@ -33,7 +33,9 @@ _own = threading.local()
 
 @contextmanager
 def left_in_files(once: bool) -> Iterator[None]:
-    """A context in which this thread reads tables that are scored `once` and dropped, so that strings may stay in files."""
+    """Context in which this thread reads tables. If `once`, the tables are only scored once, so that strings may stay in
+    files.
+    """
     before = left()
     _own.left = once
     try:
@@ -81,7 +83,7 @@ class LeftStrings:
         return readonly(text, np.uint8), readonly(made, np.int64)
 
     def appended(self, text: NDArray[np.uint8], spans: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return `text`, followed by a column's strings in the file, and the spans of all strings."""
+        """Return `text` with the strings of `spans` that are in the file appended, and the new spans of all strings."""
         spans = spans.copy()
         rows = np.flatnonzero(spans[:, 0] >= IN_FILE)
         rows = rows[np.argsort(spans[rows, 0], kind="stable")]

@@ -1,4 +1,4 @@
-"""Columns of masks, and their overlap as regions ("segm"), or also along their contours ("boundary")."""
+"""Columns of masks, with the IoU of masks ("segm"), and the boundary IoU ("boundary")."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
     from detmap.reading.opening import File
 
-#: All strings are loaded at once if more than 1 / `_SCATTERED` of the detections follow one of another image.
+#: All strings are loaded at once if more than 1 / `_SCATTERED` of the detections follow a detection of another image.
 _SCATTERED = 8
 
 #: Maximum number of polygons drawn at a time, which bounds memory.
@@ -35,11 +35,11 @@ _POLYGONS = 1 << 11
 
 @dataclass(frozen=True, eq=False)
 class MaskColumn(Frozen):
-    """Masks as a table keeps them, a `detmap.shapes.Column`: runs, or compressed strings that are unpacked lazily."""
+    """The masks of a table as runs, or as compressed strings that are unpacked lazily; a `detmap.shapes.Column`."""
 
     #: The masks as read-only arrays.
     held: mask_pairs.Masks
-    #: Normalised corners of boxes, shape (n, 4), of objects with a box but without a mask, NaN for other objects; None
+    #: Normalised corners, shape (n, 4), of the boxes of objects that have a box but no mask; NaN for other objects. None
     #: if there are no such objects.
     shares: NDArray[np.float64] | None = None
     #: Strings that are still in their file, at positions from `IN_FILE` on; None if all are in memory.
@@ -51,7 +51,7 @@ class MaskColumn(Frozen):
 
     @classmethod
     def of(cls, masks: library.Masks) -> MaskColumn:
-        """Return a column of `detmap.masks.Masks`."""
+        """Return a column from `detmap.masks.Masks`."""
         runs = masks.arrays()
         return cls.of_runs(library.Runs(runs["ends"], runs["spans"]))
 
@@ -100,7 +100,7 @@ class MaskColumn(Frozen):
         return self.held.spans[:, 2:]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all content by name: the concatenated runs of the masks, and their starts."""
+        """Return by name the concatenated runs of all masks, the stop of each mask's runs, and the image sizes."""
         held = self.unpacked().held
         counts = held.spans[:, 1] - held.spans[:, 0]
         stops = np.cumsum(counts)
@@ -169,7 +169,7 @@ def join(columns: Sequence[MaskColumn]) -> MaskColumn:
 
 
 def records(column: MaskColumn) -> list[dict[str, Any]]:
-    """Return the field of COCO's record for each mask: a compressed string, and its size."""
+    """Return the field of COCO's record for each mask: a compressed string, and height and width of the image."""
     return [{"segmentation": code} for code in column.masks().to_rle()]
 
 
@@ -189,7 +189,7 @@ def given(values: Any, source: str) -> MaskColumn:
 
 # --------------------------------------------------------------------------------------------------------- COCO's records
 
-#: Problems of segmentations, with remedies.
+#: Description and remedy of each problem of a segmentation.
 PROBLEMS = {
     kernels.NEITHER: ("must be polygons, or an object with size and counts", None),
     kernels.INCOMPLETE: ("a mask must be an object with size and counts", None),
@@ -216,7 +216,8 @@ _BY_ROW: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
 
 
 class _Part(NamedTuple):
-    """The segmentations of some records. `odd` is the number of polygons with fewer than three points, or half a point.
+    """The segmentations of some records. `odd` is the number of polygons with fewer than three points, or with an odd
+    number of coordinates.
 
     `chunk` is the number of the chunk of memory that holds the strings, and `drawing` is the number of the chunk that
     holds the coordinates, which begin at `begin`. `row` is the first row of the part in the final columns; -1 if the
@@ -233,19 +234,19 @@ class _Part(NamedTuple):
 
 #: Minimum number of records for the notice that polygons seem to be normalised.
 _FEWEST_SHARES = 3
-#: Maximum number of polygons sampled for that notice, within a factor of two.
+#: Maximum number of polygons sampled for that notice.
 _LOOKED_AT = 1024
-#: Maximum number of bytes of a window whose strings may stay in the file; no string of such a window is longer than
-#: kernels can keep.
+#: Maximum number of bytes read at a time if strings may stay in the file. It limits the length of each string to what
+#: kernels can store.
 _LONGEST = 1 << LENGTH_BITS - 1
 
 
 class MaskReader:
-    """Reads the field ``segmentation``, a `detmap.shapes.Reader`."""
+    """A `detmap.shapes.Reader` of the field ``segmentation``."""
 
     def __init__(self, size: int, document: NDArray[np.uint8] | None = None) -> None:
-        """Make room for the strings that will be read from a document of `size` bytes. If `document` is given, it begins
-        with the document's bytes, and strings without escapes stay in it.
+        """Make room for the strings of a document of `size` bytes. If given, `document` begins with the document's
+        bytes, and strings without escapes are not copied from it.
         """
         self._within = document is not None
         self._text = Regions(np.uint8, size, document)
@@ -255,7 +256,7 @@ class MaskReader:
         self._left: LeftStrings | None = None
 
     def scored_once(self, file: File | None) -> None:
-        """Leave strings without escapes in the file that is read; a handle of the file is closed with the column."""
+        """Leave strings without escapes in the file; the column keeps a file handle of its own for these strings."""
         if file is not None:
             self._left = LeftStrings(file.duplicate())
 
@@ -272,9 +273,9 @@ class MaskReader:
         base: int = 0,
         buffer: NDArray[np.uint8] | None = None,
     ) -> _Part | None:
-        """Read as `read` does, and write the records to the final columns, of `capacity` rows, from `row` on.
+        """Read as `read` does, but into the final columns, which have `capacity` rows, starting at `row`.
 
-        `data` are the bytes of a file from `base` on; `buffer` begins with `data`, and has room for as many bytes more.
+        `data` are the bytes of a file from position `base`; `buffer` begins with `data` and is at least twice as long.
         """
         own = self._rows.at(row, len(spans), capacity)
         if self._left is None or buffer is None or len(data) > _LONGEST:
@@ -325,8 +326,8 @@ class MaskReader:
         return _Part(out._replace(**trimmed), int(state[kernels.ODD]), chunk, drawing, start, row)
 
     def _kept(self, out: kernels.Segments, buffer: NDArray[np.uint8], begin: int, end: int, base: int) -> int:
-        """Keep the strings with escapes, which are in ``buffer[begin:end]``, and make all positions final; return the
-        number of the chunk of memory.
+        """Copy the strings with escapes from ``buffer[begin:end]`` to a chunk of memory, and make the positions of all
+        strings final. Return the number of the chunk.
         """
         text, place, chunk = self._text.take(end - begin + 8)
         text[place : place + end - begin] = buffer[begin:end]
@@ -334,14 +335,14 @@ class MaskReader:
         moved = np.where(out.spans[:, 0] < begin, base + IN_FILE, place - begin)
         moved[out.kinds != kernels.PACKED] = 0
         out.spans[:, 0] += moved
-        out.spans[:, 1] -= moved  # the end of a string is inverted
+        out.spans[:, 1] -= moved  # the end of a string is stored inverted (~)
         return chunk
 
     def column(self, parts: Sequence[_Part], place: Place) -> tuple[MaskColumn, dict[str, int]]:
         """Combine the parts."""
         text, bases = self._text.whole()
         for part in parts:
-            if bases[part.chunk]:  # the end of a string is inverted
+            if bases[part.chunk]:  # the end of a string is stored inverted (~)
                 packed = (part.segments.kinds == kernels.PACKED) & (part.segments.spans[:, 0] < IN_FILE)
                 part.segments.spans[packed, :2] += bases[part.chunk] * np.array([1, -1])
         segments = [part.segments for part in parts]
@@ -364,7 +365,7 @@ class MaskReader:
         segments.clear()
         first = 0
         before = {kernels.LISTED: 0, kernels.OUTLINES: 0}
-        for count, ends, outlines in sizes_of:  # convert positions within a part to positions in the whole
+        for count, ends, outlines in sizes_of:  # convert positions within a part to positions in `whole`
             rows = slice(first, first + count)
             first = rows.stop
             for kind, start in before.items():
@@ -403,7 +404,7 @@ def _seem_shares(points: NDArray[np.float64], starts: NDArray[np.int64], vertice
 
 
 def _check(whole: kernels.Segments, place: Place) -> NDArray[np.int64]:
-    """Return the records without a segmentation, which use their boxes instead."""
+    """Return the rows of records without a segmentation, for which boxes are used instead."""
     kinds = whole.kinds
     if (kinds < 0).any():
         row = int(np.argmax(kinds < 0))
@@ -427,7 +428,7 @@ def _check(whole: kernels.Segments, place: Place) -> NDArray[np.int64]:
 
 
 def _differing(given: NDArray[np.int64], own: NDArray[np.int64]) -> int:
-    """Return the number of masks whose size differs from the size of their image, where that is known."""
+    """Return the number of masks whose size differs from the size of their image, if the image size is known."""
 
     def count(begin: int, end: int) -> int:
         (height, width), (tall, wide) = given[begin:end].T, own[begin:end].T
@@ -445,7 +446,7 @@ def _corners(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class _Polygons(NamedTuple):
-    """Polygons: concatenated points (x, y), with the start and the number of each polygon's points."""
+    """The concatenated points (x, y) of polygons, the index of each polygon's first point, and the numbers of points."""
 
     points: NDArray[np.float64]
     starts: NDArray[np.int64]
@@ -453,7 +454,7 @@ class _Polygons(NamedTuple):
 
 
 def _assembled(whole: kernels.Segments, polygons: _Polygons, place: Place) -> MaskColumn:
-    """Return the column of all masks: strings, lists of runs, and polygons, which are drawn."""
+    """Return the column of all masks, which are given as strings, as lists of runs, or as polygons to be drawn."""
     spans, areas, boxes, regular = whole.spans, whole.areas, whole.boxes, whole.regular
     rows = np.flatnonzero(whole.kinds == kernels.OUTLINES)
     rows = rows[np.argsort(whole.spans[rows, 0], kind="stable")]  # in the order of their polygons
@@ -484,9 +485,9 @@ def _drawn(
     place: Place,
     before: NDArray[np.uint32],
 ) -> library.Runs:
-    """Return masks of polygons; mask *i*, of record ``rows[i]``, has the polygons from ``groups[i, 0]`` to ``groups[i,
-    1]``. The ends of the masks' runs are appended to `before`. Raises `InputError` for a polygon that cannot be drawn,
-    or for an image of unknown size.
+    """Draw the masks of the records `rows`. Mask *i* is the union of the polygons ``groups[i, 0]`` to ``groups[i, 1]``
+    (exclusive). The ends of the masks' runs are appended to `before`. Raises `InputError` for a polygon that cannot be
+    drawn, or for an image of unknown size.
     """
     points, starts, vertices = polygons
     sizes = np.zeros((rows.size, 2), np.int64) if place.sizes is None else place.sizes[rows]
@@ -503,7 +504,7 @@ def _drawn(
             else "read the ground truth first, and give it to the reader of results",
         )
     number = groups[:, 1] - groups[:, 0]
-    if rows.size == vertices.size:  # no unions: draw all at once into their final place
+    if rows.size == vertices.size:  # one polygon per mask: draw all masks at once, after `before`
         runs, _, problem = library.runs_of_polygons(points, vertices, sizes, None, starts=starts, before=before)
         if not problem:
             return runs
@@ -541,7 +542,7 @@ def _drawn(
 def _prepare(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[MaskColumn, MaskColumn, dict[str, int]]:
-    """Unpack the masks of the ground truth, which are compared most often."""
+    """Unpack the masks of the ground truth, because each mask is compared with many detections."""
     found, truth = detections.shape("segm"), ground_truth.shape("segm")
     assert isinstance(found, MaskColumn)
     assert isinstance(truth, MaskColumn)
@@ -562,7 +563,7 @@ def _covered(column: MaskColumn) -> NDArray[np.float64]:
 
 
 def _absent(column: MaskColumn) -> tuple[NDArray[np.bool_], NDArray[np.float64] | None]:
-    """Return a boolean array of the empty masks, and the boxes that replace them."""
+    """Return a boolean array, true for empty masks, and the boxes that replace empty masks."""
     return column.held.areas == 0, column.shares
 
 
@@ -578,7 +579,7 @@ def _refine(detections: MaskColumn, ground_truth: MaskColumn, pairs: Pairs, out:
 def _refine_left(
     detections: MaskColumn, left: LeftStrings, ground_truth: MaskColumn, pairs: Pairs, out: NDArray[np.float64]
 ) -> None:
-    """Write the overlap of masks where some strings are still in a file; these strings are read again."""
+    """Write the overlap of masks if some strings are still in a file; these strings are read from the file."""
     held, stop = detections.held, parallel.stop_flag()
     in_file = held.spans[pairs.detections, 0] >= IN_FILE
 
@@ -625,8 +626,8 @@ def _prepare_boundary(
 
 
 def _refine_boundary(detections: _Contours, ground_truth: _Contours, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write for each pair the overlap of the masks or of their boundaries, whichever is smaller; for crowds the overlap
-    of the masks. Boundaries are only computed for masks that overlap enough to matter.
+    """Write for each pair the smaller of the overlaps of the masks and of their boundaries, but for crowds the overlap
+    of the masks. Boundaries are only computed if the masks overlap by at least ``pairs.lowest``.
     """
     _refine(detections.column, ground_truth.column, pairs, out)
     enough = np.flatnonzero((out >= pairs.lowest) & (out > 0) & ~pairs.crowd)
@@ -660,7 +661,7 @@ def _sample() -> list[dict[str, Any]]:
     return [{"segmentation": one} for one in (square, {"size": [6, 7], "counts": [8, 4, 30]}, polygons)]
 
 
-#: Codes of findings for problems of segmentations.
+#: Maps the description of a problem to the code of the finding.
 _REFUSED = {
     PROBLEMS[kind][0]: code
     for code, kinds in {
@@ -691,5 +692,5 @@ KIND = Kind(
     image_sizes=MaskColumn.sizes,
 )
 
-#: Masks, also compared by their boundaries (Cheng et al., 2021).
+#: Masks compared by boundary IoU (Cheng et al., 2021).
 BOUNDARY = replace(KIND, name="boundary", stored="segm", prepare=_prepare_boundary, refine=_refine_boundary)

@@ -1,6 +1,6 @@
-"""Columns of moving boxes in space, as in nuScenes, compared by the distance of their centres on the ground.
+"""Columns of 3D boxes with velocities, as in nuScenes, compared by the distance of their centres on the ground.
 
-z points up. A distance falls as boxes come nearer, so `refine` writes it negated. Matched pairs have five errors,
+z points up. A distance falls as boxes come nearer, so `refine` writes negated distances. Matched pairs have five errors,
 computed with the arithmetic of nuScenes' development kit: sums of products are fused (`detmap.shapes.fused`).
 """
 
@@ -24,22 +24,22 @@ from detmap.system import parallel
 #: Number of pairs compared between two checks for cancellation.
 _PAIRS = 1 << 16
 
-#: Name of the argument of tables.
+#: Name of the argument for moving boxes in the ``from_arrays`` of tables, and in messages.
 _ARGUMENT = "moving"
 
-#: Number of columns of an array: translation, size, rotation and velocity.
+#: Number of columns of the array that users pass: translation, size, rotation and velocity.
 _WIDTH = 12
 
-#: The number for a box without an attribute.
+#: Attribute number of a box without an attribute.
 NO_ATTRIBUTE = -1
 
-#: Quaternions are only normalised if their squared length differs from 1 by at least this.
+#: Minimum difference between the squared length of a quaternion and 1 for which the quaternion is normalised.
 _UNIT = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
 class MovingBoxes(Frozen):
-    """Boxes in space as a table keeps them, a `detmap.shapes.Column`.
+    """The moving 3D boxes of a table, a `detmap.shapes.Column`.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class MovingBoxes(Frozen):
     attributes : ndarray of int64, shape (n,)
         The number of each box's attribute, `NO_ATTRIBUTE` for none.
     unseen : ndarray of bool, shape (n,)
-        Whether no lidar or radar point lies in the box of an object.
+        Whether the box of an object contains no lidar or radar point.
     """
 
     centres: NDArray[np.float64]
@@ -88,7 +88,7 @@ class MovingBoxes(Frozen):
         attributes : array_like of int, shape (n,), optional
             The number of each box's attribute, -1 for none.
         unseen : array_like of bool, shape (n,), optional
-            Whether no lidar or radar point lies in the box of an object.
+            Whether the box of an object contains no lidar or radar point.
         source : str
             Name of the source for messages.
 
@@ -131,7 +131,7 @@ class MovingBoxes(Frozen):
         return MovingBoxes(*(readonly(column[rows], column.dtype) for column in self.arrays().values()))
 
     def bounds(self) -> Boxes:
-        """Return squares around the boxes' outlines on the ground, in metres."""
+        """Return squares that contain the outlines of the boxes on the ground, in metres."""
         reach = np.hypot(*self.sizes[:, :2].T)[:, None] / 2
         ground = self.centres[:, :2]
         return Boxes(readonly(np.concatenate([ground - reach, ground + reach], axis=1), np.float64), sizes=False)
@@ -145,7 +145,7 @@ class MovingBoxes(Frozen):
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def yaws(self) -> NDArray[np.float64]:
-        """Return the angles from x to each box's heading on the ground, in radians, shape (n,)."""
+        """Return the angle between the x axis and each box's heading on the ground, in radians, shape (n,)."""
         w, x, y, z = _units(self.rotations)
         along = fused.dot((x, w, -z, y), (x, w, z, -y))
         across = fused.dot((y, z, w, -x), (x, w, z, -y))
@@ -160,7 +160,7 @@ def _units(rotations: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _numbers(values: Any, width: int, source: str, field: str, unknown: bool = False) -> NDArray[np.float64]:
-    """Return rows of numbers, which must be finite unless `unknown` is allowed."""
+    """Return rows of numbers, which must be finite, or NaN if `unknown`."""
     table = columns.numbers(values, source=source, field=field)
     if not table.size:
         return np.empty((0, width))
@@ -208,13 +208,13 @@ def _refine(detections: MovingBoxes, ground_truth: MovingBoxes, pairs: Pairs, ou
 def _lengths(
     found: NDArray[np.float64], truth: NDArray[np.float64], rows: NDArray[Any], others: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Return the distances between rows of two tables, computed from the first two columns of both tables."""
+    """Return the distances between rows of two tables, in the plane of the first two columns."""
     x, y = (found[rows, axis] - truth[others, axis] for axis in (0, 1))
     return fused.length((x, y))
 
 
 def _reach(detections: MovingBoxes, ground_truth: MovingBoxes, lowest: float) -> tuple[Boxes, Boxes]:
-    """Return squares that touch if centres are at most `-lowest` apart."""
+    """Return squares around the centres. Two squares touch if their centres are at most `-lowest` apart."""
     return _around(detections, -lowest), _around(ground_truth, -lowest)
 
 
@@ -249,8 +249,8 @@ def _errors(
     others: NDArray[Any],
     half_turns: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
-    """Return the errors of matched pairs, shape (p, 5), NaN if unknown; with `half_turns` front and back of the object
-    are the same.
+    """Return the errors of matched pairs, shape (p, 5), NaN if unknown. Pairs with `half_turns` have objects whose front
+    and back are not distinguished.
     """
     out = np.empty((len(rows), len(ERRORS)))
     out[:, 0] = _lengths(detections.centres, ground_truth.centres, rows, others)

@@ -1,4 +1,4 @@
-"""Helpers of readers of shapes: memory, powers of ten, and numbers that need ``float()``."""
+"""Helpers of readers of geometries: memory, powers of ten, and numbers that need ``float()``."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from detmap.system import parallel
 #: Maximum number of values that a kernel leaves to ``float()`` per call, because their last bit is uncertain.
 _DOUBTS = 1 << 10
 
-#: Spare elements after the memory that is taken, because reading points by three may touch two more elements.
+#: Number of spare elements at the end of a chunk, because reading points in threes may touch two more elements.
 _BEHIND = 64
 
-#: Number of elements of a region (fewer if a thread's share of the memory is smaller), and maximum number of regions in
-#: a share.
+#: Size of a region, the memory that a thread reserves at a time, in elements; and maximum number of regions in the share
+#: of a thread. A region is smaller than this size if the share is smaller.
 _REGION, _SHARES = 1 << 22, 8
 
 # Decimal numbers only, because float() also accepts inf, nan and 1_000.
@@ -32,7 +32,7 @@ _DECIMAL = rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 
 @functools.cache
 def powers() -> NDArray[np.uint64]:
-    """Return the powers that kernels look up: 10**0 ... 10**19, then the leading 128 bits of every 5**q as two words."""
+    """Return the powers that kernels look up: 10**0 to 10**19, then the leading 128 bits of each 5**q in two words."""
     words = [10**n for n in range(POWERS_OF_FIVE)]
     for q in range(LOWEST_POWER, HIGHEST_POWER + 1):
         power = 5 ** abs(q)
@@ -44,7 +44,7 @@ def powers() -> NDArray[np.uint64]:
 
 
 class Scratch:
-    """Reusable memory of each thread, so that windows of a document use memory that is in the processor's cache."""
+    """Memory that each thread reuses for the windows of a document, so that it stays in the processor's cache."""
 
     def __init__(self) -> None:
         self._own = threading.local()
@@ -60,7 +60,7 @@ class Scratch:
 
 class Store:
     """Memory for values that several threads read from a document of `size` bytes. The size of a chunk is estimated
-    from the bytes read so far; if it is too small, more chunks are allocated, and all chunks are joined by a copy in
+    from the bytes read so far. If a chunk is too small, more chunks are allocated, and all chunks are concatenated in
     the end.
     """
 
@@ -72,11 +72,11 @@ class Store:
         self._lock = threading.Lock()
 
     def take(self, count: int, read: int) -> tuple[NDArray[Any], int, int]:
-        """Return memory for `count` elements that `read` bytes hold: a chunk, the start in it, and its number."""
+        """Return memory for `count` elements, found in `read` bytes: a chunk, the start in it, and the chunk's number."""
         with self._lock:
             self._read += read
             if not self._chunks or self._used[-1] + count > self._chunks[-1].size - _BEHIND:
-                # Room for the rest of the document, if it is like these bytes. Unwritten memory costs nothing.
+                # Room for the rest of the document, estimated from these bytes. Unwritten memory costs nothing.
                 expected = 1.1 * count / max(read, 1) * max(self._size - self._read, 0)
                 self._chunks.append(np.empty(count + int(expected) + _BEHIND, self._kind))
                 self._used.append(0)
@@ -85,12 +85,12 @@ class Store:
             return self._chunks[-1], begin, len(self._chunks) - 1
 
     def whole(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return all elements, and the start of each chunk."""
+        """Return all elements, and the index of each chunk's first element."""
         return _together(self._chunks, self._used, self._kind)
 
 
 def _together(chunks: list[NDArray[Any]], used: list[int], kind: type[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the used parts of chunks, without a copy if there is only one, and the start of each chunk."""
+    """Concatenate the used parts of chunks, and also return the start of each part; a single part is not copied."""
     parts = [chunk[:end] for chunk, end in zip(chunks, used, strict=True)]
     return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0, kind)]), np.cumsum([0, *used])
 
@@ -101,7 +101,7 @@ class Regions:
     """
 
     def __init__(self, kind: type[Any], size: int, first: NDArray[Any] | None = None) -> None:
-        """If given, `first` begins with the document; the memory after the document is used before any other."""
+        """If given, `first` begins with the document, and the memory behind the document is used first."""
         self._kind, self._size = kind, size
         self._chunks: list[NDArray[Any]] = [] if first is None else [first]
         self._used: list[int] = [size] * len(self._chunks)
@@ -114,7 +114,7 @@ class Regions:
         if begin + most > end:
             with self._lock:
                 # Unwritten memory costs nothing. Regions are much larger than the values read at a time, so the unused
-                # ends of regions are small, and lie on pages that were written to.
+                # ends of regions waste little memory.
                 cores = parallel.cores()
                 share = self._size // cores
                 length = max(2 * most, min(_REGION, share), share // _SHARES)
@@ -134,7 +134,7 @@ class Regions:
         self._own.region = chunk, end, stop
 
     def whole(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return all used memory, and the start of each chunk."""
+        """Return all used memory, and the start of each chunk in it."""
         return _together(self._chunks, self._used, self._kind)
 
 
@@ -142,7 +142,7 @@ class Rows:
     """Columns with a row per record, which threads fill at the records' final places."""
 
     def __init__(self, kinds: Mapping[str, tuple[tuple[int, ...], DTypeLike]]) -> None:
-        """Name the columns, with the shape of a row and the dtype."""
+        """Set the names of the columns, each with the array shape of a row and the dtype."""
         self._kinds = kinds
         self._whole = self.apart(0)
         self._capacity = 0
@@ -154,15 +154,15 @@ class Rows:
         return dict(zip(self._kinds, made, strict=True))
 
     def at(self, row: int, count: int, capacity: int) -> dict[str, NDArray[Any]]:
-        """Return `count` records from `row` on of the final columns, which have room for `capacity` records."""
+        """Return views of `count` rows, from `row`, of the final columns, which have room for `capacity` records."""
         with self._lock:
             if self._capacity != capacity:
                 self._whole, self._capacity = self.apart(capacity), capacity  # unwritten memory costs nothing
             return {name: column[row : row + count] for name, column in self._whole.items()}
 
     def joined(self, parts: Sequence[tuple[int, Mapping[str, NDArray[Any]]]]) -> dict[str, NDArray[Any]]:
-        """Return the columns of all parts, each given with its row, or -1 if it is apart. Records are mostly in place:
-        the records of each part follow those of the previous part.
+        """Return the columns of all parts. A part is given with its first row in the final columns, or -1 if it has
+        columns of its own. Nothing is copied if each part starts where the previous part ends, as in most cases.
         """
         first = next(iter(self._kinds))
         starts = np.cumsum([0, *(len(part[first]) for _, part in parts)]).tolist()
@@ -204,5 +204,5 @@ def resolved(
                 floats[at] = decimal(data[begin:end].tobytes())
             if state[ROW] == len(spans):
                 return
-            if state[ROW] == row:  # a single record has more doubts than there is room for
+            if state[ROW] == row:  # a single record has more uncertain numbers than `doubts` has room for
                 doubts = np.empty((2 * len(doubts), 3), np.int64)

@@ -1,4 +1,4 @@
-"""Columns of rotated boxes, as quadrilaterals, and their overlap: exact, or as Gaussians (probIoU)."""
+"""Columns of rotated boxes, stored as quadrilaterals, with exact IoU, or probIoU of Gaussians."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ if TYPE_CHECKING:
 #: Number of pairs compared between two checks for cancellation.
 _PAIRS = 1 << 13
 
-#: Name of the argument of tables.
+#: Name of the argument for rotated boxes in the ``from_arrays`` of tables, and in messages.
 _ARGUMENT = "rotated"
 
 
 @dataclass(frozen=True, eq=False)
 class Rotated(Frozen):
-    """Rotated boxes as a table keeps them, by their corners; a `detmap.shapes.Column`.
+    """The rotated boxes of a table, stored as corners; a `detmap.shapes.Column`.
 
     Attributes
     ----------
     quads : detmap.kernels.rotated.Quads
-        Read-only corners (n, 8) as x1, y1, x2, y2, x3, y3, x4, y4 in pixels, areas (n,) in square pixels, and turns (n,).
+        Read-only corners (n, 8) as x1, y1, x2, y2, x3, y3, x4, y4 in pixels, areas (n,) in square pixels, and directions
+        of the outlines (n,).
     boxes : ndarray of float64, shape (n, 4)
-        The upright boxes around the rotated boxes: x1, y1, x2, y2.
+        The axis-aligned boxes around the rotated boxes: x1, y1, x2, y2.
     """
 
     quads: kernels.Quads
@@ -126,7 +127,7 @@ class Rotated(Frozen):
         return Rotated(kernels.Quads(*taken), readonly(self.boxes[rows], np.float64))
 
     def bounds(self) -> Boxes:
-        """Return upright boxes around these boxes."""
+        """Return axis-aligned boxes around the rotated boxes."""
         return Boxes(self.boxes, sizes=False)
 
     def areas(self) -> NDArray[np.float64]:
@@ -139,7 +140,7 @@ class Rotated(Frozen):
 
 
 def _table(values: Any, source: str, widths: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return numbers as rows of one of the given widths."""
+    """Return an array of float64 with as many columns as one of `widths`."""
     numbers = columns.numbers(values, source=source, field=_ARGUMENT)
     if not numbers.size and numbers.ndim:
         return np.empty((0, widths[0]))
@@ -153,7 +154,7 @@ def _table(values: Any, source: str, widths: tuple[int, ...]) -> NDArray[np.floa
 
 
 def _check(table: NDArray[np.float64], good: NDArray[np.bool_], source: str) -> None:
-    """Refuse numbers that are not finite, and rows that are not `good`."""
+    """Raise `InputError` for a row with a number that is not finite, or a row that is not `good`."""
     finite = np.asarray((np.abs(table) <= FARTHEST).all(axis=1))
     bad = ~(finite & good)
     if bad.any():
@@ -233,8 +234,8 @@ _PAIRED = ((0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3))
 
 
 def _gaussians(column: Rotated) -> _Gaussians:
-    """Return Gaussians with the variances of uniform distributions on the rectangles of minimum area around the corners,
-    as OpenCV fits them.
+    """Return a Gaussian for each box. Its variances are those of the uniform distribution on the rectangle of minimum
+    area around the corners, which is fitted as in OpenCV.
     """
     corners = column.corners.reshape(-1, 4, 2)
     points = corners - corners[:, :1]
@@ -291,7 +292,7 @@ def _probable(detections: _Gaussians, ground_truth: _Gaussians, pairs: Pairs, ou
 
 
 def _reach(detections: _Gaussians, ground_truth: _Gaussians, lowest: float) -> tuple[Boxes, Boxes] | None:
-    """Return boxes that touch if two Gaussians may overlap by `lowest`."""
+    """Return a box for each Gaussian. Two boxes touch if their Gaussians may overlap by at least `lowest`."""
     if lowest <= 0:
         return None
     # The squared distance of the centres, divided by the sum of both variances, is at most four times the Bhattacharyya
@@ -301,8 +302,8 @@ def _reach(detections: _Gaussians, ground_truth: _Gaussians, lowest: float) -> t
 
 
 def _around(gaussians: _Gaussians, limit: float) -> Boxes:
-    """Return boxes that reach as far as `limit` allows; unbounded for rotated boxes so small that the stabilising
-    constant dominates.
+    """Return boxes around Gaussians, as large as a Bhattacharyya distance of `limit` requires. The boxes are unbounded for
+    rotated boxes so small that the stabilising constant dominates.
     """
     centres, (p, q), (x, y) = gaussians.centres, gaussians.variances.T, gaussians.units.T**2
     variances = np.stack([p * x + q * y, p * y + q * x], axis=1)

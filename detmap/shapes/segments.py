@@ -1,4 +1,4 @@
-"""Columns of segments of time, and the overlap of two segments relative to their union, or to their joint span."""
+"""Columns of segments of time, and the overlap of two segments relative to their union, or to the span of both."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from detmap.kernels import Frozen, readonly
 from detmap.shapes.boxes import FARTHEST, Boxes
 from detmap.shapes.kinds import TEMPORAL, TEMPORAL_SPAN, Kind, Pairs
 
-#: Name of the argument of tables.
+#: Name of the argument for segments in the ``from_arrays`` of tables, and in messages.
 _ARGUMENT = "segments"
 
 
 @dataclass(frozen=True, eq=False)
 class Segments(Frozen):
-    """Segments of time as a table keeps them; a `detmap.shapes.Column`.
+    """The segments of time of a table, a `detmap.shapes.Column`.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Segments(Frozen):
         return Segments(readonly(self.ends[rows], np.float64))
 
     def bounds(self) -> Boxes:
-        """Return a box for each segment: time along x, and from 0 to 1 along y."""
+        """Return a box for each segment, with the time as x, and with y from 0 to 1."""
         table = np.zeros((len(self), 4))
         table[:, 0], table[:, 2], table[:, 3] = self.ends[:, 0], self.ends[:, 1], 1.0
         return Boxes(readonly(table, np.float64), sizes=False)
@@ -97,7 +97,7 @@ def _join(given_columns: Sequence[Segments]) -> Segments:
 
 
 def _shared(detections: Segments, ground_truth: Segments, pairs: Pairs) -> tuple[NDArray[np.float64], ...]:
-    """Return the shared time of pairs, then start and end of detections and of objects."""
+    """Return for each pair the shared time, start and end of the detection, and start and end of the object."""
     a, b = detections.ends[pairs.detections].T
     x, y = ground_truth.ends[pairs.ground_truth].T
     return np.maximum(np.minimum(b, y) - np.maximum(a, x), 0.0), a, b, x, y
@@ -105,8 +105,8 @@ def _shared(detections: Segments, ground_truth: Segments, pairs: Pairs) -> tuple
 
 def _refine(detections: Segments, ground_truth: Segments, pairs: Pairs, out: NDArray[np.float64]) -> None:
     """Write intersections over unions; for a crowd, over the detection's own length. Two segments without length
-    overlap by 1 at any distance, because in ActivityNet's program their overlap is 0/0, a NaN, which is below no
-    threshold and so is a match.
+    overlap by 1 at any distance, because ActivityNet's program computes 0/0, and counts the NaN as a match, as it is
+    below no threshold.
     """
     shared, a, b, x, y = _shared(detections, ground_truth, pairs)
     whole = np.where(pairs.crowd, b - a, (y - x) + (b - a) - shared)
@@ -133,6 +133,6 @@ KIND = Kind(
     unit="seconds",
 )
 
-#: Segments as compared by THUMOS14's programs; for segments that share time, the overlap differs from that of `KIND`
-#: only in the last bit.
+#: Segments as compared by THUMOS14's programs. If two segments share time, this overlap and the overlap of `KIND` differ
+#: at most in the last bit.
 SPAN = replace(KIND, name=TEMPORAL_SPAN, stored=TEMPORAL, propose="touch", refine=_refine_span)

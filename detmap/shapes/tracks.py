@@ -1,4 +1,4 @@
-"""Columns of tracks, with a mask for each frame of a video, and their overlap over all frames."""
+"""Columns of tracks, which have a mask for each frame of a video, with the overlap of two tracks over all frames."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from detmap.data.tables import Detections, GroundTruth
     from detmap.detection.protocols import Protocol
 
-#: Name of the argument of tables.
+#: Name of the argument for tracks in the ``from_arrays`` of tables, and in messages.
 _ARGUMENT = "tracks"
 
 
 @dataclass(frozen=True, eq=False)
 class Tracks(Frozen):
-    """Tracks as a table keeps them, with the masks of all tracks in one column; a `detmap.shapes.Column`.
+    """The tracks of a table, with the masks of all tracks in one column; a `detmap.shapes.Column`.
 
     Attributes
     ----------
@@ -50,8 +50,8 @@ class Tracks(Frozen):
 
     @classmethod
     def of(cls, masks: MaskColumn, present: NDArray[np.bool_], lengths: Sequence[int] | NDArray[np.int64]) -> Tracks:
-        """Return a column from masks, track by track; `present` says for each frame of each track whether the track has
-        a mask.
+        """Return a column of tracks. The masks are ordered by track and frame; `present` says for each frame of each
+        track whether the track has a mask.
         """
         frames = np.asarray(lengths, np.int64)
         stops = np.cumsum(frames)
@@ -70,7 +70,7 @@ class Tracks(Frozen):
         return replace(self, spans=spans, lengths=lengths)
 
     def bounds(self) -> Boxes:
-        """Return the box around all masks of each track; zeros where there is no pixel."""
+        """Return the box around all masks of each track; zeros for a track without pixels."""
         return Boxes(self._measures[1], sizes=True)
 
     def areas(self) -> NDArray[np.float64]:
@@ -84,11 +84,11 @@ class Tracks(Frozen):
         return readonly(areas, np.float64), readonly(boxes, np.float64)
 
     def held(self) -> kernels.Tracks:
-        """Return the columns that kernels read."""
+        """Return the arrays that kernels read."""
         return kernels.Tracks(*self.masks.held, self.frames, self.spans, self.lengths)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return everything that the column holds, by name: the masks of one track after the other, and their frames."""
+        """Return by name the masks of one track after the other, the frames of the masks, and the tracks' lengths."""
         starts, counts = self.spans[:, 0], self.spans[:, 1] - self.spans[:, 0]
         mask = np.arange(int(counts.sum())) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
         held = self.masks.take(mask).arrays()
@@ -133,15 +133,15 @@ def _prepare(
     assert isinstance(truth, Tracks)
     longest = np.zeros(ground_truth.images.ids.size + 1, np.int64)
     np.maximum.at(longest, ground_truth.images.codes, truth.lengths)
-    place = np.searchsorted(ground_truth.images.ids, detections.images.ids)  # may be wrong for unused ids
+    place = np.searchsorted(ground_truth.images.ids, detections.images.ids)  # may be wrong for ids without detections
     expected = longest[place][detections.images.codes]
     odd = int(np.count_nonzero((expected > 0) & (found.lengths != expected)))
     return found, replace(truth, masks=truth.masks.unpacked()), {"track_lengths": odd} if odd else {}
 
 
 def _refine(detections: Tracks, ground_truth: Tracks, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write the pixels shared in all frames over the pixels of the union of both tracks; for a crowd too, as
-    YouTube-VIS' program does.
+    """Write the pixels shared in all frames, divided by the pixels of the union of both tracks. This holds for crowds
+    too, as in YouTube-VIS' program.
     """
     rows = pairs.detections, pairs.ground_truth
     kernels.track_overlaps(detections.held(), ground_truth.held(), *rows, pairs.lowest, parallel.stop_flag(), out)

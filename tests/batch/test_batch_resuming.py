@@ -151,7 +151,7 @@ def test_interrupted(tmp_path):
     assert "Traceback" not in said
     board = json.loads((tmp_path / "out/leaderboard.json").read_text())
     # The interrupt may come between a result and its row: --resume finds it then.
-    assert 3 <= results(tmp_path / "out")
+    assert results(tmp_path / "out") >= 3
     assert len(board["models"]) <= results(tmp_path / "out") <= len(board["models"]) + 1 < 40
 
 

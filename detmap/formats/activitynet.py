@@ -186,7 +186,7 @@ def _categories(labels: Iterable[str], ground_truth: GroundTruth) -> list[Any]:
 
 
 def _named(videos: Iterable[tuple[str, Any]], source: str) -> AbstractContextManager[None]:
-    """Within this context, errors about a record name the video, and the index of the record in that video."""
+    """Return a context that adds the video, and the index within the video, to errors about a record."""
 
     def place(record: int) -> tuple[str, int | str]:
         for video, held in videos:
@@ -243,8 +243,8 @@ _VERSION = "VERSION 1.3"
 def _written(
     table: GroundTruth | Detections, truth: GroundTruth | None
 ) -> tuple[list[dict[str, Any]], list[str], dict[str, int]]:
-    """Return the label and segment of each row, the labels of all categories, and the number of records by kind of lost
-    content (keys of `LOST`).
+    """Return the label and segment of each row, the labels of all categories, and counts of what the format cannot
+    hold.
     """
     names = category_names(table, truth)
     ends = table.shape(TEMPORAL).arrays()["ends"].tolist()

@@ -38,7 +38,9 @@ def _named(reading: Reading) -> Mapping[str, str] | None:
 
 
 def _columns(form: str, source: Source, role: Role, reading: Reading) -> tuple[dict[str, Any], Mapping[Any, str]]:
-    """Return the arguments of ``from_arrays``, and for ground truth the file names of images by id."""
+    """Return the columns of a file as arguments of `GroundTruth.from_arrays` or `Detections.from_arrays`. Also return
+    the file names of the images by image id, which are empty for detections.
+    """
     given = _named(reading)
     titles = {*LISTS, *({} if given is None else given.values()), *reading.fields}
 
@@ -105,7 +107,7 @@ def _sniff(form: str, given: Given) -> bool:
 
 
 def _tell(form: str, given: Given) -> Role | None:
-    """Return the role, None if unclear: detections have a column of scores."""
+    """Return "detections" for a table with scores, else "ground_truth"; None if the file cannot be read."""
     try:
         pa = pyarrow()
     except MissingDependencyError:  # the reader raises the error again

@@ -89,7 +89,7 @@ def _of_lines(text: str, name: str) -> list[tuple[str, str, str]]:
 
 
 def without_classes(ground_truth: GroundTruth) -> GroundTruth:
-    """Return ground truth of the same images without classes, so that detections keep the class names of their file."""
+    """Return ground truth without categories. Detections that are read for it keep their own class names."""
     none = ground_truth.take(np.empty(0, np.int64))
     names: Any = np.empty(0, "U1")
     categories = Categories(readonly(names, names.dtype), readonly((), np.int32), ())

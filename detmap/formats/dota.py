@@ -164,8 +164,8 @@ def _texts(lines: Lines, place: int) -> list[str]:
 
 
 class _Found(NamedTuple):
-    """Lines of results: the distinct images, and for each line the index of its image, the index of its file, and its
-    numbers, which begin with the score.
+    """Lines of results. `codes` are indices into `images`, `files` are indices of files, and each row of `numbers` is a
+    score followed by corners.
     """
 
     images: list[str]
@@ -252,9 +252,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _quads(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], dict[str, int]]:
-    """Return the corners of the rotated boxes, or of the boxes if the table has no rotated boxes, and the number of
-    records by kind of lost content (keys of `LOST`).
-    """
+    """Return the corners of the rotated boxes, or else of the boxes, and counts of what the format cannot hold."""
     column = table.shapes.get(ROTATED)
     lost = {"shapes": shapes_lost(table, (ROTATED,))}
     if column is not None:
@@ -265,7 +263,7 @@ def _quads(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], dict[s
 
 
 def _kinds_in(source: Any) -> dict[str, int]:
-    """Return the number of lines with rotated boxes (all lines except Task2's), and the number of all lines."""
+    """Return the number of lines with rotated boxes, and the number of all lines. Task 2 has upright boxes."""
     lines = read_lines((data, place) for _, data, place in _result_files(source))
     counts = [len(words) for words in lines.fields if not _is_header(words)]
     return {ROTATED: sum(count != 6 for count in counts), "": len(counts)}

@@ -1,7 +1,7 @@
 """Helpers for formats that identify images by file name and categories by name or list index.
 
-If the ground truth has integer ids, an image is found by its file name in the ground truth, without folder and suffix,
-or else by its id if the given name is an integer. Categories are found by name.
+If the ground truth has integer ids, an image is found by its file name, without folder and suffix. A name that is an
+integer is taken for an id if no file has this name. Categories are found by name.
 """
 
 from __future__ import annotations
@@ -208,8 +208,8 @@ def _number(name: str, known: set[int]) -> int | None:
 
 def resolve_categories(names: Sequence[str], ground_truth: GroundTruth) -> list[Any]:
     """Return the ground truth's id for each category, given its name or id as text; unknown names are kept. Raises
-    `InputError` for a name of several categories. With integer ids, unknown categories get unused integers, because ids
-    of a table have one type; the detections of unknown categories are counted, but not scored.
+    `InputError` for a name of several categories. If ids are integers, unknown categories get unused integers. Their
+    detections are counted, but not scored.
     """
     by_name = dict(zip(ground_truth.category_names, ground_truth.categories.values.tolist(), strict=True))
     if len(by_name) < ground_truth.categories.ids.size:
@@ -317,7 +317,7 @@ def unused(codes: NDArray[Any], count: int) -> int:
 
 
 def lost_order(names: Sequence[str], codes: NDArray[Any]) -> int:
-    """Count the categories that change place if the categories with objects are ordered by name instead of id."""
+    """Count the categories with objects that are at another position after sorting by name."""
     used = [names[code] for code in np.unique(codes).tolist()]
     return sum(one != other for one, other in zip(used, sorted(used), strict=True))
 
@@ -328,8 +328,8 @@ def lost_sizes(table: GroundTruth) -> int:
 
 
 def lost_by_names(table: GroundTruth, names: Sequence[str], stems: Sequence[str]) -> dict[str, int]:
-    """Return the number of records by kind of content that is lost where names of categories and image files replace
-    ids.
+    """Count what is lost in formats with names in place of ids: ids, the order of categories, categories without
+    objects.
     """
     return {
         "empty_categories": unused(table.categories.codes, len(names)),
@@ -393,8 +393,8 @@ def images_as_given(table: GroundTruth) -> list[int]:
 def over_classes(
     labels: Sequence[str], everywhere: Collection[str]
 ) -> tuple[NDArray[np.int64], list[str], NDArray[np.bool_]]:
-    """Return rows, classes and a mask of crowds; each object of a class in `everywhere` becomes a crowd of every other
-    class.
+    """Replace each object of a class in `everywhere`, such as KITTI's DontCare, by a crowd of every other class. Return
+    the original row, the class, and whether it is a crowd, for each resulting object.
     """
     regions = np.array([label in everywhere for label in labels], np.bool_)
     plain, every = np.flatnonzero(~regions), np.flatnonzero(regions)
@@ -405,8 +405,8 @@ def over_classes(
 
 
 def lost_facts(table: GroundTruth, areas: NDArray[np.float64]) -> dict[str, int]:
-    """Return the number of records by kind of content that formats without boxes lose: flags, areas other than `areas`,
-    and names and sizes of images.
+    """Count what formats without boxes cannot hold: flags, areas that differ from `areas`, and names and sizes of
+    images.
     """
     return {
         "crowd": int(table.crowd.sum()),

@@ -121,8 +121,8 @@ def read_detections(
 
 
 def asked_protocol(path: Source, format: str | None = None) -> str:
-    """Return the protocol of the benchmark to which the format or the fields of the ground truth belong; "coco" if there
-    is none, or the ground truth cannot be read. Raises `OptionError` for a stream, which cannot be read twice.
+    """Return the protocol of the benchmark that the format or the fields of the ground truth suggest. Return "coco" if
+    they suggest none, or if the ground truth cannot be read. Raises `OptionError` for a stream, which cannot be read twice.
     """
     if is_stream(path):
         raise OptionError("the protocol auto needs ground truth in a file, which is read twice")
@@ -175,7 +175,7 @@ def write(
         assert found.write_ground_truth is not None
         with registry.asked(found, path):
             lost = dict(found.write_ground_truth(table, path, writing))
-        if table.zero_ids is not None:  # tables store no ids of annotations, so no format writes ids of 0
+        if table.zero_ids is not None:  # no id of an annotation is kept, not even 0, which pycocotools treats specially
             lost["zero_ids"] = int(table.zero_ids.sum())
         if table.group_of is not None and not found.grouped:
             lost["groups"] = int(table.group_of.sum())

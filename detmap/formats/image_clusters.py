@@ -26,7 +26,7 @@ VIDEO = "video_id"
 #: Minimum number of images with a common prefix, and minimum number of such prefixes, to suggest frames of videos.
 _FEWEST_FRAMES, _FEWEST_VIDEOS = 3, 2
 
-#: Minimum share of steps that equal the most common step; steps are differences of consecutive image numbers.
+#: Minimum share of equal differences between consecutive image numbers, to suggest frames of a video.
 _RUNNING = 0.9
 
 _NUMBERED = re.compile(r"(.*?)(\d+)\D*")
@@ -51,8 +51,8 @@ def with_clusters(table: GroundTruth, clusters: Path | Mapping[Any, Any], field_
 
 
 def clusters_of(clusters: Path | Mapping[Any, Any], ids: NDArray[Any], names: Mapping[Any, Any]) -> NDArray[Any]:
-    """Return each image's cluster, shape (i,), from a file or mapping that refers to images by id or by a key of
-    `names`.
+    """Return each image's cluster, shape (i,), from a file or a mapping. Images are given by id, or by a name that
+    `names` maps to an id.
     """
     rows, name = image_values(clusters, "cluster")
     found = dict[Any, Any]()

@@ -80,7 +80,7 @@ class Sizes:
         return self.known.get(name, self._short.get(name, self._all))
 
     def names(self, labelled: Container[str]) -> set[str]:
-        """Return the names of images of known size: unchanged if they are in `labelled`, else without suffix."""
+        """Return the names of the images of known size. The suffix is removed unless the name is in `labelled`."""
         return {one if one in labelled else short_name(one) for one in self.known}
 
     @cached_property

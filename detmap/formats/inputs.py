@@ -31,7 +31,7 @@ from detmap.system import collector
 if TYPE_CHECKING:
     from typing import TypeGuard
 
-# The names of the built-in formats, the best known first, by the module that registers them when needed.
+# The built-in formats by module, the best known first. A module is imported when one of its formats is needed.
 for _module, _names in {
     "coco.read": ("coco",),
     "voc.read": ("voc",),
@@ -86,13 +86,12 @@ class Input:
         self._once: dict[str, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for another process, without the content of a stream or a format that only this process has."""
+        """Return what another process needs to read the same file; the content of a stream is left out."""
         form = self._once.get("recognised")
         name = form.name if form is not None and _is_path(self.path) and os.path.exists(self.path) else None
         return {"path": self.path, "reading": self.reading, "_role": self._role, "named": name}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Restore the state, with the name of a format whose plug-in may not be loaded yet."""
         self.path, self.reading, self._role = state["path"], state["reading"], state["_role"]
         self._once = {"named": state["named"]}
 
@@ -166,8 +165,8 @@ class Input:
     @property
     def format(self) -> Format:
         """The recognised format, or else the format whose reader has the best error message. Raises `OptionError` for
-        an unknown format or a format without this role; `InputError` if two formats fit, if the file is of the other
-        role, and for text of no known form.
+        an unknown format or a format without this role. Raises `InputError` if two formats fit, if the file is of the
+        other role, or if its lines resemble no format.
         """
         return self._recognised or registry.unknown(self.source, self.role)
 
@@ -191,8 +190,8 @@ class Input:
     def _settled(self) -> Reading:
         """Return the options that concern the format; raise an error for a kind of shape that the format cannot hold.
 
-        Other options are dropped, because options are given for several inputs together; but an option that concerns
-        only ground truth raises an error.
+        Other options are dropped, because they may be meant for another input that is read together with this one. If an
+        option concerns only ground truth, there is no other input, so an error is raised.
         """
         form, reading = self.format, self.reading
         registry.check_kind(form, reading.iou_type, self.source, self.role)
@@ -203,7 +202,7 @@ class Input:
         return replace(reading, **{name: getattr(_PLAIN, name) for name in apart}) if apart else reading
 
     def ground_truth(self, found: Iterable[Input] = (), *, image_facts: bool = False) -> GroundTruth:
-        """Read ground truth, with names and sizes of images if one of the inputs of detections, `found`, needs these."""
+        """Read ground truth. Names and sizes of images are also read if the detections `found` need them."""
         form, reading = self.format, self._settled()
         clusters = reading.clusters
         by_name = clusters is not None and not isinstance(clusters, Mapping) and is_file(clusters)
@@ -223,8 +222,8 @@ class Input:
         return _subset(table, reading)
 
     def detections(self, ground_truth: GroundTruth | None = None, *, once: bool = False) -> Detections:
-        """Read detections on the images of ground truth. With `once` the detections are scored once and dropped; until
-        then their file may be read again, and must not change.
+        """Read detections on the images of ground truth. If `once` is true, parts of the file may be read later, when
+        the detections are scored. Until then the file must not change.
         """
         if ground_truth is not None and ground_truth.whole is not None:
             from detmap.data.subsets import within
@@ -246,8 +245,8 @@ class Input:
         return self.ground_truth() if self.role == "ground_truth" else self.detections(ground_truth)
 
     def beside(self) -> Sequence[str]:
-        """Return the paths of further files that decide how detections are read, such as YOLO's ``data.yaml``; empty if
-        no format is recognised; reading then raises the error.
+        """Return the paths of further files that decide how detections are read, such as YOLO's ``data.yaml``. The
+        result is empty if no format is recognised.
         """
         if isinstance(self.source, Held):
             return ()
@@ -258,8 +257,8 @@ class Input:
         return () if form.beside is None else form.beside(self.source)
 
     def _members(self) -> tuple[Path | Held, str]:
-        """Return the folder with the files of detections, and the files' suffix; if the source is not a folder, the
-        source and "".
+        """Return the folder and the suffix of the files to read. For a source that is not a folder, return the source
+        and an empty suffix.
         """
         if isinstance(self.source, Held) or not os.path.isdir(self.source):
             return self.source, ""
@@ -277,7 +276,7 @@ class Input:
         return hashlib.sha256("\n".join([own, *more]).encode()).hexdigest()
 
     def _stamps(self) -> list[sources.Stamp] | None:
-        """Return stamps, which change with the files that `fingerprint` reads; None for a stream."""
+        """Return sizes and times by which changes of the files are noticed; None for a stream."""
         source, ending = self._members()
         if isinstance(source, Held):
             return None
@@ -285,8 +284,8 @@ class Input:
 
     @contextmanager
     def unchanged(self) -> Iterator[list[sources.Stamp] | None]:
-        """A context in which a file, or a folder's files, must not change because they are read more than once. Yields
-        stamps of the files. If a stamp changes, `InputError` is raised, in place of any other `InputError`.
+        """Within this context, files that are read more than once must not change. Yields stamps of the files. If a
+        stamp changes, `InputError` is raised, in place of any other `InputError`.
         """
 
         with sources.unchanged(self._stamps, str(self.path)) as stamps:

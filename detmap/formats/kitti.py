@@ -26,14 +26,14 @@ _SPACE = ("h", "w", "l", "x3d", "y3d", "z3d", "rotation", "alpha")
 #: Values in files for a missing 3D box.
 _NONE = (-1.0, -1.0, -1.0, -1000.0, -1000.0, -1000.0, -10.0, -10.0)
 
-#: Fields of objects that levels of difficulty may use.
+#: Fields of objects by which the benchmark assigns levels of difficulty.
 _FIELDS = ("truncation", "occlusion")
 
 _LABEL = "{class} {truncation} {occlusion} {alpha} {x1} {y1} {x2} {y2} {h} {w} {l} {x3d} {y3d} {z3d} {rotation}"
 
 
 def _read(numbers: Mapping[str, NDArray[np.float64]], role: Role) -> dict[str, Any]:
-    """Return the 3D boxes, and for ground truth the fields that levels of difficulty may use."""
+    """Return the 3D boxes, and for ground truth the truncation and occlusion of objects."""
     given = find(BOX3D).given
     assert given is not None
     column = given(np.stack([numbers[name] for name in _SPACE], axis=1), role.replace("_", " "))

@@ -50,7 +50,7 @@ from detmap.reading.options import Path, Reading, Role
 from detmap.reading.sources import members, name_of
 from detmap.shapes.boxes import seem_shares
 
-#: Columns of a box by box format; for "" a function decides the format, see `Formed`.
+#: Columns of a box by box format. The format "" stands for any of the others, which a `Formed` function finds out.
 _BOXES = {
     "xyxy": ("x1", "y1", "x2", "y2"),
     "xywh": ("x", "y", "width", "height"),
@@ -165,7 +165,7 @@ def _flag(lines: Lines, values: NDArray[np.float64], name: str) -> NDArray[np.bo
 
 @dataclass(frozen=True, kw_only=True)
 class More:
-    """Further columns of a format, which `line_format` itself does not know.
+    """Columns of a format besides class, score, box and flags.
 
     Attributes
     ----------
@@ -184,8 +184,8 @@ class More:
     inside : str
         Optional subfolder of a folder of detections that holds the files.
     every_image : bool
-        Whether an image without detections must have an empty file. The notices count the images for which the folder of
-        detections has no file.
+        Whether an image without detections must have an empty file. A notice counts the images without
+        a file.
     """
 
     columns: tuple[str, ...] = ()
@@ -208,7 +208,7 @@ class _Side:
     row: _Row
     #: The function that decides the box format, if the description leaves the format open.
     formed: Formed | None
-    #: Classes whose objects are regions that become crowds of every class.
+    #: Classes of regions in which detections of every class are ignored, such as KITTI's DontCare.
     everywhere: tuple[str, ...] = field(default=())
     #: Further columns.
     more: More = More()
@@ -265,7 +265,9 @@ class _Side:
     def found_lines(
         self, source: Any, ground_truth: GroundTruth | None, reading: Reading
     ) -> tuple[Lines, list[Any], int]:
-        """Return the lines on images of the ground truth, the image id of each file, and the number of other lines."""
+        """Return the lines of files whose image is in the ground truth, the image ids of these files, and the number of
+        lines in other files.
+        """
         files = self.files(source, "detections")
         ids: list[Any] = list(files)
         if ground_truth is not None:
@@ -376,7 +378,7 @@ class _Side:
         self, table: GroundTruth | Detections, names: Sequence[str], labels: list[str]
     ) -> tuple[list[str | list[str]], dict[str, int]]:
         """Return the text of each column: one string if the text is the same on all lines, else a list with one string
-        per line. Also return the number of records by kind of lost content (keys of `LOST`).
+        per line. Also return counts of what the format cannot hold.
         """
         for name in names:
             if len(name.split()) != 1 or name != name.strip() or not name.isprintable() or len(name.encode()) > 256:
@@ -433,7 +435,7 @@ def _short(value: float) -> str:
 
 
 def _of_rows(columns: dict[str, Any], rows: NDArray[np.int64]) -> dict[str, Any]:
-    """Return the given rows of arguments of ``from_arrays``; an argument is a column or a mapping of columns."""
+    """Select rows of columns. A value of `columns` is a column, or a mapping of further columns."""
     made: dict[str, Any] = {}
     for name, value in columns.items():
         if isinstance(value, Mapping):
@@ -458,10 +460,10 @@ def _ids(values: list[Any]) -> Any:
 def _regions(
     table: GroundTruth, names: Sequence[str], everywhere: Sequence[str]
 ) -> tuple[list[str], NDArray[np.bool_], int]:
-    """Return the word for each object's class, a mask of the objects that get no line, and the number of objects merged
-    into regions of all classes.
+    """Merge crowds with the same box into one line if every category has such a crowd.
 
-    If crowds of all categories have the same box, they are a region of all classes, and become one line.
+    Return the class that is written for each object, a mask of the objects without a line, and the number of merged
+    objects.
     """
     codes = table.categories.codes.tolist()
     labels, skipped, whole = [names[code] for code in codes], np.zeros(len(codes), np.bool_), 0
@@ -477,9 +479,7 @@ def _regions(
 
 
 def _as_written(table: GroundTruth | Detections, form: str) -> tuple[NDArray[np.float64], dict[str, int]]:
-    """Return boxes in a box format ("" means corners), and the number of records by kind of lost content (keys of
-    `LOST`).
-    """
+    """Return boxes in a box format, corners for "", and counts of what changes."""
     if form in ("xyxy", ""):
         boxes, rounded = corners(table)
         return boxes, {"rounded_boxes": rounded, "sizes": len(table) if table.box_sizes else 0}

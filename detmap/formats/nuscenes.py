@@ -244,7 +244,7 @@ def _coded(tokens: Sequence[str], samples: NDArray[np.int64], name: str) -> Ids:
 
 
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
-    """Read a JSON of samples, or the tables of the data set; an image set of tokens or scenes selects samples."""
+    """Read a JSON of samples, or the tables of the data set. The option `image_set` selects samples by token or scene."""
     wanted = None if reading.image_set is None else image_set_of(reading.image_set)
     if isinstance(source, str | os.PathLike) and os.path.isdir(source):
         name = name_of(source, "ground truth")
@@ -544,9 +544,7 @@ def _column(table: GroundTruth | Detections) -> MovingBoxes:
 
 
 def _written(table: GroundTruth | Detections, truth: GroundTruth | None) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Return the fields that objects and detections share, and the number of records by kind of lost content (keys of
-    `LOST`).
-    """
+    """Return the fields that objects and detections share, and counts of what the format cannot hold."""
     column = _column(table)
     names = _class_names(table, truth)
     attributes = column.attributes

@@ -72,7 +72,7 @@ def _sniff(given: Given) -> bool:
 
 
 def _tell(given: Given) -> Role:
-    """Return the role: detections have scores, in a column or within a string."""
+    """Return "detections" for a file with scores, else "ground_truth"."""
     return "detections" if {"Score", "PredictionString"} & {*titles_of(given)} else "ground_truth"
 
 
@@ -189,8 +189,7 @@ def _mask(code: str, width: str, height: str, source: str, record: str) -> dict[
     try:
         packed = base64.b64decode(code, validate=True)
         opened = zlib.decompressobj()
-        # This limit is enough for any mask, because a run of a single pixel takes about a byte, and the longest run
-        # seven bytes.
+        # No valid code is longer, but the data of a decompression bomb would be.
         counts = opened.decompress(packed, 2 * sides[0] * sides[1] + 64)
         whole = opened.eof and not opened.unused_data
         text = counts.decode("ascii")
@@ -306,7 +305,7 @@ def _detections(
 
 
 def _lines(source: Path, what: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the cells of each line of a CSV file that is the value of an option."""
+    """Yield the number and the cells of each line of a CSV file; blank lines are skipped."""
     data, name = read_bytes(source, what)
     try:
         text = bytes(data).decode("utf-8-sig")
@@ -402,9 +401,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _written(table: GroundTruth | Detections, truth: GroundTruth | None) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Return the columns that objects and detections share, and the number of records by kind of lost content (keys of
-    `LOST`).
-    """
+    """Return the columns that objects and detections share, and counts of what the format cannot hold."""
     stems = stems_of(table, truth)
     plain = table.categories.values.dtype.kind != "i"
     labels = [str(one) for one in table.categories.values.tolist()] if plain else category_names(table, truth)
@@ -468,7 +465,6 @@ def _sizes(table: GroundTruth | Detections, truth: GroundTruth | None) -> NDArra
 
 
 def _packed(counts: Any) -> str:
-    """Return a mask's compressed counts encoded for the column."""
     import base64
     import zlib
 

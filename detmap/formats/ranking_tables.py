@@ -38,7 +38,7 @@ class Columns(NamedTuple):
 
 
 def other_layout(source: Any, kind: str) -> Any:
-    """Return `Columns`, or a mapping of mappings, from a path or bytes; None for TREC's lines and sources of other types."""
+    """Read a table or a JSON object from a path or bytes. Return None for TREC's lines, and for objects in memory."""
     if isinstance(source, bytes) and not isinstance(source, Held):
         source = Held.of(source, kind)
     if not isinstance(source, str | os.PathLike | Held):

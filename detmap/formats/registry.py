@@ -41,11 +41,10 @@ def unpacked_name(name: str) -> str:
     return next((name.removesuffix(ending) for ending in PACKED if name.endswith(ending)), name)
 
 
-#: Suffixes of JSON files, for which the JSON reader reports errors.
+#: Suffixes of JSON files.
 _NAMES_OF_JSON = packed(".json", ".jsonl", ".ndjson")
 
-#: Maximum number of entries that are counted to describe a folder in a message, and maximum number of entries that the
-#: message proposes to read in place of the folder.
+#: Messages describe an unreadable folder by its first `_MANY` entries, and propose to read at most `_FEW` of them.
 _MANY, _FEW = 10_000, 3
 
 #: Suffixes of tar archives.
@@ -137,8 +136,7 @@ class Given:
 
     def lines(self, inside: str, others: Sequence[str] = ()) -> list[list[bytes]]:
         """Return the words of the first lines of a file, or of the first ``.txt`` files of a folder or archive.
-        `inside` is the subfolder to read in place of a folder (archives are read as a whole), `others` are names of
-        files to skip.
+        If `inside` is not empty, that subfolder of a folder is read instead. `others` are names of files to skip.
         """
         if not (self.is_folder or self.is_archive):
             return _words(self.head)
@@ -212,13 +210,11 @@ class Inspection(NamedTuple):
     listed_runs: NDArray[np.int64]
 
 
-#: The result of reading only the valid records: a table, the index of each row in the file's list (None if there is no
-#: such list), and the refused records.
+#: A table of the valid records, their indices in the file's list (None if there is no list), and the refused records.
 Salvaged = tuple[GroundTruth | Detections, NDArray[np.int64] | None, Sequence[Refused]]
 
 
-#: The kinds of content that can be lost because a format cannot hold them: for each code, the sentence about `n`
-#: records.
+#: Sentences on content that is lost because a format cannot hold it, by code.
 LOST = {
     "crowd": "{n} objects are crowds, which the format has no field for: they are written as plain objects",
     "difficult": "{n} objects are difficult, which the format has no field for: they are written as plain objects",
@@ -279,8 +275,8 @@ class Format:
         Suffixes of the files that the format writes, the main suffix first. If empty, the format writes folders or has
         no suffix of its own, and is written only if the caller names it.
     unkept : callable, or None
-        ``unkept(source)`` returns, by code of `LOST`, the number of records of ground truth with content that tables
-        cannot hold, and that is therefore lost in any other format. If None, there is no such content.
+        ``unkept(source)`` counts the content of ground truth that every conversion loses, because tables cannot hold it.
+        It returns a mapping with codes of `LOST` as keys. If None, there is no such content.
     holds : tuple of str, or None
         The kinds of shape that the format can hold, as values of `iou_type`. If None, the readers themselves refuse
         kinds that the format cannot hold.
@@ -371,7 +367,7 @@ FORMATS = Registry(Format, "format")
 #: Format of parsed documents.
 OF_DOCUMENTS = "coco"
 
-#: The format whose reader raises the error for an unrecognised source, by whether the source is a folder.
+#: The format that is assumed for an unrecognised file (False) or folder (True); its reader then raises the error.
 _OTHERWISE = {False: "coco", True: "voc"}
 
 
@@ -438,9 +434,9 @@ def recognise(source: Path | Held, role: Role) -> Format | None:
 
 
 def find(source: Path | Held, role: Role, name: str | None = None) -> Format:
-    """Return the format called `name`; if None, the recognised format of a source, or else the format whose reader has
-    the best error message. Raises `OptionError` for an unknown name or a format without this role, `InputError` if two
-    formats fit, if the source is of the other role, and for text of no known form.
+    """Return the format called `name`, or by default the format of the source. For an unrecognised source, return the
+    format whose reader has the best error message. Raises `OptionError` for an unknown name or a format without this
+    role. Raises `InputError` if two formats fit, if the source is of the other role, or if its lines resemble no format.
     """
     if name is not None:
         return _named(name, f"read_{role}", able(role))
@@ -448,8 +444,8 @@ def find(source: Path | Held, role: Role, name: str | None = None) -> Format:
 
 
 def unknown(source: Path | Held, role: Role) -> Format:
-    """Return the format whose reader has the best error message for an unrecognised source; raise `InputError` if the
-    source is of the other role, and for text of no known form.
+    """Return the format whose reader has the best error message for an unrecognised source. Raises `InputError` if the
+    source is of the other role, or if its lines resemble no format.
     """
     given = Given(source, role)
     _refuse_foreign(given)
@@ -535,9 +531,7 @@ def _refuse_unlike(given: Given, source: Path | Held) -> None:
 
 
 def _inside(given: Given, iou_type: str | None = None) -> str:
-    """Return the remedy that names the entries of a folder whose format is recognised and, if `iou_type` is given, can
-    hold this kind of shape; "" if there are no such entries.
-    """
+    """Return a hint to read an entry of the folder instead, if an entry has a known format that can hold `iou_type`."""
     known: list[str] = []
     for name in given.names[:_LINES]:
         with suppress(InputError):
@@ -577,7 +571,7 @@ def _named(name: str, attribute: str, able: Iterable[Format]) -> Format:
 
 
 def describe_lost(lost: Mapping[str, int]) -> list[str]:
-    """Return sentences on lost content, in the order of `LOST`, then for a plug-in's own codes."""
+    """Return a sentence for each kind of lost content."""
     own = {code: f"{{n}} records, of which the format cannot hold: {code}" for code in lost if code not in LOST}
     return [text.format(n=f"{lost[code]:,}") for code, text in {**LOST, **own}.items() if lost.get(code)]
 

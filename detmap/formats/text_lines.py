@@ -15,8 +15,8 @@ from detmap.plugins import register
 from detmap.reading.lines import Lines
 from detmap.shapes.boxes import seem_shares
 
-#: Share of boxes with inverted corners below which these boxes are an error; above it, the format is taken to be
-#: "xywh".
+#: If less than this share of the boxes have inverted corners, these boxes are errors. If more have, the numbers are
+#: taken for corner and size.
 _FEW = 0.05
 
 

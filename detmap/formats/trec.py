@@ -114,13 +114,13 @@ def read_qrels(source: Source) -> Lines:
 
 def read_run(source: Source) -> Lines:
     """Read a run: lines of query, Q0, document, rank, score and name. Raises `InputError` for a line that cannot be
-    read, with the file and the line. Text after the name that could be another record is an error too, because a line
-    feed seems to be missing, as between concatenated files.
+    read, with the file and the line. Text after the name that looks like another record is an error too, because the
+    line feed between two records seems to be missing.
 
     The rank is not read: documents are ordered by score, as in trec_eval. Other text after the name is ignored, as in
     trec_eval, and the lines with such text are counted. Line ends and comments are as in `read_qrels`. A line that
-    begins with ``#`` is a record if its fifth field is a number and it has six fields, or more than six fields of which
-    the second is Q0 or 0.
+    begins with ``#`` is a record if it has six fields and the fifth is a number. It may have more fields if the second
+    is Q0 or 0.
     """
     with Opened(source, "run") as opened:
         found = scan_run(opened.data) if len(opened) >= _WORTH_SCANNING else None
@@ -156,7 +156,7 @@ def _plain(found: RunColumns | QrelsColumns) -> bool:
     def longest(begin: int, end: int) -> int:
         return int((documents[begin:end] & LENGTHS).max())
 
-    # The blocks fit into a cache, because writing all lengths to memory would take longer than finding their maximum.
+    # Blocks are small, so that the lengths stay in the processor's cache.
     blocks = [(begin, min(begin + _BLOCK, documents.size)) for begin in range(0, documents.size, _BLOCK)]
     lengths = [*map(len, found.queries), *parallel.run(longest, blocks)]
     return max(lengths) <= LONGEST_ID and not any(query.startswith(_MARK) for query in found.queries)
@@ -167,8 +167,8 @@ def _documents(found: RunColumns | QrelsColumns) -> Texts:
 
 
 def _fields(opened: Opened, kind: str, count: int, wanted: int) -> tuple[Lines, list[bytes], list[str]]:
-    """Return the lines, whose `values` are still empty, the text of field `wanted` of each line, and each line's name
-    for messages. A record has `count` fields.
+    """Split lines of `count` fields into columns. Return the columns with empty `values`, the field at index `wanted` of
+    each line, and each line's name for messages.
     """
     data, name = bytes(opened.whole()).removeprefix(_MARK), opened.name
     if b"\0" in data or data[:1] == b"<":
@@ -253,8 +253,8 @@ def _wrong_count(line: bytes, kind: str, count: int, place: str) -> InputError:
 
 
 def _holds_record(words: list[bytes]) -> bool:
-    """Return whether words after a run's name could be the later fields of another record (Q0, document, rank, score):
-    two of the three recognisable fields suffice, as one may be damaged.
+    """Return whether words after a run's name look like the fields Q0, document, rank and score of another record. One
+    of Q0, rank and score may be damaged.
     """
     return any(
         (word.upper() in (b"Q0", b"0")) + is_decimal(rank) + is_decimal(score) >= 2

@@ -41,8 +41,8 @@ _BLOCK = 1 << 20
 #: pass.
 _SHORTEST = 32
 
-#: Minimum size of results in bytes for the scanner. Kernels compiled ahead of time load at once; loading other kernels
-#: takes longer than reading a smaller file without them.
+#: Minimum size of results in bytes for the scanner. Kernels compiled ahead of time load at once. Loading other kernels
+#: from numba's cache does not pay off for small files.
 _WORTH_SCANNING = 1 << 20 if _ahead.chosen().object is None else 0
 
 _REMEDY = {
@@ -169,9 +169,7 @@ def _detections(given: _Bytes, found: TrackColumns, ground_truth: GroundTruth | 
 
 
 class _Bytes(NamedTuple):
-    """The bytes and name of a document, and a larger buffer that begins with these bytes and has room for masks after
-    them.
-    """
+    """A document. `whole` is a larger buffer that begins with the bytes of `data`, with room for unescaped masks."""
 
     data: NDArray[np.uint8]
     name: str
@@ -183,7 +181,7 @@ def _bytes(source: Any, what: str) -> _Bytes:
     with Opened(source, what) as opened:
         whole = None
         if isinstance(opened.data, File) and what == "detections":
-            # Unescaped strings are written behind the document. Pages that are never written to take no memory.
+            # The reader of masks writes unescaped strings behind the document. Unwritten memory costs nothing.
             whole = opened.data.read_before(opened.data.size + _BLOCK)
         data = opened.whole() if whole is None else whole[: len(opened)].data
     return _Bytes(readonly(np.frombuffer(data, np.uint8), np.uint8), opened.name, whole)
@@ -224,7 +222,7 @@ def _tracks(given: _Bytes, lists: NDArray[np.int64], sizes: NDArray[np.int64], k
 
 
 def _places(data: NDArray[np.uint8], rows: Sequence[_Track]) -> NDArray[np.int64]:
-    """Return begin and end of each record's segmentations in the document, from the addresses of msgspec's views."""
+    """Return begin and end of each record's segmentations in the document."""
     start = data.__array_interface__["data"][0]
     views = [np.frombuffer(row.segmentations, np.uint8) for row in rows]
     begins = np.array([one.__array_interface__["data"][0] - start for one in views], np.int64)
@@ -234,8 +232,8 @@ def _places(data: NDArray[np.uint8], rows: Sequence[_Track]) -> NDArray[np.int64
 
 
 class _Read(NamedTuple):
-    """The masks of all lists: the reader, the values that it returned, whether each frame has a segmentation, and the
-    number of frames of each list.
+    """The masks of all lists, as `parts` that `reader` returned. `present` says for each frame whether it has a mask, and
+    `lengths` are the numbers of frames of the lists.
     """
 
     reader: Reader
@@ -245,7 +243,9 @@ class _Read(NamedTuple):
 
 
 def _read(given: _Bytes, lists: NDArray[np.int64], blocks: list[tuple[int, int]], *, exact: bool) -> _Read | None:
-    """Read the masks of all lists, block by block; None if a list is invalid JSON or, unless `exact`, may be invalid."""
+    """Read the masks of all lists, block by block; None if a list is invalid JSON. Unless `exact` is true, the check is
+    faster, and also returns None for some valid lists.
+    """
     data = given.data
     lengths = np.empty(len(lists), np.int64)
     found = parallel.run(lambda begin, end: _elements(data, lists[begin:end], exact, lengths[begin:end]), blocks)
@@ -365,8 +365,8 @@ def _segmentations(column: Tracks) -> list[list[Any]]:
 
 
 def _unkept(source: Any) -> dict[str, int]:
-    """Count the content that tables do not hold: videos with names of frames, or with more frames than their tracks,
-    and annotations with an area for each frame.
+    """Count the videos whose frames are not kept, because they have names or follow the end of all tracks. Also count
+    the annotations with an area for each frame, of which only the mean is kept.
     """
     given = _bytes(source, "ground truth")
     document = decoded(given.data.data, _Unkept, given.name, remedy=_REMEDY["ground truth"])

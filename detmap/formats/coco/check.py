@@ -58,7 +58,7 @@ def _results_within(document: Mapping[str, Any], name: str) -> Any:
 
 
 def _within(document: Mapping[str, Any]) -> str | None:
-    """Return the remedy for an object that lists results under another name, or that has a list per column or image."""
+    """Return the remedy for a JSON object that has no list of results under one of the known names."""
     values = [*islice(document.items(), 100)]
     for key, value in values:
         if isinstance(value, list) and value and isinstance(value[0], Mapping) and "image_id" in value[0]:
@@ -76,9 +76,7 @@ def held_by(record: Any) -> str:
 
 
 def _closest(record: Mapping[str, Any], fields: Sequence[str]) -> str:
-    """Return a clause that names the fields of a record and, if another format fits better, the fields of that format
-    that the record lacks.
-    """
+    """Return a part of an error message: the fields of a record, and another format that the record resembles more."""
     from detmap.formats.tools.recognition import RECORDS
 
     near = {name: needed & record.keys() for name, needed in RECORDS.items()}
@@ -191,8 +189,8 @@ def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind |
 
 
 class BoxlessError(InputError):
-    """The error for a first result without a box but with a geometry; all boxes are then computed from geometries, as
-    in pycocotools.
+    """Raised if the first result has no box, but a mask or another geometry. The reader then computes all boxes from the
+    geometries, as pycocotools does.
     """
 
     def __init__(self, kind: Kind, problem: str, **place: Any) -> None:

@@ -1,4 +1,4 @@
-"""Further fields of COCO's annotations, used by levels of difficulty."""
+"""Read further fields of COCO's annotations, such as the occlusion of objects."""
 
 from __future__ import annotations
 

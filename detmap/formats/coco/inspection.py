@@ -1,4 +1,4 @@
-"""Further facts in COCO's files: names and sizes of images, kinds of shape, raw lists, polygons."""
+"""Read further facts from COCO's files: names and sizes of images, kinds of shape, and facts for ``detmap check``."""
 
 from __future__ import annotations
 
@@ -94,7 +94,9 @@ def _limbs(skeleton: Any) -> tuple[tuple[int, int], ...]:
 
 
 def image_field(source: Source, name: str) -> dict[Any, Any]:
-    """Return a field by image id, None where absent; empty for an invalid document, which the reader refuses."""
+    """Return the values of a field of the images by image id, None for images without the field. Return an empty dict for
+    an invalid document.
+    """
     data, _ = read_bytes(source, "ground truth")
     text = unmarked(data)
     if name.isascii() and name.isidentifier() and not has_key(text, name):
@@ -111,8 +113,8 @@ _NOTHING = tuple(map(msgspec.Raw, (b"", b"null", b"[]")))
 
 
 def kinds_in(source: Source) -> dict[str, int]:
-    """Return the number of records with a geometry of each kind besides boxes, and under "" the number of all records;
-    empty if there are no such geometries.
+    """Count the records with masks, keypoints and other shapes, by kind of shape; the key "" counts all records. The
+    result is empty if there are only boxes.
     """
     fields = kinds_by_field() | {field: kind for kind, names in SHIPPED_LISTS.items() for field in names}
     with Opened(source, "records") as opened:
@@ -151,7 +153,7 @@ def has_key(text: Buffer, name: str) -> bool:
 
 
 def _absent(opened: Opened, names: Iterable[str]) -> set[str]:
-    """Return the keys that a document cannot have, because a letter of the key never occurs, and no letter is escaped."""
+    """Return the keys that cannot occur, because one of their letters does not occur in the document."""
     # Results with only boxes lack at least one letter of every other key. This test takes a tenth of the time of a
     # search for the keys, and no memory.
     letters = {name: set(name.encode()) for name in names}
@@ -191,7 +193,7 @@ class _Shapes(_Lists, gc=False):
 
 
 def inspect(source: Source) -> Inspection | None:
-    """Return the listed ids and the polygons of a file of ground truth; None if the file cannot be decoded."""
+    """Return facts about a file of ground truth that ``detmap check`` examines; None if the file cannot be decoded."""
     data, _ = read_bytes(source, "ground truth")
     text = unmarked(data)
     lists: _Lists | None = None

@@ -63,9 +63,9 @@ def _fields(kind: Kind) -> tuple[str, ...]:
 def with_parts(
     kind: Kind, columns: dict[str, Any], parts: Sequence[Mapping[str, bytes]], name: str, what: str
 ) -> dict[str, Any]:
-    """Return `columns` with the keypoints of all lists, and with the scores or flags of parts. `what` is the word for a
-    record in messages, empty for results. Boxes and areas stay those of the first list. Raises `InputError` if only
-    some records have a list, if a list has a wrong number of points, or for an invalid score or flag.
+    """Add the keypoints, scores and flags of hands, face and other parts of the body to the columns of records. Boxes and
+    areas are unchanged. Messages name a record by `what`, which is empty for results. Raises `InputError` if only some
+    records have a list, if a list has a wrong number of points, or for an invalid score or flag.
     """
     place = Place(name, what, None, None, {})
     own = {

@@ -46,8 +46,8 @@ from detmap.shapes.boxes import InvalidBoxes
 from detmap.shapes.kinds import BOXES
 from detmap.shapes.left_strings import left
 
-#: Minimum size in bytes for the scanner. Loading its kernels from numba's cache takes longer than reading a smaller
-#: file without them; kernels compiled ahead of time load at once.
+#: Minimum size in bytes for the scanner. Small files are read faster without it, because loading its kernels from
+#: numba's cache takes time. Kernels compiled ahead of time load at once.
 _WORTH_SCANNING = 1 << 20 if _ahead.chosen().object is None else 1 << 12
 
 
@@ -99,7 +99,7 @@ def _ground_truth(
     *,
     facts: bool,
 ) -> GroundTruth:
-    """Read ground truth. With `facts`, a file's names and sizes of images and limbs of categories are read too."""
+    """Read ground truth. If `facts` is true, also read the names and sizes of images and the skeletons of categories."""
     kind = _kind_of(iou_type, source)
     if isinstance(source, Mapping):
         name = "ground truth"
@@ -293,8 +293,8 @@ def _scanned_results(opened: Opened, lines: bool, iou_type: str, truth: GroundTr
 
 
 def _scanned_ground_truth(opened: Opened, iou_type: str, facts: bool) -> dict[str, Any] | None:
-    """Return the columns of a large file that the scanner supports and, with `facts`, the raw lists of images and
-    categories; None for other files.
+    """Return the columns of a large file that the scanner supports; None for other files. If `facts` is true, add the
+    JSON of the images and categories.
     """
     kind, reader = reader_of(iou_type, len(opened))
     if len(opened) < (_WORTH_SCANNING if reader is None else _WORTH_SCANNING >> 3):
@@ -309,7 +309,7 @@ def _scanned_ground_truth(opened: Opened, iou_type: str, facts: bool) -> dict[st
     crowd = none if found.iscrowd is None else found.iscrowd
     own = found.id
     distinct, zero = count, None
-    if own is not None:  # strings are distinct already, and index_ids would store them in one wide array
+    if own is not None:  # strings are not counted by `index_ids`, whose array is as wide as the longest string
         distinct = len(own.values) if isinstance(own, Strings) else index_ids(own, source="", field="id").ids.size
         zero = zeros(own.values)[own.codes] if isinstance(own, Strings) else own == 0
     categories = found.categories.values if isinstance(found.categories, Strings) else found.categories.tolist()
@@ -382,7 +382,7 @@ def _is_certain(given: Given) -> bool:
 
 
 def _tell(given: Given) -> Role:
-    """Return the role: detections are a list, or a record per line."""
+    """Return "detections" for a list, and for a file with a record per line; else "ground_truth"."""
     listed = given.head.lstrip()[:1] == b"["
     source = given.path or Held.of(given.open().read(), given.name)
     return "detections" if listed or holds_lines(source, given.name) else "ground_truth"
@@ -421,7 +421,7 @@ FORMAT = register(
         inspect=later("detmap.formats.coco.inspection", "inspect"),
         image_field=later("detmap.formats.coco.inspection", "image_field"),
         salvage=later("detmap.formats.coco.salvage", "salvage"),
-        holds=None,  # any kind with a reader
+        holds=None,  # every kind of shape with a field in COCO's records
         federated=True,
         grouped=True,
         fields=None,

@@ -226,7 +226,7 @@ def _decode_truth(data: Buffer, name: str) -> _GroundTruth:
 def check_once(data: Buffer, keys: Iterable[str], name: str) -> None:
     """Refuse a valid document whose outermost object repeats a key; the decoder would take the last value."""
     text = bytes(data)
-    # JSON writers never escape ASCII letters; if one does, a key can be spelled in two ways, so the text is parsed again.
+    # Counting suffices, unless the same key is spelled in two ways because an ASCII letter is escaped.
     if all(text.count(b'"%b"' % key.encode()) < 2 for key in keys) and not _ESCAPED_LETTER.search(text):
         return
     names: list[str] = []
@@ -270,11 +270,11 @@ def _parse(
         refuse_foreign(data, name)
         _check_encoding(data, name)  # raises a clearer error if the text is not UTF-8
         if isinstance(error, json.JSONDecodeError) and reason.startswith(("Expected", "Object")):
-            reason = str(error)  # the decoder's reason concerns a field before the invalid place
+            reason = str(error)  # msgspec's reason is about an earlier place in the text
         problem = "is empty" if not bytes(data).strip() else f"is not valid JSON: {reason} ({len(data)} bytes in all)"
         raise InputError(problem, source=name, remedy="is it the right file, and complete?") from None
     _check_encoding(data, name)
-    # Every field that is read is valid, so NaN or Infinity, which is not JSON, is the value of another field.
+    # Python's parser accepts NaN and Infinity, which are not JSON. Here they occur in a field that is not read.
     raise InputError(
         f"is not valid JSON: {reason}", source=name, remedy="NaN, Infinity and text that is not UTF-8 are not JSON"
     )

@@ -193,7 +193,7 @@ def _flagged(record: Any) -> tuple[str, str] | None:
 
 
 class _Shaped:
-    """Collects the records whose mask or other geometry cannot be read: a code and a problem by row."""
+    """The records whose mask or other geometry is invalid, with the reason for each."""
 
     def __init__(self) -> None:
         self.wrong: dict[int, tuple[str, str]] = {}

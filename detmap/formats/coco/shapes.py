@@ -20,8 +20,8 @@ from detmap.shapes.kinds import BOX_FIELD, BOXES
 
 
 def reader_of(iou_type: str, size: int, source: str = "read_coco") -> tuple[Kind, tuple[str, Reader] | None]:
-    """Return the kind called `iou_type`, and a pair of its field and a reader for `size` bytes; for boxes, None instead
-    of the pair.
+    """Return the kind of shape called `iou_type`. Also return the field of COCO's records with such shapes and a reader
+    for `size` bytes of them, or None if the kind is boxes.
     """
     kind = find(iou_type)
     if kind.reader is None:
@@ -138,9 +138,7 @@ def _filled(boxes: NDArray[np.float64] | None, column: Column) -> NDArray[np.flo
 
 
 def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
-    """Read parsed values, None for records without a geometry. Return the reader and the parts that the reader
-    returned.
-    """
+    """Read parsed values, None for records without a geometry. Return the reader, and its results in a list."""
     assert kind.reader is not None
     import msgspec
 
@@ -149,7 +147,7 @@ def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
 
 
 def read_texts(make: Callable[[int], Reader], texts: Sequence[bytes]) -> tuple[Reader, list[Any]]:
-    """Read JSON texts, empty for records without a geometry. Return the reader and the parts that the reader returned."""
+    """Read JSON texts, empty for records without a geometry. Return the reader, and its results in a list."""
     lengths = np.array([len(text) for text in texts], np.int64)
     stops = np.cumsum(lengths)
     spans = np.stack([stops - lengths, stops], axis=1)

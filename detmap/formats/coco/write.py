@@ -100,7 +100,7 @@ def sized(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], int]:
 
 
 def _own_boxes(table: Detections, boxes: NDArray[np.float64]) -> tuple[NDArray[np.bool_], int]:
-    """Return which detections to write with a box, and the number of areas that change when the file is read again."""
+    """Return a mask of the detections to write with a box, and the number of areas that the file cannot preserve."""
     # For detections with masks or keypoints, the reader takes the areas from the boxes if there are boxes, else from
     # the masks or keypoints.
     all_of_them = np.ones(len(table), np.bool_)

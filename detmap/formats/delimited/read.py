@@ -49,8 +49,8 @@ UNNAMED = "object"
 
 
 class Table(NamedTuple):
-    """Cells of a file by column, the line number of each row, the file's name for messages, all titles, notices, the
-    cells of further columns requested by title, and the title of each column.
+    """The cells of a CSV file. `columns` has known columns by role, and `others` has further columns by title. `lines`
+    are the line numbers of the rows, `source` is the file's name for messages, and `called` maps roles to titles.
     """
 
     columns: dict[str, list[str]]
@@ -94,9 +94,9 @@ class Table(NamedTuple):
         raise AssertionError  # unreachable, because one cell is invalid
 
     def ids(self, names: Sequence[str], what: str) -> tuple[str, list[Any]]:
-        """Return the first existing column among `names`, and its cells as ids: integers if all cells are integers and
-        the column is ``names[0]``, else strings. Raises `InputError` without such a column, and for empty or too long
-        cells.
+        """Return the first existing column among `names`, and its cells as ids. Ids are strings, or integers if the
+        column is ``names[0]`` and all cells are integers. Raises `InputError` without such a column, and for empty or
+        too long cells.
         """
         name = next((one for one in names if one in self.columns), None)
         if name is None:
@@ -117,8 +117,8 @@ class Table(NamedTuple):
         return names
 
     def groups(self) -> NDArray[np.bool_] | None:
-        """Return which rows are flagged as groups, by 1 (-1 means unknown, and flags no group); None if there is no
-        such column.
+        """Return a mask of the rows that stand for a group of objects; None if there is no such column. The flag -1,
+        which means unknown, counts as no group.
         """
         cells = self.columns.get("group_of")
         if cells is None:
@@ -221,12 +221,12 @@ def read_table(
     return Table(cells, lines, name, header, notices, rest, called)
 
 
-#: The column with boxes as lists; and the columns that hold image sizes unless they are part of the boxes.
+#: The column with boxes as lists. The columns with sizes, either of boxes or of images.
 _LISTED, _SIDES = BOX_FIELD, {"width", "height"}
 
 
 def _are_sizes(cells: Mapping[str, list[str]]) -> bool:
-    """Return whether ``width`` and ``height`` beside columns of corners are image sizes, because no corner exceeds
+    """Return whether ``width`` and ``height`` are image sizes. They are if boxes have corners, and no corner exceeds
     them.
     """
     if len(_ways(cells.keys() - _SIDES)) != 1 or not {"x2", "y2"} <= cells.keys() or len(_ways(cells)) > 1:
@@ -281,8 +281,8 @@ _HEAD = 1 << 16
 
 
 def _given(columns: Any) -> tuple[list[str] | None, dict[str, str]]:
-    """Return the roles of all columns in order (None if the file has a header), and the roles by title if the option is
-    a mapping.
+    """Parse the option `columns`. Return the roles of the columns in order, or None if the file has a header. Also
+    return the roles by title, which are empty unless the option is a mapping.
     """
     if columns is None:
         return None, {}
@@ -313,8 +313,8 @@ def _checked(role: str) -> str:
 
 
 def _ways(columns: Collection[str]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the box formats that the columns allow, with the columns of each format. If the first choice of titles in
-    `BOXES` fits, other choices are left out.
+    """Return the box formats that the columns allow, with the columns of each format. Less usual titles are considered
+    only if the usual titles are absent.
     """
     fits: list[tuple[str, tuple[str, ...]]] = [
         (form, names) for form, choices in BOXES.items() for names in choices if all(one in columns for one in names)

@@ -70,7 +70,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _ids(table: GroundTruth | Detections, images: Any, more: int) -> dict[str, list[Any]]:
-    """Return the columns of images and categories; the titles say whether the ids are integers."""
+    """Return the columns of images and categories. Titles end in ``_id`` if the ids are integers."""
     out: dict[str, list[Any]] = {}
     pairs: tuple[tuple[str, Ids, Any], ...] = (
         ("image", table.images, images),

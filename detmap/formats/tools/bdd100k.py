@@ -1,7 +1,7 @@
 """BDD100K's and Scalabel's JSON: frames with labels, whose boxes include their last pixel.
 
-Scalabel's own conversion to COCO computes the width as ``x2 - x1 + 1``, even from fractional coordinates, as does this
-reader. Labels without ``box2d``, such as lanes, are left out.
+The width of a box is ``x2 - x1 + 1``, even if coordinates are fractional, as in Scalabel's own conversion to COCO.
+Labels without ``box2d``, such as lanes, are left out.
 """
 
 from __future__ import annotations

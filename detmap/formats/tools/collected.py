@@ -43,7 +43,7 @@ class _Rows(NamedTuple):
 
 
 class Collected:
-    """The images and records of a file, which messages call `source`. With `shares`, boxes of detections are
+    """The images and records of a file. `source` is the file's name for messages. With `shares`, boxes of detections are
     normalised.
     """
 

@@ -23,8 +23,7 @@ _CORNERS = 64
 _UPRIGHT = ("0", "0.0", "0.00")
 _SIDES = ("xtl", "ytl", "xbr", "ybr")
 
-#: Elements of an image that have no area, or that are read only for some `iou_type`; elements that are not read are
-#: counted.
+#: Elements of an image that are not read, or only for some kinds of shape.
 _UNREAD = ("polyline", "points", "mask", "ellipse", "skeleton", "cuboid")
 
 

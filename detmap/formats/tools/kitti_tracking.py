@@ -48,7 +48,7 @@ class _Parsed(NamedTuple):
 
 
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
-    """Read the objects of all sequences, with the fields that levels of difficulty may use, as in ``label_2``."""
+    """Read the objects of all sequences, with their truncation and occlusion."""
     found = Collected(name_of(source, "ground truth"), "xyxy")
     parsed = _parsed(source, "ground truth", 17, found)
     rows, labels, crowd = over_classes(parsed.labels, [_EVERYWHERE])

@@ -2,8 +2,8 @@
 frame.
 
 Frames and coordinates count from 1 in files; coordinates in tables count from 0. In ground truth, a line with flag 1 is
-an object of its class. A line with flag 0 is a crowd of pedestrians if its class is one of people, and is left out
-otherwise.
+an object of its class. A line with flag 0 becomes a crowd of the class pedestrian if it is of a class of people, such as
+static persons; other such lines are left out.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
 
 
 def _rows(found: Collected, one: _Sequence, lines: Lines) -> tuple[NDArray[np.float64], list[str]]:
-    """Return the numbers of lines, shape (n, 10), with coordinates from 0 and NaN after the end of a line; and the image
-    of each line. Raises `InputError` for an invalid line.
+    """Return the numbers of lines, shape (n, 10), and the image of each line. Coordinates count from 0, and missing
+    numbers at the end of a line are NaN. Raises `InputError` for an invalid line.
     """
     values, edges = lines.floats()
     counts = np.diff(edges)
@@ -142,7 +142,7 @@ def _lines(path: Any, what: str) -> Lines:
 
 
 def _sequences(source: Any, side: str) -> Iterator[_Sequence]:
-    """Yield all sequences of a folder, or the single sequence of a sequence's own folder or file."""
+    """Yield the sequences in a folder. The source may also be the folder or the file of a single sequence."""
     if not isinstance(source, str | os.PathLike):
         yield _Sequence("sequence", source)
         return

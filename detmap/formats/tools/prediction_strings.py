@@ -1,7 +1,8 @@
 """Kaggle's submissions: a row per image, with detections as groups of words in the column ``PredictionString``.
 
-A group is ``score x y width height`` (Global Wheat) or ``class score x1 y1 x2 y2`` (VinBigData); the numbers decide
-which, with a notice. The option `columns` gives another order, such as ``category,score,x,y,width,height``.
+A group is ``score x y width height`` (Global Wheat) or ``class score x1 y1 x2 y2`` (VinBigData). The order is guessed
+from the numbers, and a notice names it. The option `columns` gives another order, such as
+``category,score,x,y,width,height``.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def _order(strings: Sequence[Sequence[str]], reading: Reading, source: str) -> t
 
 
 def _fits(order: tuple[str, ...], strings: Sequence[Sequence[str]]) -> bool:
-    """Return whether strings fit an order: most boxes have positive sizes, and scores do not exceed 1."""
+    """Return whether most words are plausible in this order, which means scores up to 1 and no negative sizes."""
     size = len(order)
     if any(len(words) % size for words in strings):
         return False

@@ -19,8 +19,8 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:]')
 
 
 class _Keys(NamedTuple):
-    """The first keys of a JSON document: whether the document is a list, the keys of its first object, and the keys of
-    the first object nested in that object.
+    """The beginning of a JSON document. `listed` is true for a list, `own` has the keys of the first object, and `inner`
+    has the keys of the first object within that object.
     """
 
     listed: bool
@@ -61,9 +61,7 @@ RECORDS = {
 
 
 def json_format(head: bytes) -> str | None:
-    """Return the tool's format of a JSON document, by the document's first keys; None for other formats, such as
-    COCO's.
-    """
+    """Return the format of a JSON document of an annotation tool, given its first bytes; None for other documents."""
     if head.lstrip()[:1] not in (b"{", b"["):
         return None
     listed, own, inner = first_keys(head)
@@ -88,7 +86,7 @@ def _is_json(name: str, given: Given) -> bool:
 
 
 def _scored(given: Given) -> Role:
-    """Return the role: detections have scores."""
+    """Return "detections" for a file with scores, else "ground_truth"."""
     return "detections" if b'"score"' in given.head else "ground_truth"
 
 
@@ -158,7 +156,7 @@ def _is_mot(given: Given) -> bool:
 
 
 def _is_kitti_tracking(given: Given) -> bool:
-    """Recognise a file, or folder of files, with lines of frame, track, type and numbers (one more in results)."""
+    """Recognise files with lines of frame, track, type and numbers. Results have one number more than labels."""
     if not given.is_folder and not given.name.lower().endswith(".txt"):
         return False
     lines = given.lines("")
@@ -177,7 +175,7 @@ def _reader(name: str, role: str) -> object:
 
 
 def _add(name: str, words: tuple[str, str], **more: object) -> None:
-    """Register a format; `words` are empty for a role without support."""
+    """Register a format. `words` describe its ground truth and its detections, and are empty if these cannot be read."""
     readers = {f"read_{role}": _reader(name, role) for role, one in zip(ROLES, words, strict=True) if one}
     more = {"suffixes": (), "takes": (), "needs_images": bool(words[1]), **more}
     register(Format(name=name, words=words, **readers, **more))  # type: ignore[arg-type]

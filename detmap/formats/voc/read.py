@@ -399,7 +399,7 @@ class _Results(NamedTuple):
     images: list[str]
     #: Score and corners; shape (n, 5).
     numbers: NDArray[np.float64]
-    #: The number of each line, from 1; None if no line is blank.
+    #: The number of each line, from 1; None if these are consecutive, as in files without blank lines.
     lines: list[int] | None
 
 

@@ -78,8 +78,8 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 def write_results(
     table: Detections, path: Path, writing: Writing, called: str, places: NDArray[np.float64]
 ) -> dict[str, int]:
-    """Write a file per class with lines of image, score and a row of `places`; return the number of records by kind of
-    lost content (keys of `LOST`).
+    """Write a file per class. A line has the image, the score and a row of `places`. Return counts of what the format
+    cannot hold.
     """
     truth = writing.ground_truth
     stems, names = stems_of(table, truth), category_names(table, truth)

@@ -232,7 +232,7 @@ def _are_settings(classes: Any) -> bool:
 
 def near(folder: str, classes: Any = None) -> Settings:
     """Return the settings for a folder of labels, from a file in this folder, its parent or its grandparent. Raises
-    `InputError` if a folder has two files of settings and the caller's `classes` are no such file.
+    `InputError` if a folder has two files of settings, unless `classes` is the path of one.
     """
     try:
         path = settings_near(folder)
@@ -285,7 +285,7 @@ def settings_in(folder: str) -> str | None:
 
 
 def labels_of(path: str, last: str = "labels") -> str:
-    """Return a path with its last folder ``images`` renamed to ``labels``, as in training, or the reverse."""
+    """Replace the last folder ``images`` in a path by ``labels``. If `last` is "images", do the reverse."""
     first = "images" if last == "labels" else "labels"
     parts = path.replace(os.sep, "/").split("/")
     for i in range(len(parts) - 1, -1, -1):
@@ -332,12 +332,12 @@ def _there(path: str) -> bool:
 
 def in_folder(path: Path, sizes: Sizes) -> tuple[list[Entry], int]:
     """Return the images of a folder of images or of labels, and the number of label files without an image. If there is
-    a folder of images, all of its images are returned, also those without labels; otherwise the images with given sizes
-    or with labels.
+    a folder of images, all of its images are returned. Otherwise the images are those with labels, and those whose size
+    is given by the caller.
     """
     folder = os.fspath(path)
     labels, images = labels_of(folder), labels_of(folder, "images")
-    if labels == images and os.path.isdir(folder):  # a folder of another name may hold both subfolders
+    if labels == images and os.path.isdir(folder):  # a folder with neither name may hold both folders
         inside = [os.path.join(folder, name) for name in ("labels", "images")]
         beside = os.path.join(os.path.dirname(os.path.abspath(folder)), "images")
         if os.path.isdir(inside[0]):

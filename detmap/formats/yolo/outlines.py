@@ -38,7 +38,7 @@ def _outline(pixels: NDArray[np.bool_]) -> NDArray[np.float64]:
     padded = np.pad(pixels, 1)
     here = padded[1:-1, 1:-1]
     following: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    # Sides of pixels next to background, from corner to corner, with the inside on the right.
+    # Sides between a pixel and the background, directed such that the pixel is on the right.
     sides = (
         (padded[:-2, 1:-1], (0, 0), (1, 0)),
         (padded[1:-1, 2:], (1, 0), (1, 1)),

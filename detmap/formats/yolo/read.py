@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _FARTHEST = 2.0
 
 
-#: Minimum number of boxes outside of their images to suggest another order of the numbers on lines.
+#: Minimum number of boxes outside of their images for the notice that the score may come before the box.
 _FEWEST_OUTSIDE = 2
 
 #: Minimum number of lines to tell poses from polygons.
@@ -50,8 +50,8 @@ _AS_SCORED = "is the sixth a score? Then these are detections"
 
 
 class _Parsed(NamedTuple):
-    """Records in pixels: class numbers, scores, columns of tables, the number of polygons and poses read as boxes only,
-    and all numbers of the lines.
+    """Records in pixels. `shapes` are columns of tables, `unread` is the number of polygons and poses that are read as
+    boxes, and `numbers` are all numbers of the lines.
     """
 
     classes: NDArray[np.int64]
@@ -69,7 +69,7 @@ def _parse(
     scored: bool,
     settled: bool = False,
 ) -> _Parsed:
-    """Parse lines on images of `sizes`; with `settled`, lines hold keypoints only if `points` is given."""
+    """Parse lines on images of `sizes`. If `settled` is true, ``data.yaml`` says whether lines hold keypoints."""
     values, edges = lines.floats()
     counts, starts = np.diff(edges), edges[:-1]
     classes = _classes(lines, values, starts, counts)
@@ -483,7 +483,7 @@ def _categories(
 
 
 def _tell(given: Given) -> Role:
-    """Return the role: detections have a score after the box, or after the points of a polygon."""
+    """Return "detections" if every line ends with a score, else "ground_truth"."""
     if not given.is_folder or {"data.yaml", "dataset.yaml", "data.yml"} & set(given.names):
         return "ground_truth"
     lines = given.lines("labels" if "labels" in given.names else "", folders.NO_LABELS)

@@ -24,7 +24,7 @@ from detmap.shapes.masks import MaskColumn
 
 
 def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write ``labels/``, a file per image; ``data.yaml``; and ``image_sizes.csv``, because images are not copied."""
+    """Write a file per image into ``labels/``. Also write ``data.yaml``, and the sizes of images, which are not copied."""
     stems = stems_of(table, None)
     names = list(table.category_names)
     sizes = _sizes(table, table)
@@ -103,9 +103,7 @@ def _sizes(table: GroundTruth | Detections, truth: GroundTruth) -> NDArray[np.in
 
 
 class _Lines:
-    """The lines to write for a table's records, the number of records by kind of lost content, and the areas of the
-    written shapes.
-    """
+    """The lines to write for a table's records, and the areas of the written shapes."""
 
     def __init__(self, table: GroundTruth | Detections, sizes: NDArray[np.int64]) -> None:
         scale = sizes[table.images.codes][:, ::-1].astype(np.float64)
@@ -171,7 +169,7 @@ class _Lines:
         return [one.ravel().tolist() for one in shares]
 
     def lost(self, table: GroundTruth | Detections) -> dict[str, int]:
-        """Return the number of records by kind of lost content (keys of `LOST`)."""
+        """Return counts of what the format cannot hold."""
         return {
             "corners": 0 if table.box_sizes or ROTATED in table.shapes else len(table),
             "rounded_boxes": self.rounded,

@@ -61,7 +61,7 @@ def _valid(table: Any) -> Any:
 
 
 def _unpacked(data: Any) -> int:
-    """Return the decompressed size of the zstd-compressed buffers of an Arrow file; zstd itself sets no limit."""
+    """Return the size that the zstd-compressed buffers of an Arrow file will have after decompression."""
     # A compressed buffer consists of its uncompressed length and a frame that begins at a multiple of 8. LZ4 is not
     # counted, because it expands at most 255 times.
     whole, total, place = bytes(data), 0, -1

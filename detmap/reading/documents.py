@@ -27,7 +27,7 @@ WINDOW = 1 << 23
 MARGIN = 1 << 16
 GROWTH, MOST_MARGIN = 4, 1 << 24
 
-# Half of the number of bytes in which a search usually finds its pattern.
+# A search in a file first reads twice this number of bytes.
 _NEAR = 1 << 12
 
 _BLANKS = re.compile(rb"[ \t\n\r]*")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @cache
 def _foreign() -> tuple[dict[str, Any], Any]:
-    """Return an empty record for each list, and a decoder that reads only the fields of other benchmarks."""
+    """Return a record without any fields for each list, and a decoder of the fields of other benchmarks."""
     import msgspec
 
     plain: dict[str, Any] = {}
@@ -49,7 +49,7 @@ def _any_has(records: Sequence[Any], field: str, absent: Any) -> bool:
 
 
 def _is_foreign(raw: msgspec.Raw, field: str) -> bool:
-    """Return whether the raw value of a field is a value of the other benchmark."""
+    """Return whether a raw value is one that the benchmark with this field writes."""
     import msgspec
 
     value = bytes(raw)

@@ -24,8 +24,7 @@ from detmap.shapes import Reader
 from detmap.shapes.reading import decimal, powers
 from detmap.system import parallel
 
-# Maximum number of values that a kernel collects, because it cannot round them with certainty, before `float()` parses
-# them.
+# Maximum number of values that a kernel leaves to `float()` at a time, because it cannot round them with certainty.
 DOUBTS = 1 << 10
 
 _FIRST_KEY = re.compile(rb'\{[ \t\n\r]{0,64}"[^"\\]{0,64}"')
@@ -47,10 +46,10 @@ class Layout(NamedTuple):
     fields: Fields
     # JSON with one record per line instead of a list
     lines: bool = False
-    # Lines of tokens instead of JSON: the field of each token, -1 for none; and whether more tokens may follow
+    # For lines of words instead of JSON: the field of each word, -1 for ignored words. `more` allows further words.
     tokens: NDArray[np.int64] | None = None
     more: bool = False
-    # Delimiter of lines of cells, whose fields are in `tokens`; 0 for other layouts
+    # Delimiter of CSV, whose columns have the fields in `tokens`; 0 for other layouts
     delimiter: int = 0
     # A field and its reader, which is called with the field's values in each window while the window is in memory. See
     # `Fields.read_by`.
@@ -121,9 +120,9 @@ class List:
     """The scan of a list of records, block by block, from the first record on.
 
     Every block is scanned from the guessed start of its first record. If the last record of the previous block ends
-    elsewhere, the block is scanned again from that end. The rows of a block can only be placed after the marks of all
-    earlier blocks are counted. With `exact`, all blocks are counted before the scan; else the first block gives an
-    estimate of the rows of all blocks, so that a file is read once.
+    elsewhere, the block is scanned again from that end. The rows of a block are stored after those of all earlier
+    blocks, whose records must be counted first. With `exact`, all blocks are counted before the scan. Otherwise the total
+    is estimated from the first block, and a file is read only once.
     """
 
     def __init__(self, document: Document, begin: int, kind: Layout, exact: bool) -> None:
@@ -131,11 +130,10 @@ class List:
         cuts, over = kind.cuts(document, begin)
         self.cuts = [begin, *cuts, document.size]
         self.blocks = [(block, block + 1) for block in range(len(self.cuts) - 1)]
-        # The last block is skipped if it seems to lie after the list (it may hold other lists), unless the list
-        # continues in it.
+        # A last block that seems to lie after the list is scanned only if the list turns out to continue in it.
         self.rest = len(self.blocks) - 1 if over else len(self.blocks)
         self.ended = document.size
-        self.rows = [0]  # first row of each block with counted marks, and the next free row
+        self.rows = [0]  # first row of each counted block, and the next free row
         self.counted: dict[int, int] = {}  # counts of blocks that wait for earlier blocks
         self.turn = threading.Condition()
         self.take_room(0)
@@ -155,7 +153,7 @@ class List:
 
     def most_rows(self, block: int, marks: int) -> int:
         """Return an upper bound on the number of records of a block, from its number of marks and its size; the last
-        line may lack a mark. If the bound is exact, as nearly always, columns need not be moved.
+        line may lack a mark. The bound is nearly always exact. If not, `Table` closes the gaps between blocks.
         """
         most = min(marks, -(-(self.cuts[block + 1] - self.cuts[block]) // self.kind.fields.least))
         if self.kind.by_line:
@@ -222,7 +220,7 @@ class List:
         return _Window(base, data, stop if last else min(stop, base + data.size - margin), last)
 
     def scan(self, block: int, start: int, window: _Window | None = None, plain: bool = False) -> Part:
-        """Scan the records from `start` on; `plain` says whether the `window`, if one is given, is known to be ASCII."""
+        """Scan the records from `start` on. If a `window` is given, `plain` says whether it is known to be ASCII."""
         stop, margin = self.cuts[block + 1], documents.MARGIN
         state = np.zeros(scanning.STATE_SIZE, np.int64)
         state[scanning.FIRST] = state[scanning.ROW] = self.rows[block]
@@ -263,7 +261,7 @@ class List:
         return Part(state, made)
 
     def read(self, window: _Window, state: NDArray[np.int64], first: int, made: list[Any]) -> None:
-        """Pass the values of the rows from `first` on to the reader while they are in memory."""
+        """Pass values to the reader while they are in memory, beginning at row `first`."""
         row = int(state[scanning.ROW])
         if self.kind.reader is None or row == first:
             return
@@ -274,7 +272,7 @@ class List:
         if not state[scanning.EVER] >> f & 1:  # the column was never written
             spans = np.full((row - first, width), -1, np.int64)
         spans = readonly(spans, np.int64)
-        # built-in readers write into the final buffers; plug-in readers return a part
+        # built-in readers write into the final buffers, readers of plug-ins do not
         read_at = getattr(reader, "read_at", None)
         if read_at is None:
             part = reader.read(window.data, window.base, spans)

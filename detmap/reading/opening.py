@@ -176,7 +176,7 @@ class File:
         return os.fdopen(os.dup(self._raw.fileno()), "rb")
 
     def duplicate(self) -> File:
-        """Return a second handle of the file, closed separately; changes since this handle was opened are noticed."""
+        """Return a second handle of the file, closed separately. It notices changes since the file was first opened."""
         made = copy.copy(self)
         made._raw = io.FileIO(os.dup(self._raw.fileno()))
         return made

@@ -1,8 +1,8 @@
-"""Reading options, each declared once as the metadata of a dataclass field, like the decisions of a protocol.
+"""Reading options. Each option is declared once, as a field of `Reading` with metadata.
 
-These declarations determine the checks of values, the command-line flags with their help, the parameters in docstrings,
-the options of each format, and the options that ``--resume``, cards and ``detmap verify`` record. A new option is one
-field here, and the line that uses it.
+The declarations determine the checks of values, the command-line flags and the documentation. They also determine which
+formats take an option, and which options are recorded with a result. A new option is one field here, and the line that
+uses it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Option(Declared):
 
     #: The roles of inputs that the option can concern.
     concerns: tuple[Role, ...] = ROLES
-    #: The roles for which the option's flag sets the option, if fewer than the roles that the option concerns.
+    #: The roles of inputs for which the command-line flag sets the option; other roles have no flag.
     flag_roles: tuple[Role, ...] = ROLES
     #: The flag for ground truth, if each role has a flag of its own; `flag` is then the flag for detections.
     truth_flag: Flag | None = None
@@ -339,7 +339,7 @@ class Options(FormatOptions, total=False):
 
 
 class SidesOptions(TypedDict, total=False):
-    """Options for the layout of files of both roles, under the names of `flags`, as keywords, for type checkers."""
+    """Options for the layout of ground truth and detections, named as on the command line, for type checkers."""
 
     gt_format: str | None
     dt_format: str | None
@@ -397,7 +397,7 @@ def check_names(given: Iterable[str], known: Iterable[str], caller: str) -> None
 
 
 def of_role(given: Mapping[str, Any], role: Role, **more: Any) -> Reading:
-    """Return the options for inputs of a role, from options for both roles under the names of `flags`."""
+    """Return the options for inputs of a role. In `given`, options of both roles are named as on the command line."""
     made = {one.name: given[dest] for dest, one in flags().items() if role in one.roles and given.get(dest) is not None}
     return Reading(**{**made, **more})
 
@@ -410,8 +410,8 @@ def made_of(given: Mapping[str, Any], caller: str, **more: Any) -> Reading:
 
 def takes_options(*names: str, **defaults: Any) -> Callable[[F], F]:
     """Decorate a function that takes ``**options``: put the options into its signature and docstring. `names` are
-    fields of `Reading` (by default all fields) or names of `flags`; `defaults` are defaults of the function that differ
-    from those of `Reading`.
+    options, by default all fields of `Reading`. They may also be named as on the command line, such as ``gt_format``.
+    `defaults` are defaults of the function that differ from those of `Reading`.
     """
 
     def give(function: F) -> F:
@@ -435,7 +435,7 @@ def takes_options(*names: str, **defaults: Any) -> Callable[[F], F]:
 
 
 def _entries(names: Sequence[str]) -> Iterator[str]:
-    """Yield a docstring's lines on parameters; names that set one option for the two roles share an entry."""
+    """Yield the lines of a docstring on parameters. Names of the same option, such as ``gt_format``, share an entry."""
     plain, found = {one.name: one for one in fields(Reading)}, flags()
     together: dict[str, list[str]] = {}
     for name in names:

@@ -46,8 +46,8 @@ _PROBLEMS = {
 }
 
 
-#: Number of runs for which a thread has memory in addition to that for the largest label map. The number is small,
-#: because numpy requests huge pages for arrays of 4 MiB and more, and these take memory even if unused.
+#: A thread has memory for the runs of the largest label map, and for this number of further runs. With more, numpy
+#: would request huge pages, which take memory even if unused.
 _ROOM = 1 << 18
 
 

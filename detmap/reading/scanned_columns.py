@@ -29,7 +29,7 @@ Ids = NDArray[np.int64] | Strings
 
 class Fields:
     """The fields of one kind of record, with the type and the number of 64-bit words of each field. The argument
-    `least` is a shortest record with the separator after it; the attribute `least` is the number of its bytes.
+    `least` is an example of a shortest record, with the separator after it. Only its length is kept.
     """
 
     def __init__(self, least: bytes, **kinds: tuple[int, int]) -> None:
@@ -115,9 +115,7 @@ class Table:
                 self.columns[fields.names[f]] = self._packed(column, parts, 1 << f)
 
     def _packed(self, column: NDArray[np.uint64], parts: list[NDArray[np.int64]], bit: int) -> NDArray[np.uint64]:
-        """Close the gaps after blocks with fewer records than reserved rows, and fill blocks without the field with
-        `ABSENT`.
-        """
+        """Remove the rows that were reserved but not filled, and write `ABSENT` where a block never had the field."""
         row = 0
         for part in parts:
             begin, end = int(part[scanning.FIRST]), int(part[scanning.ROW])
@@ -126,7 +124,7 @@ class Table:
             elif row != begin:
                 column[row : row + end - begin] = column[begin:end]
             row += end - begin
-        # Tables do not copy read-only arrays, so boxes and scores stay in this buffer; ids have a separate buffer.
+        # Tables take read-only arrays without a copy.
         column.setflags(write=False)
         return column[:row]
 
@@ -135,7 +133,7 @@ class Table:
         return bool(self.always >> self.fields.names.index(name) & 1)
 
     def may_have(self, key: str) -> bool:
-        """Return whether a record may have a key that is not a field; see `UNREAD` in `detmap.kernels.scanning`."""
+        """Return whether a record may have a key that is not among the fields. Only a hash of such keys is known."""
         name = key.encode()
         return bool(self.unread >> (5 * name[0] + 3 * name[-1] + len(name) & 63) & 1)
 
@@ -174,7 +172,7 @@ class Table:
 
 
 def distinct_strings(texts: NDArray[np.uint8], words: NDArray[np.uint64]) -> tuple[NDArray[np.int32], list[bytes]]:
-    """Number distinct strings; return each row's number, and the strings in order of first appearance."""
+    """Return a code for each row, and the distinct strings in order of first appearance."""
     codes = np.empty(len(words), np.int32)
     firsts = np.empty(len(words), np.uint64)
     seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
@@ -186,7 +184,7 @@ def distinct_strings(texts: NDArray[np.uint8], words: NDArray[np.uint64]) -> tup
 
 
 def _factorised(texts: NDArray[np.uint8], words: NDArray[np.uint64]) -> Strings:
-    """Number distinct JSON strings; differently escaped strings may be equal."""
+    """Return JSON strings as codes and distinct values. Strings that differ only in escapes are equal."""
     codes, distinct = distinct_strings(texts, words)
     numbers: dict[str, int] = {}
     changed = [numbers.setdefault(unquoted(raw), len(numbers)) for raw in distinct]

@@ -22,7 +22,7 @@ from detmap.reading.scanned_columns import Fields, Ids, Strings, Table, distinct
 from detmap.shapes import Reader
 from detmap.shapes.kinds import BOX_FIELD, SHIPPED_COUNTS, SHIPPED_FIELDS
 
-#: Names that the list of results may have in an object; and keys that only ground truth or whole data sets have.
+#: Keys of an object that may hold a list of results, and keys that only ground truth or whole data sets have.
 RESULT_LISTS = ("annotations", "predictions")
 GROUND_TRUTH_ONLY = {"images", "categories"}
 
@@ -40,9 +40,9 @@ class ResultColumns(NamedTuple):
     bbox: NDArray[np.float64] | None
     #: The scores; shape (n,).
     score: NDArray[np.float64]
-    #: For each field of geometry, the range of each value in the document; -1 where missing, None if all are missing.
+    #: Start and end of each record's geometry in the document, by field; -1 where missing, None if all are missing.
     shapes: dict[str, NDArray[np.int64] | None]
-    #: The values that the reader returned for the field that it reads, in file order.
+    #: What the reader of geometries returned, in file order.
     parts: list[Any]
 
 
@@ -67,19 +67,19 @@ class GroundTruthColumns(NamedTuple):
     #: 0, 1, or -1 where missing; None if all are missing; shape (n,).
     iscrowd: NDArray[np.int8] | None
     ignore: NDArray[np.int8] | None
-    #: Further integer fields that kinds of shape use; None if no annotation has the field.
+    #: Integer fields such as ``num_keypoints``, by name; None if no annotation has the field.
     counts: Mapping[str, NDArray[np.int64] | None]
-    #: For each field of geometry, the range of each value in the document; -1 where missing, None if all are missing.
+    #: Start and end of each record's geometry in the document, by field; -1 where missing, None if all are missing.
     shapes: dict[str, NDArray[np.int64] | None]
     #: Height and width of the images, shape (i, 2), NaN where missing; None if not requested.
     sizes: NDArray[np.float64] | None
-    #: The values that the reader returned for the field of annotations that it reads, in file order.
+    #: What the reader of geometries returned, in file order.
     parts: list[Any]
     #: Notices on fields of other benchmarks.
     notices: dict[str, int]
     #: The raw lists of images and categories, if they have fields of other benchmarks.
     sections: dict[str, bytes]
-    #: A document of the raw lists of images and categories; empty if not requested.
+    #: The images and categories as JSON; empty if not requested.
     listing: bytes
 
 
@@ -91,7 +91,7 @@ class TrackColumns(NamedTuple):
     category_id: NDArray[np.int64]
     #: The scores; shape (n,).
     score: NDArray[np.float64]
-    #: The range in the document of each list of segmentations; shape (n, 2).
+    #: Start and end of each list of segmentations in the document; shape (n, 2).
     segmentations: NDArray[np.int64]
 
 
@@ -107,7 +107,7 @@ class RunColumns(NamedTuple):
     document: NDArray[np.uint64]
     #: The scores, finite; shape (n,).
     score: NDArray[np.float64]
-    #: The bytes that contain the ids: those of a run in memory, or the strings copied from a file; shape (bytes,).
+    #: The whole run if it is in memory, or the strings copied from a file; shape (bytes,).
     data: NDArray[np.uint8]
     #: Number of lines with text after the tag.
     longer: int
@@ -190,8 +190,7 @@ def scan_results(
 
     Returns None for a document that a library parser must read. Any other document is valid JSON with plain records:
     each field at most once, ids all 64-bit integers or all strings, a score, and a box of four numbers or another
-    geometry. If the document is an object, it has exactly one list of results, and with images or categories this list
-    is not empty.
+    geometry. An object has exactly one list of results, which is not empty if there are images or categories.
     """
     try:
         kind = Layout(_RESULT.read_by(reader), reader=reader)
@@ -234,7 +233,8 @@ def scan_ground_truth(
 ) -> GroundTruthColumns | None:
     """Scan COCO ground truth: a JSON object with the lists `images`, `annotations` and `categories`. With `reader`, the
     sizes of images are scanned too; with `listing`, the raw lists of images and categories are also returned. Returns
-    None where `scan_results` does, and for repeated lists and partly missing ids.
+    None for a document that a library parser must read, such as one with a repeated list, or with ids of only some
+    annotations.
     """
     try:
         document = Document(data, threads, inner=reader is not None)
@@ -285,7 +285,7 @@ def _foreign(document: Document, section: str, table: Table) -> dict[str, int]:
     field.
     """
     fields = [field for field in benchmarks.fields_of(section) if table.may_have(field)]
-    if fields and section != "annotations":  # annotations are many, and the names of their fields suffice
+    if fields and section != "annotations":  # annotations are not parsed, because there are many
         return foreign_fields(b'{"%b":%b}' % (section.encode(), document.slice(*table.span)))
     found = [field for field in fields if document.find(re.compile(b'"%b"' % field.encode()), *table.span) >= 0]
     return benchmarks.noted(found, section)

@@ -29,7 +29,7 @@ Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | I
 #: Maximum factor by which a compressed file may expand, unless the decompressed size stays below `limits.INFLATED`.
 _FACTOR = 200
 
-_PIECE = 1 << 20  # number of bytes decompressed at a time, and size of the buffer, which is always allocated
+_PIECE = 1 << 20  # number of bytes decompressed at a time
 
 #: Maximum number of chained links in an archive.
 _MOST_LINKS = 40
@@ -179,7 +179,7 @@ def _content_of(content: Any, name: str) -> bytes:
     if not isinstance(content, str):
         raise InputError(f"holds a {type(content).__name__} where text or bytes belong", source=name)
     try:
-        return content.encode("utf-8", "surrogateescape")  # restores bytes that are not UTF-8, which Python escaped
+        return content.encode("utf-8", "surrogateescape")  # bytes that are not UTF-8 were decoded to surrogates
     except UnicodeEncodeError as error:
         raise InputError(f"is no text: {error}", source=name) from None
 
@@ -290,8 +290,8 @@ def stamp(path: str | os.PathLike[str], suffix: str) -> Stamp:
 
 @contextmanager
 def unchanged(stamp: Callable[[], T], name: str) -> Iterator[T]:
-    """Context for files that are read more than once: yield the result of `stamp`, and raise `InputError` if that
-    result changes within the context, in place of any other `InputError`.
+    """Yield the result of `stamp`. Raise `InputError` if it changes within this context, in which files are read more than
+    once. This error replaces other errors about their content.
     """
     before = stamp()
     try:

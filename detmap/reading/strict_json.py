@@ -9,7 +9,7 @@ from detmap.errors import InputError
 
 
 def parsed(data: bytes | memoryview, name: str, field: str | None = None) -> Any:
-    """Return the content of a document; messages mention `name`, and the option `field` that names the file."""
+    """Return the content of a document. Messages mention the file `name`, and the option `field` that was set to it."""
     try:
         return json.loads(bytes(data).decode("utf-8-sig"), object_pairs_hook=once, parse_constant=_refused)
     except InputError as error:

@@ -13,11 +13,11 @@ MAGIC = b"\x28\xb5\x2f\xfd"
 #: Base-2 logarithm of the maximum window size in bytes; this is zstd's own limit for untrusted files.
 _LARGEST_WINDOW = 27
 
-#: Maximum number of compressed bytes decoded at a time; four compressed bytes can expand to 128 KiB.
+#: Maximum number of compressed bytes decoded at a time. It is small, because four bytes can expand to 128 KiB.
 _STEP = 1 << 11
 
-#: Number of bytes decoded in the first step, and in the step after one that returned more than `_LARGE` bytes, so that
-#: a decompression bomb expands in small steps.
+#: Number of bytes decoded in the first step, and after a step that returned more than `_LARGE` bytes. Decompression
+#: bombs therefore expand slowly.
 _FIRST, _LARGE = 1 << 6, 1 << 20
 
 

@@ -24,7 +24,7 @@ _held: list[Callable[[], None]] = []  # callbacks that release the locks held du
 
 
 def _imported_elsewhere() -> list[str]:
-    """Return the modules that other threads are importing; empty if this version of Python has other import locks."""
+    """Return the modules that other threads are importing, as far as Python's import locks tell."""
     locks: dict[str, Any] = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
     names = []
     for name, reference in list(locks.items()):

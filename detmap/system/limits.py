@@ -37,7 +37,7 @@ INFLATED = Limit("DETMAP_MOST_INFLATED", 256 << 20)
 #: Maximum size of an array of string ids, if one long id makes the array much larger than the text of the ids.
 IDS = Limit("DETMAP_MOST_ID_BYTES", 64 << 20)
 
-#: Maximum size of the overlapping pairs of one image and category.
+#: Maximum size of the list of overlapping pairs of detections and objects for one image and category.
 PAIRS = Limit("DETMAP_MOST_PAIR_BYTES", 1 << 30)
 
 

@@ -33,7 +33,7 @@ def cores() -> int:
 
 
 def thread_count(threads: int | None) -> int:
-    """Return the number of threads to use: `threads`, or one per processor; within a worker at most the worker's share."""
+    """Return the number of threads to use, by default one per processor. Parallel tasks share the available threads."""
     if threads is not None and (not is_integer(threads) or threads < 1):
         raise OptionError(f"threads must be a positive integer or None, not {threads!r}")
     limit: int | None = getattr(_inside, "limit", None)
@@ -69,7 +69,7 @@ def check() -> None:
 
 
 def steps(begin: int, end: int, cost: int, limit: int) -> Iterator[tuple[int, int]]:
-    """Cut a block with `cost` per item into parts with a cost of about `limit`, between which work can be cancelled."""
+    """Cut a block of items that cost `cost` each into parts of about `limit`. Check for cancellation before each part."""
     step = max(1, limit // max(1, cost))
     for low in range(begin, end, step):
         check()
@@ -102,8 +102,8 @@ def run(
     """Call ``task(begin, end)`` for every half-open block and return the results in the order of `blocks`.
 
     A task must release the GIL (a kernel, or numpy on large arrays) and write only the output of its block. Called from
-    within a task, `run` uses only the calling thread. With `apart`, blocks may take long (and check `stop_flag`); no
-    block runs in the main thread, because only the main thread handles signals.
+    within a task, `run` uses only the calling thread. With `apart`, no block runs in the main thread, which stays free
+    to handle signals. Such blocks may take long if they check `stop_flag`.
     """
     workers = min(thread_count(threads), len(blocks))
     if workers <= 1 and not (apart and blocks and threading.current_thread() is threading.main_thread()):
@@ -185,7 +185,8 @@ class Workers(ThreadPoolExecutor):
 def executor(tasks: int, threads: int | None = None) -> Iterator[Workers]:
     """Yield a pool for a number of large tasks, which share `threads` threads.
 
-    Leaving the context early cancels all tasks and waits until running tasks stop, after an exception only briefly.
+    Leaving the context early cancels all tasks, and waits until running tasks stop. After an exception it waits only
+    briefly.
     """
     total = thread_count(threads)
     workers = max(1, min(total, tasks))
@@ -209,7 +210,9 @@ def split(costs: ArrayLike, limit: float) -> list[tuple[int, int]]:
 
 
 def cut(starts: NDArray[np.int64], threads: int | None) -> list[tuple[int, int]]:
-    """Cut groups ``starts[g]:starts[g + 1]`` into ranges of whole groups with about equally many items, a few per thread."""
+    """Cut consecutive groups into ranges with about equally many items, a few ranges per thread. Group *g* has the items
+    ``starts[g]:starts[g + 1]``.
+    """
     groups = starts.size - 1
     ends = [end for _, end in even(int(starts[-1]), threads)]
     cuts = sorted({0, *np.searchsorted(starts, ends).tolist(), groups})

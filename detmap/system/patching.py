@@ -85,7 +85,7 @@ def _there(package: str) -> bool:
 
 
 def _theirs(instead: Mapping[tuple[str, str], Any], ours: Collection[Any]) -> dict[int, Any]:
-    """Return the replacements by ``id(object)`` of the objects to be replaced."""
+    """Return a dict from the ``id()`` of each replaced object to its replacement."""
     found: dict[int, Any] = {}
     for (module_name, name), own in instead.items():
         if not _there(module_name.partition(".")[0]):

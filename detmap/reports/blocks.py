@@ -66,7 +66,9 @@ class Section(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A named bar of a card: value as text, length from 0 to 100, and the filter of linked pictures, such as ``class=3``."""
+    """A named bar of a card. `shown` is its value as text, `share` is its length from 0 to 100, and `query` selects the
+    linked pictures, such as ``class=3``.
+    """
 
     name: str
     shown: str
@@ -176,8 +178,8 @@ def found_by_check(name: str, checked: Report | str) -> Section:
 
 class Apart(NamedTuple):
     """The difference of two models, second minus first, with its interval and a corrected p-value. If one model lacks
-    images or queries of the other, `common` describes the shared images or queries, and `means` has the mean of each
-    model over the shared images or queries.
+    images or queries of the other, both are compared on those that they share. `common` describes these in words, and
+    `means` are the two means over them.
     """
 
     first: str
@@ -208,7 +210,7 @@ def mark_doubts(rows: Sequence[dict[str, Any]], disagree: Sequence[bool]) -> Non
 def difference_row(
     one: Difference | QueryComparison, of: Mapping[str, Any], count: Mapping[str, int], p: float, corrected: float
 ) -> dict[str, Any]:
-    """Return a row of a table of differences, with the columns `of` after the models, and `count` before the p-values."""
+    """Return a row of a table of differences. The columns `of` follow the models, and `count` precedes the p-values."""
     names = {"from": one.first, "to": one.second}
     ends = {"difference": one.difference, "low": one.low, "high": one.high}
     return {**names, **of, **ends, **count, "p": p, "p corrected": corrected}
@@ -284,8 +286,8 @@ def page(
     `kind` is the kind of geometry, for the title; it is empty for rankings. `summaries` has a `summary` of each model,
     `metrics` has rows of `metric_row`, `brief` is a line on the evaluation, `notices` maps models to messages, and each
     of `inputs` has ``role``, ``name`` and ``sha256``. `facts` describe the evaluation. `counts` pairs each model's name
-    with a text on the amount of its data; for a single model `counted` replaces the name. `sections` follow the first
-    screen.
+    with a text on the amount of its data. If there is only one model, `counted` is shown in place of its name.
+    `sections` follow the first screen.
     """
     import detmap
 

@@ -41,9 +41,9 @@ class Plot:
     bars: list[dict[str, Any]] = field(default_factory=list)
     #: What a thin line stands for, such as "class", if readers can select a line; else empty.
     choose: str = ""
-    #: The variants of the lines, if readers can select a variant: what varies, the variants' names, and the variant drawn
-    #: first. Each line then has ``levels`` (its `heights` in all variants, concatenated) and ``labels`` (one per variant,
-    #: separated by tabs).
+    #: If readers can select a variant of the lines, such as an IoU threshold: what varies, the names of the variants, and
+    #: the variant drawn first. Each line then has ``levels``, which are its `heights` in all variants, and ``labels``,
+    #: which are separated by tabs.
     variants_are: str = ""
     variants: list[str] = field(default_factory=list)
     variant: str = ""
@@ -81,7 +81,7 @@ def line(label: str, x: NDArray[np.float64], y: NDArray[np.float64], style: str)
 
 
 def heights(values: NDArray[np.float64]) -> str:
-    """Encode each height from 0 to 1 as one character, from U+0100 (0) to U+01F0 (1), in steps of a drawing unit."""
+    """Encode each height from 0 to 1 as one character from U+0100 to U+01F0."""
     return "".join(map(chr, (256 + np.rint(values.clip(0, 1) * HEIGHT)).astype(int).tolist()))
 
 
@@ -117,8 +117,8 @@ class Heat:
     columns_are: str
     #: Names of the columns.
     columns: list[str]
-    #: Each row has a name and cells. A cell has its text ``shown``, ``shade`` (0 to 9), ``same`` (on the diagonal),
-    #: ``query`` (selects the linked pictures) and ``title`` (example images); the last two may be empty.
+    #: Each row has a name and cells. A cell has its text ``shown``, ``shade`` (0 to 9) and ``same`` (on the diagonal).
+    #: Its ``query``, which selects linked pictures, and ``title``, which names example images, may be empty.
     rows: list[tuple[str, list[dict[str, Any]]]]
     #: A sentence below the table.
     note: str = ""

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from detmap.explanations import Survival
     from detmap.statistics import Comparison
 
-#: Maximum number of detections of a model for which the rules that change AP are identified.
+#: The rules that change the AP of a model are identified if it has at most this number of detections.
 REASONS = 100_000
-#: Maximum number of detections of all models together for which the order of models is tested under other rules.
+#: The order of models is tested under other rules if they have at most this number of detections in all.
 SURVIVAL = 200_000
 
 
@@ -192,7 +192,7 @@ def page_of(
     settings: Settings,
     stage: Callable[[str], None] = lambda text: None,
 ) -> str:
-    """Return the page about models; iterating `entries` yields names and detections, and appends to `inputs`."""
+    """Return the page about the models in `entries`. The iterator may extend `inputs` while models are read."""
     unit = find(protocol.iou_type).unit
     if settings.pictures is not None and unit != "pixels":
         raise OptionError(

@@ -43,14 +43,16 @@ def _ranked(found: list[tuple[str, int]]) -> str:
 def documents(
     qrels: Any, run: Any, convention: Convention, rules: Mapping[str, Any], queries: Iterable[str]
 ) -> dict[str, Documents]:
-    """Return the documents of some queries of a run, ranked by a convention; empty if unjudged documents are removed."""
+    """Return the documents of some queries of a run, ranked by a convention. The result is empty if the rules remove
+    unjudged documents.
+    """
     if rules.get("judged_only"):
         return {}
     judged, ranked, theirs = paired(*read_tables(qrels, run))
     place = {str(document_ids.printable(query)): at for at, query in enumerate(judged.queries)}
     chosen = {name: place[name] for name in queries if name in place}
     judged, ranked = judged.take(list(chosen.values())), ranked.take([theirs[at] for at in chosen.values()])
-    # Each document gets its line number as its grade, so that the grades in the pool identify the document at each rank.
+    # `rank_run` returns the grade at each rank. Line numbers as grades tell which document is there.
     lines = np.arange(ranked.values.size)
     numbers = Table(judged.queries, ranked.starts, ranked.documents, lines + 1)
     pool = rank_run(numbers, ranked, convention, 1, rules.get("depth"), False, None)[0].pool

@@ -93,8 +93,8 @@ def images(
     diagnosis: Diagnosis, errors: Errors, worst: Sequence[Mapping[str, Any]], pictures: Pictures | None, share: int
 ) -> Gallery:
     """Return a gallery of the worst images and of examples of each error, class and confusion. `share` is the number of
-    galleries among which the limits of the page are divided, and `worst` has the rows of the diagnosis's part
-    ``images``. Without `pictures`, only outlines are drawn.
+    galleries among which the page's limits on images and bytes are divided. `worst` has the rows of the diagnosis's
+    part ``images``. Without `pictures`, only outlines are drawn.
     """
     most = max((MOST_BARE if pictures is None else MOST) // share, 1)
     costs = {row["image_id"]: float(row["dAP"]) for row in worst}
@@ -169,7 +169,7 @@ def _chosen(diagnosis: Diagnosis, errors: Errors, worst: Sequence[int], most: in
 
 
 def _examples(key: NDArray[Any], images: NDArray[Any], enough: int, there: set[int]) -> Iterator[int]:
-    """Yield images until each key occurs on `enough` of them. Frequent keys, and images with many keys, come first."""
+    """Yield images until each value of `key` has `enough` examples. Frequent keys, and images with many keys, come first."""
     values, code, counts = np.unique(key, return_inverse=True, return_counts=True)
     both = np.unique(np.column_stack((code, images)), axis=0)
     holds = Counter[int](both[:, 1].tolist())
@@ -248,7 +248,7 @@ def _said(marks: Sequence[Mapping[str, Any]], cost: float | None) -> str:
 
 
 def _timeline(marks: list[dict[str, Any]], corners: NDArray[np.float64]) -> Thumbnail:
-    """Draw segments of time as bars, with overlapping bars on different lanes; return a thumbnail without pixels."""
+    """Draw segments of time as bars, with overlapping bars on different lanes. Return a blank thumbnail."""
     first, last = (float(corners[:, 0].min()), float(corners[:, 2].max())) if marks else (0.0, 1.0)
     scale = _SIDE / max(last - first, 1e-9)
     lanes: list[list[tuple[float, float]]] = []
@@ -267,7 +267,7 @@ def _timeline(marks: list[dict[str, Any]], corners: NDArray[np.float64]) -> Thum
 
 
 def _bare(diagnosis: Diagnosis, at: int, corners: NDArray[np.float64]) -> Thumbnail:
-    """Return a thumbnail without pixels that has the image's size if known, else the extent of the marks."""
+    """Return a blank thumbnail with the shape of the image or, if its size is unknown, of the area with marks."""
     sizes = diagnosis.ground_truth.images.sizes
     height, width = (0.0, 0.0) if sizes is None else sizes[at].tolist()
     x = y = 0.0

@@ -15,7 +15,7 @@ from detmap.reports.tables import Table, table
 from detmap.results import cell, is_words, markdown_text, printable, to_markdown, without_nan
 from detmap.shapes.kinds import BOXES, KINDS, Kind
 
-#: Maximum number of curves on the page, one per model, and of AP values by model and class; the best models are kept.
+#: Maximum number of models with a curve on the page. Maximum number of AP values of models and classes on the page.
 CURVES, _VALUES = 200, 150_000
 
 #: Number of curves initially in the foreground.
@@ -70,7 +70,7 @@ class Board:
     files: Sequence[Mapping[str, Any]] = ()
     #: Sentences on tests and intervals.
     sentences: Sequence[str] = ()
-    #: A row per pair of neighbouring models whose order other rules reverse; None if no other rules were tried.
+    #: A row for each two neighbouring models that change places under other rules; None if no other rules were tried.
     doubts: Sequence[Mapping[str, Any]] | None = None
     #: Title of the page, after "Leaderboard by"; `rank_by` by default.
     title: str = ""
@@ -198,7 +198,7 @@ def _models(board: Board) -> tuple[list[dict[str, Any]], list[list[dict[str, Any
 
 
 def _error(name: str) -> str:
-    """Return the first word of a metric's name, such as "mATE", or "ATE" for an error of one class."""
+    """Return the short name of an error, such as "mATE", from the name of a metric."""
     return name.rpartition(":")[2].partition("_")[0]
 
 

@@ -179,8 +179,8 @@ class Shapes:
         return Drawing([np.array([[x, y], [right, y], [right, bottom], [x, bottom]])], np.empty((0, 2)))
 
     def limbs(self, side: str, row: int) -> NDArray[np.float64]:
-        """Return the ends, shape (l, 2, 2), of the limbs of a pose by the skeleton of its category: limbs between labelled
-        points, or all limbs if no point is labelled. If the skeleton names points that the pose lacks, return no limbs.
+        """Return the ends of the limbs of a pose, shape (l, 2, 2), by the skeleton of its category. Limbs to unlabelled
+        points are left out, unless no point is labelled. If the skeleton names points that the pose lacks, return no limbs.
         """
         kind, table = find(self.diagnosis.protocol.iou_type), getattr(self.diagnosis, side)
         categories = table.categories

@@ -56,7 +56,7 @@ _FIRST = ("nDCG@10", "CMC@1", "MRR", "P@10", "R@", "mAP")
 #: Maximum number of metrics on the first screen.
 _METRICS = 16
 
-#: Minimum difference of mean AP that always changes the fourth decimal.
+#: Minimum difference of mean AP that is always visible in four decimals.
 _LITTLE = 1e-4
 
 #: Number of bars of a distribution, and maximum number of queries listed.
@@ -120,7 +120,7 @@ class Model:
 
     @property
     def depth(self) -> int | None:
-        """The depth of `metric` if it is AP at a depth, else None."""
+        """The last rank that `metric` counts, as 100 for AP@100; None for AP of all ranks, and for other metrics."""
         found = parse(self.metrics[self.metric])
         return found.cut if found.metric.name == "AP" and found.depth is not None else None
 
@@ -341,7 +341,7 @@ def _metrics(models: Sequence[Model], level: float) -> list[Section]:
             if is_mean and model.bootstrap is not None:
                 row[f"{of}low"], row[f"{of}high"] = own.get(name, (math.nan, math.nan))
         (means if is_mean else others).append(row)
-    all_above = len(means) <= _METRICS  # the first screen shows all means and explains their intervals
+    all_above = len(means) <= _METRICS  # if so, the first screen has them all
     of_bootstraps = (model.bootstrap.sentence(level=level) for model in models if model.bootstrap is not None)
     note = "" if all_above else next(of_bootstraps, "")
     bars = {f"{model.name}: value" if several else "value": 1.0 for model in models}

@@ -21,7 +21,7 @@ _SURVIVES = "Whether one model stays above the other under other rules, on other
 
 
 def under_others(name: str, own: str, value: float, found: Sequence[Under]) -> Section:
-    """Return a section on AP under other named protocols; the report's protocol is named `own` and gives AP `value`."""
+    """Return a section on AP under other named protocols. `own` is the report's protocol, and `value` its AP."""
     blocks: list[Any] = [Text("No other protocol compares these shapes.")]
     if found:
         reasons = any(one.reason for one in found)

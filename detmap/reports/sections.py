@@ -45,7 +45,7 @@ _CURVES = 100
 #: Recalls at which precision is shown.
 _RECALLS = np.linspace(0, 1, 51)
 
-#: Maximum numbers of worst images computed, of worst images listed, and of suspicious labels shown as pictures.
+#: Maximum number of worst images that are computed, and that are listed. Maximum number of pictures of suspicious labels.
 _MEASURED, _IMAGES, _SUSPECTS = 200, 50, 12
 
 #: Maximum number of example images named for a cell of the confusion matrix.
@@ -59,7 +59,7 @@ def part(diagnosis: Diagnosis, name: str, options: Options) -> Finding:
 
 @dataclass
 class Given:
-    """Inputs of sections: options of parts, metrics, images, the largest gain of any model, and the number of models."""
+    """What sections need besides the diagnosis. `most_gained` is the largest gain of any model, which bars are scaled to."""
 
     options: Options
     result: DetectionResult | None = None
@@ -84,7 +84,7 @@ class Given:
 
 
 def most_gained(diagnosis: Diagnosis, options: Options) -> float:
-    """Return the largest gain in AP from fixing errors, so that bars of several models share a scale."""
+    """Return the largest gain in AP from fixing errors of one kind."""
     gains = (value for name, value in part(diagnosis, "tide", options).items() if name.startswith("dAP_"))
     return max((value for value in gains if value == value), default=0.0)
 
@@ -170,7 +170,7 @@ def of_classes(diagnosis: Diagnosis) -> dict[str, dict[str, str]]:
 def _curves(diagnosis: Diagnosis, given: Given) -> list[Any]:
     ranking = diagnosis.ranking
     values = ranking.precision_at(_RECALLS)
-    averaged = ~np.isnan(ranking.ap)  # some protocols also average classes without objects, whose precision is 0
+    averaged = ~np.isnan(ranking.ap)  # may include classes without objects; their precision is 0
     with_objects = np.flatnonzero(averaged & (ranking.positives > 0))
     if not with_objects.size:
         return [Text("There are no objects to find.")]
@@ -197,7 +197,9 @@ def _curves(diagnosis: Diagnosis, given: Given) -> list[Any]:
 def _by_threshold(
     diagnosis: Diagnosis, given: Given, lines: list[dict[str, str]], chosen: list[int], averaged: NDArray[np.bool_]
 ) -> dict[str, Any]:
-    """Add the curves at all IoU thresholds to `lines`; return the fields of `Plot` for variants, or {} for one threshold."""
+    """Add the curves at all IoU thresholds to `lines`. Return arguments of `Plot` with which readers can select a
+    threshold; they are empty if there is only one.
+    """
     result = given.result
     if result is None or len(result.protocol.iou_thresholds) < 2:
         return {}
@@ -352,7 +354,7 @@ _USED = frozenset(
 
 
 def _sections() -> dict[str, tuple[str, str, _Fill]]:
-    """Return all sections, with sections of plug-ins' parts at the end."""
+    """Return all sections. Sections that plug-ins add come last."""
     own = [name for name in PARTS if name not in _USED]
     return _SECTIONS | {
         f"part-{name}": (printable(PARTS[name].says[:1].upper() + PARTS[name].says[1:]), "", partial(_plain, name))

@@ -62,8 +62,8 @@ def table(
     """Return the first `most` of `rows`, which all have the same columns, as a table with a note below.
 
     `bars` maps columns to the value of a full bar; None stands for the column's maximum. Rows are sorted by ascending
-    values of the column `worst`, if given. `queries` gives, by column and value, the query that selects the
-    linked pictures. Undefined numbers are NaN.
+    values of the column `worst`, if given. ``queries[column][value]`` selects the pictures that a cell links to.
+    Undefined numbers are NaN.
     """
     if worst:
         rows = sorted(rows, key=lambda row: (math.isnan(row[worst]), row[worst]))

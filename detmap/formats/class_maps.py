@@ -22,7 +22,7 @@ from detmap.kernels import readonly
 from detmap.reading.options import Path
 from detmap.reading.sources import read_bytes
 
-#: A class map: maps the name or id of a class to the name or id of the class that replaces it; "" drops the class.
+#: Maps the name or id of a class to that of the class that replaces it, or to "" to drop the class.
 ClassMap = Path | Mapping[Any, Any]
 
 _MOST = 1 << 20

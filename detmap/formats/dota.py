@@ -211,7 +211,7 @@ def _split(lines: Lines) -> _Found:
 
 
 def _shapes(quads: NDArray[np.float64], reading: Reading, name: str) -> dict[str, Any]:
-    """Return rotated boxes as arguments of ``from_arrays``, or the upright boxes around them if only boxes are read."""
+    """Return rotated boxes as arguments of ``from_arrays``. If `iou_type` is "bbox", return the boxes around them."""
     given = find(ROTATED).given
     assert given is not None
     column = given(quads, name)

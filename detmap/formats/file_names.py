@@ -127,7 +127,7 @@ def resolve_images(
 
 
 def match_images(distinct: list[Any], ground_truth: GroundTruth, source: str) -> list[Any]:
-    """Return the ground truth's id for each of some distinct image ids, integers or strings; None for an unknown image."""
+    """Find distinct image ids, which may be file names, in the ground truth. Return its ids, None for unknown images."""
     if distinct and isinstance(distinct[0], int) and ground_truth.images.values.dtype.kind == "i":
         known = set(ground_truth.images.values.tolist())
         return [one if one in known else None for one in distinct]

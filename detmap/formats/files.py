@@ -107,8 +107,8 @@ def read(
 
 
 def read_ground_truth(path: Path | Held, **options: Unpack[Options]) -> GroundTruth:
-    """Read ground truth of any format; of the options that the format does not take, only `image_set` and `fields` are
-    refused.
+    """Read ground truth of any format. Options that the format does not take are ignored, except `image_set` and
+    `fields`, which raise an error.
     """
     return Input(path, "ground_truth", made_of(options, "read_ground_truth")).ground_truth()
 

@@ -172,7 +172,7 @@ class Input:
 
     @property
     def needs_images(self) -> bool:
-        """Whether the ground truth must provide names and sizes of images, as for a stream of unknown format."""
+        """Whether reading needs the names and sizes of images in the ground truth. True for unread streams."""
         if self.reading.format is None and is_stream(self.path):
             return True
         form = self.known
@@ -292,7 +292,7 @@ class Input:
             yield stamps
 
     def kinds(self) -> dict[str, int] | None:
-        """Return the number of records with a shape of each kind, or None; see `Format.kinds_in`."""
+        """Return the number of records with each kind of shape; None if the format does not count them."""
         form = self.format
         return None if form.kinds_in is None else dict(form.kinds_in(self.source))
 
@@ -389,7 +389,7 @@ def _role_of(source: Path | Held, format: str | None) -> Role:
 
 
 def _read_for(table: T, iou_type: str) -> T:
-    """Return a table, marked as read for `iou_type` if the table holds geometries of this kind."""
+    """Mark a table as read for the kind of shape `iou_type`, if it holds shapes of this kind."""
     kind = find(iou_type)
     if not isinstance(table, GroundTruth | Detections) or table.kinds == (kind.name,):
         return table

@@ -1,8 +1,8 @@
 """KITTI's text files of objects, one per image: labels (``label_2``) and results.
 
 A line is ``type truncated occluded alpha x1 y1 x2 y2 h w l x y z rotation_y``, in results followed by a score. Types are
-case-insensitive. Regions ``DontCare`` are crowds of every class. A line that is too short is an error; the benchmark's
-program silently skips it.
+case-insensitive. Regions ``DontCare`` become crowds of every class, so that detections in them are ignored. A line that
+is too short is an error; the benchmark's program silently skips it.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ _BOXES = {
 #: Prefixes of files with the results of a class, as in VOC and DOTA.
 _OF_A_CLASS = re.compile(r"comp.*_det_|Task[12]_")
 
-#: Columns of flags, 0 or 1. The same words in brackets at the end of a description are flags, too.
+#: Columns of flags, 0 or 1.
 _FLAGS = ("difficult", "crowd")
 
 #: A function that takes lines, the four numbers of each box, and the option `box_format`, and returns the box format

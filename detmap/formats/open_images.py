@@ -124,8 +124,8 @@ def _masked_ground_truth(source: Source, reading: Reading, columns: Mapping[str,
 def _masks_or_boxes(
     found: Table, part: Table, images: Sequence[str], rows: Sequence[int]
 ) -> tuple[Any, NDArray[np.float64] | None, int]:
-    """Return the column of masks; boxes (None if every object has a mask); and the number of objects without a mask. As
-    in TensorFlow's tool, an object without a mask gets an empty mask of the size of another mask on the image, or of a
+    """Return masks, boxes, and the number of objects without a mask. Boxes are None if all objects have masks. As in
+    TensorFlow's tool, an object without a mask gets an empty mask of the size of another mask on the image, or of a
     single pixel if the image has no masks.
     """
     _check_masked(found)

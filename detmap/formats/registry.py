@@ -32,7 +32,7 @@ PACKED = (".gz", ".zst")
 
 
 def packed(*endings: str) -> tuple[str, ...]:
-    """Return suffixes of file names, each followed by the suffixes of its compressed files."""
+    """Return suffixes of file names together with those of compressed files, such as ``.json.gz``."""
     return tuple(ending + more for ending in endings for more in ("", *PACKED))
 
 

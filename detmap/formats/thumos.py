@@ -1,7 +1,8 @@
 """THUMOS14's text files: a folder of time segments, one file per class, and one file of detections.
 
-A line of ``Diving_test.txt`` is ``video start end``, in seconds; segments of the class Ambiguous are crowds of every class.
-``detclasslist.txt`` has lines ``number class``. A line of detections is ``video start end number confidence``.
+A line of ``Diving_test.txt`` is ``video start end``, in seconds. Segments of the class Ambiguous become crowds of every
+class, so that detections in them are ignored. ``detclasslist.txt`` has lines ``number class``. A line of detections is
+``video start end number confidence``.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
     videos = _videos(lines, 3, _TRUTH)
     ends = lines.floats(skip=1)[0].reshape(-1, 2)
     of, crowd = np.array(lines.files, np.int64), np.array(lines.files, np.int64) == len(labels)
-    # An ambiguous segment becomes a crowd of every class.
+    # An ambiguous segment becomes one crowd for each class.
     rows = np.concatenate([np.flatnonzero(~crowd), np.repeat(np.flatnonzero(crowd), len(ids))])
     own = np.concatenate([of[~crowd], np.tile(np.arange(len(ids)), int(crowd.sum()))])
     with lines.named(rows):

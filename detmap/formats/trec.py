@@ -148,7 +148,7 @@ def run_name(source: Source) -> str | None:
 
 
 def _plain(found: RunColumns | QrelsColumns) -> bool:
-    """Return whether the scanner found lines and no invalid id; else the file is read line by line to locate errors."""
+    """Return whether the scanner's result can be used. If not, the file is read line by line to locate errors."""
     if not found.queries:
         return False
     documents = found.document

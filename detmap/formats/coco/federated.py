@@ -1,5 +1,5 @@
 """Federated fields in COCO's JSON, from LVIS, Open Images and CrowdPose: category lists of images, frequencies of
-categories, group flags of boxes, and crowding of images.
+categories, flags of boxes around groups, and CrowdPose's index of how crowded an image is.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _groups(values: Sequence[Sequence[Any]], name: str) -> dict[str, Any]:
 
 
 def federated_columns_in(data: Buffer, notices: Mapping[str, int], name: str) -> dict[str, Any]:
-    """Return the federated fields of a valid document, which is parsed only if the `notices` mention such fields."""
+    """Return the federated fields of a valid document. Nothing is parsed if the `notices` mention no such field."""
     if not any(code.startswith(_NOTED) and count for code, count in notices.items()):
         return {}
     return _decoded(unmarked(data), name)

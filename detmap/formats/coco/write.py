@@ -70,8 +70,8 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _unwritable(table: GroundTruth | Detections) -> int:
-    """Return the number of records with geometries that COCO has no field for; raise `InputError` if the table has no
-    boxes either.
+    """Return the number of records with geometries that COCO has no field for. Raises `InputError` if nothing remains,
+    because the table has no boxes.
     """
     names = [name for name in table.shapes if name != BOXES and _kind_of(table, name).records is None]
     if names and BOXES not in table.kinds:
@@ -123,8 +123,8 @@ def _own_boxes(table: Detections, boxes: NDArray[np.float64]) -> tuple[NDArray[n
 
 
 def _first_list(table: Detections, column: Column) -> Column:
-    """Return the geometries from which the reader derives boxes and areas; if records have several lists of keypoints,
-    only the first list counts.
+    """Return the geometries from which the reader derives boxes and areas. Of several lists of keypoints, this is the
+    first.
     """
     for kind in map(find, table.kinds):
         if kind.lists and kind.part is not None:

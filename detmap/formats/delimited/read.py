@@ -389,7 +389,7 @@ def _with_boxes(table: Table, reading: Reading) -> tuple[list[int], dict[str, in
         notice = {}
     sides = [table.columns[name] for _, names in _ways(table.columns) for name in names]
     rows = list(range(len(table.lines))) if sides else []
-    if not any(map(all, sides)):  # fast path: some column has no empty cell
+    if not any(map(all, sides)):  # a column without empty cells needs no check of each row
         rows = [row for row in rows if any(cells[row] for cells in sides)]
     rest = [cells for name, cells in table.columns.items() if name not in _OF_IMAGES]
     if not sides:

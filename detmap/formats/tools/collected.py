@@ -26,7 +26,7 @@ _LONGEST = 256  # maximum number of characters of an id
 
 
 class _Rows(NamedTuple):
-    """Columns of records: place (text or a function that makes it), image, class, score, box, outline, crowd flag."""
+    """Columns of records. A place names the record in messages. It is text, or a function with its argument."""
 
     places: list[str | tuple[Callable[[int], str], int]]
     images: list[str]
@@ -156,7 +156,7 @@ class Collected:
             )
 
     def _outlines(self, reading: Reading) -> dict[str, Any]:
-        """Return rotated boxes, or masks, from the outlines of records; for a record without an outline, from the box."""
+        """Return rotated boxes or masks from outlines. A record without an outline has that of its box."""
         outlines = []
         for box, outline in zip(self._rows.boxes, self._rows.outlines, strict=True):
             x, y, far, bottom = box

@@ -215,7 +215,7 @@ def names_given(classes: Any) -> dict[int, str]:
 
 
 def with_classes(settings: Settings, classes: Any) -> Settings:
-    """Return settings with the class names that a caller gives; if these come from a ``data.yaml``, also with its
+    """Return settings with the class names of the option `classes`. If it is a ``data.yaml``, also take its number of
     keypoints.
     """
     if classes is None:

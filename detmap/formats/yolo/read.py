@@ -196,8 +196,8 @@ def _as_poses(
     """Return the number of keypoints, and of numbers per keypoint, if lines taken for polygons can be poses."""
     # Poses have equally many numbers on all lines, and the keypoints of most poses lie within their box and fill part
     # of it. If polygons are read as poses, with their first two points as centre and size of a box, their other points
-    # hardly ever lie within this box, except by chance on few lines. A number that was taken for a score may belong to
-    # the pose, and a number that was taken for the pose may be the score.
+    # hardly ever lie within this box, except by chance on few lines. It is not known whether a last number is a
+    # score or belongs to the pose, so both are tried.
     counts = np.diff([*starts, values.size])
     if len(flat) < _FEWEST_POSES or (counts != counts[0]).any():
         return None
@@ -245,7 +245,7 @@ def _without_scores(
     if not scored:
         return counts, np.empty(0)
     body = counts - 1
-    # A polygon with class and score has an even number of numbers; boxes and poses have a known count.
+    # Lines with a score have 6 numbers for a box, a known count for a pose, and an even count for a polygon.
     known = (counts == 6) | ((counts % 2 == 0) & (counts >= 8)) if not posed else (counts == 6) | (counts == posed + 1)
     tracked = ~known & ((counts == 7) | (counts == posed + 2)) if posed else ~known & (counts == 7)
     body[tracked] -= 1

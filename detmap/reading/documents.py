@@ -103,7 +103,7 @@ class Document:
         size = texts.kept_size(readonly(words, np.uint64))
         with self._keeping:
             if self._kept is None:
-                # Twice the size suffices, because no block is scanned more than twice. Unwritten memory costs nothing.
+                # A block is scanned at most twice, so strings take at most twice the size. Unwritten memory costs nothing.
                 self._kept = np.empty(2 * self.size + 8, np.uint8)
             begin = self._end
             if begin + size + 8 > self._kept.size:

@@ -128,7 +128,7 @@ class File:
     def check(self) -> None:
         """Raise `InputError` if the file has changed since it was opened."""
         before, now = self._before, self._stamp()
-        # If another file takes this file's place, this file loses a link, which changes its ctime but not its content.
+        # A file that is replaced by another keeps its content. Its ctime changes, because it has one link less.
         if now != before and (now[:2] != before[:2] or now[3] == before[3]):
             raise changed(self.name)
 

@@ -34,7 +34,7 @@ STREAM = Limit("DETMAP_MOST_STREAMED", 4 << 30)
 #: Maximum size of a compressed file after decompression, unless the file grows at most 200-fold.
 INFLATED = Limit("DETMAP_MOST_INFLATED", 256 << 20)
 
-#: Maximum size of an array of string ids, if one long id makes the array much larger than the text of the ids.
+#: Maximum size of an array of string ids that is mostly padding, because one id is much longer than the others.
 IDS = Limit("DETMAP_MOST_ID_BYTES", 64 << 20)
 
 #: Maximum size of the list of overlapping pairs of detections and objects for one image and category.

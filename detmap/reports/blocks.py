@@ -94,8 +94,8 @@ class Card(NamedTuple):
 def summary(
     name: str, metric: str, shown: str, ends: tuple[float, float], why: str, level: float, **more: Any
 ) -> dict[str, Any]:
-    """Return a model's summary for the first screen: a metric with its interval, or with the reason `why` there is no
-    interval. `more` may have ``about`` (the scope of the interval), ``cards`` and ``mark`` (a warning about the value).
+    """Return a model's summary for the first screen, which is a metric with its interval. `why` says why an interval is
+    missing. `more` may have ``about`` (the scope of the interval), ``cards`` and ``mark`` (a warning about the value).
     """
     low, high = ends
     known = not math.isnan(low)

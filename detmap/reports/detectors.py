@@ -242,7 +242,7 @@ def _model_of(
     result = evaluate(ground_truth, detections, protocol, threads=threads)
     stage(f"checking {name}")
     checked = check(ground_truth, detections, iou_type=protocol.iou_type)
-    if protocol.max_dets[-1] != PRESETS["coco"].max_dets[-1]:  # the check assumes COCO's cap
+    if protocol.max_dets[-1] != PRESETS["coco"].max_dets[-1]:  # the check assumes COCO's limit of detections per image
         kept = tuple(one for one in checked.findings if one.code != "beyond_cap")
         checked = replace(checked, findings=kept)
     stage(f"scoring {name} under other conventions")

@@ -72,7 +72,7 @@ class Board:
     sentences: Sequence[str] = ()
     #: A row for each two neighbouring models that change places under other rules; None if no other rules were tried.
     doubts: Sequence[Mapping[str, Any]] | None = None
-    #: Title of the page, after "Leaderboard by"; `rank_by` by default.
+    #: What follows "Leaderboard by" in the page's title; by default `rank_by`.
     title: str = ""
     #: Relative links to the pages of models, by model.
     links: Mapping[str, str] = field(default_factory=dict)

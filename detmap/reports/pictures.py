@@ -140,7 +140,7 @@ def _around(box: tuple[float, ...], width: int, height: int) -> tuple[int, int, 
 def picture(
     name: str, shown: Thumbnail, marks: list[dict[str, Any]], says: str, cells: Iterable[str] = (), up: bool = False
 ) -> dict[str, Any]:
-    """Return a picture of a `Gallery`, with the `cells` of the confusion matrix that it illustrates. If `up` is true,
+    """Return a picture of a `Gallery`. `cells` are the cells of the confusion matrix that link to it. If `up` is true,
     the y-axis points up.
     """
     return {

@@ -24,7 +24,8 @@ from detmap.retrieval.scoring import numeric_table
 #: DLPack's device types of host memory: ordinary memory, and memory pinned by CUDA or ROCm.
 _HOST = frozenset({1, 3, 11})
 
-#: Number of distances per block (sorting takes 16 to 40 bytes per distance), and of features converted at a time.
+#: Number of distances per block, and number of features that are converted at a time. Sorting takes 16 to 40 bytes per
+#: distance.
 _BLOCK_DISTANCES, _TILE_FEATURES = 1 << 24, 1 << 24
 
 #: The float types that are multiplied on a device, mapped to the types of their copies on the host.
@@ -104,7 +105,7 @@ class DeviceTable:
 
 
 def check_device(query: NDArray[Any] | DeviceTable, gallery: NDArray[Any] | DeviceTable, source: str) -> None:
-    """Raise `InputError` unless queries and gallery are on one device; `source` is the argument that the error names."""
+    """Raise `InputError` unless queries and gallery are on one device. The error names the argument `source`."""
     ours, theirs = (side.values.device if isinstance(side, DeviceTable) else None for side in (query, gallery))
     if ours is None and theirs is None:
         return
@@ -166,9 +167,9 @@ class DeviceRows:
         return -1
 
     def _places(self, values: Any, rows: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return three counts for each element (row, item) of `values`, shape (3, n): the number of smaller elements in
-        its row, the number of smaller or equal elements, and the number that precede it in the order by value, then
-        item.
+        """Locate elements in their sorted rows. Row 0 of the result, shape (3, n), counts the smaller elements of an
+        element's row, and row 1 counts the smaller or equal elements. Row 2 is the element's place if equal elements
+        are in the order of the items.
         """
         xp, width = self.table.xp, int(values.shape[1])
         # Some libraries sort -0 before 0, so 0 is added, which turns -0 into 0.
@@ -178,7 +179,6 @@ class DeviceRows:
         mine = xp.take(values, start + item)
 
         def search(low: Any, high: Any, is_before: Any) -> Any:
-            """Return the first place in the sorted row whose item does not precede the element, by binary search."""
             for _ in range(width.bit_length()):
                 middle = (low + high) // 2
                 found = xp.take(order, start + middle % width)
@@ -197,7 +197,7 @@ Blocks = tuple[list[tuple[int, int]], Callable[[int, int], DeviceRows]]
 
 
 def _blocks(queries: int, items: int, rows_of: Callable[[int, int], DeviceRows]) -> Blocks:
-    """Return bounds of blocks of queries whose distances fit into memory, and `rows_of`, which computes a block."""
+    """Split queries into blocks whose distances fit into memory."""
     height = max(1, _BLOCK_DISTANCES // max(1, items))
     return [(begin, min(begin + height, queries)) for begin in range(0, queries, height)], rows_of
 

@@ -1,4 +1,4 @@
-"""Ids of queries, documents and classes, with one rule for all sources.
+"""Ids of queries, documents and classes.
 
 Ids are compared as text. An integer stands for its decimal digits, bytes are decoded as UTF-8, and nothing is
 normalised: ``7``, ``"7"`` and ``b"7"`` are one id, ``"07"``, ``" 7"`` and ``"+7"`` are other ids. The ids of one
@@ -116,7 +116,7 @@ def alike(*sides: Iterable[Any]) -> tuple[list[Any], ...]:
 
 
 def _kind(kind: type) -> type | None:
-    """Return str, bytes or int for a type of ids; None for other types, which `columns.identifiers` accepts or refuses."""
+    """Return the type of ids that a type belongs to: str, bytes or int. None stands for any other type."""
     if issubclass(kind, str | bytes):
         return str if issubclass(kind, str) else bytes
     return int if issubclass(kind, int | np.integer) and kind is not bool else None
@@ -208,8 +208,8 @@ class Keys:
         self.starts = np.concatenate(([0], np.cumsum([len(one) for one in mappings]))).astype(np.int64)
 
     def located(self, begin: int, end: int) -> Texts:
-        """Return the keys of mappings ``[begin, end)``. If a key is not a valid string, the keys of all mappings are
-        read, so that the error does not depend on the block.
+        """Return the keys of mappings ``[begin, end)``. If a key is not a valid string, all keys are read, so that the
+        error always names the first invalid key.
         """
         if self.checked:
             return self._located(begin, end)
@@ -292,7 +292,9 @@ class Keys:
         return f"query {shorten(self.queries[which])}, document {shorten(key)}"
 
     def take(self, which: list[int]) -> Keys:
-        """Return the keys of the mappings `which` (-1: an empty mapping); check the keys of all other mappings."""
+        """Return the keys of the mappings `which`, where -1 stands for an empty mapping. The keys of all other mappings
+        are also checked.
+        """
         if not self.checked:
             others = self.some(sorted(set(range(len(self.mappings))) - set(which)))
             for block in others.blocks():
@@ -308,7 +310,9 @@ class Keys:
         return some
 
     def lines(self, begin: int, end: int, lines: NDArray[np.int64]) -> Texts:
-        """Return the keys numbered `lines` (ascending), counted from the first key of the mappings ``[begin, end)``."""
+        """Return some keys of the mappings ``[begin, end)``. The numbers `lines` count the keys of these mappings and
+        ascend.
+        """
         ends = np.searchsorted(lines, self.starts[begin : end + 1] - self.starts[begin])
         sizes = np.diff(ends)
         used = np.flatnonzero(sizes)

@@ -53,9 +53,9 @@ def balanced(objects: NDArray[Any]) -> float:
     """Return the effective number of clusters: the number of clusters of equal size that would give as precise a
     standard error. `objects` are the numbers of objects of the clusters.
 
-    It is the mean of two terms: the number of clusters with objects, and ``sum(objects) ** 2 / sum(objects ** 2)``. With
-    only the first term, simulated 95 % intervals for ten clusters of 5 to 40 images contained the AP in 91.9 % of 800
-    data sets; with only the second, in 94.2 %.
+    It is the mean of two terms: the number of clusters with objects, and ``sum(objects) ** 2 / sum(objects ** 2)``.
+    Simulated 95 % intervals for ten clusters of 5 to 40 images contained the AP in 91.9 % of 800 data sets if only the
+    first term was used, and in 94.2 % if only the second was used.
 
     Kish, L., Survey Sampling (1965); Carter, A., K. Schnepel and D. Steigerwald, Asymptotic behavior of a t-test robust to
     cluster heterogeneity, Review of Economics and Statistics 99 (2017), 698-709.
@@ -73,7 +73,7 @@ def units_of(tally: Tally | PanopticTally) -> Units:
 
 
 def units_among(clusters: NDArray[Any] | None, images: int, name: str = "images") -> Units:
-    """Return the units of `images` images, called `name`, or of their clusters, if given."""
+    """Return clusters as units. Without clusters, the units are `images` images, and `name` is the noun for them."""
     if clusters is None:
         return Units(images, None, name)
     codes = index_ids(clusters, source="tally", field="clusters").codes

@@ -460,8 +460,8 @@ def pair_tests(
     level: float,
     correction: Correction,
 ) -> PairTests:
-    """Return the tests of every pair of models with p-values of NaN, which the caller replaces. `truth` is the tally of
-    any model on this ground truth; `models` are sorted, the best first.
+    """Return the tests of every pair of models. All p-values are NaN, and the caller replaces them. `truth` is the
+    tally of any model on this ground truth; `models` are sorted, the best first.
     """
     check_level(level)
     check_choice("correction", correction, CORRECTIONS)

@@ -174,7 +174,7 @@ def _student(one: Values, other: Values) -> float:
 
 
 def _fisher(one: Values, other: Values, drawn: int, seed: int) -> float:
-    """Return the p-value of Fisher's randomisation test; random bits are drawn in the same order as by numba."""
+    """Return the p-value of Fisher's randomisation test, with the same random bits as in ranx."""
     bits = np.random.RandomState(seed)
     observed = abs(_mean(one) - _mean(other))
     reached = 0

@@ -406,8 +406,8 @@ class Run(Rows):
 
 
 def lists_as_rows(lists: Iterable[Any], source: str) -> dict[int, dict[str, float]]:
-    """Convert one array of (document, number) pairs per query to a dict per query, by the query's position. Raises
-    `InputError` for an array of another shape, and for a repeated document.
+    """Convert arrays of (document, number) pairs, one array per query, to dicts. Queries are numbered by position.
+    Raises `InputError` for an array of another shape, and for a repeated document.
     """
     rows = {}
     for place, one in enumerate(lists):

@@ -13,7 +13,9 @@ from detmap.errors import OptionError
 
 
 def check_card(options: argparse.Namespace) -> None:
-    """Refuse a card that would reveal numbers hidden by --hide or --discreet, or that needs the hash of standard input."""
+    """Refuse a card if it would reveal numbers that --hide or --discreet hides. Also refuse standard input, because a
+    card has hashes of files.
+    """
     if not options.card:
         return
     if "-" in (options.ground_truth, *options.predictions):

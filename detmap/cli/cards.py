@@ -26,7 +26,7 @@ _APART = frozenset(
     )
 )
 
-#: By command, the options in `_APART` that affect numbers on the command's card other than metrics, such as intervals.
+#: Options in `_APART` that affect no metric but other numbers on the card of a command, such as intervals.
 _DECIDES = {
     "compare": frozenset(["bootstrap", "interval", "seed", "confidence", "permutations", "correction", "clusters"]),
     "report": frozenset(["clusters"]),
@@ -42,7 +42,7 @@ def files() -> dict[str, str]:
     return {**read, "decision_sigmas": "--sigmas", "splits": "--splits", **last}
 
 
-#: Maps an option that names a file to the file's role on a card, if the role differs from the option's name.
+#: Roles on cards of files that options name. All other files have the name of their option as role.
 ROLES = {"decision_sigmas": "sigmas"}
 
 
@@ -63,8 +63,8 @@ class Truth(NamedTuple):
 
 
 class Scorer(NamedTuple):
-    """How `detmap verify` repeats a command: the roles of the command's inputs, and the function that scores the inputs
-    named by the options. If `many`, the last role may have several inputs.
+    """How `detmap verify` repeats a command. `roles` are the roles of the inputs on a card, and `score` scores the
+    inputs that the options name. If `many` is true, several inputs may have the last role.
     """
 
     roles: tuple[str, ...]
@@ -100,7 +100,9 @@ def counts_of(truth: GroundTruth) -> dict[str, int]:
 
 
 def found_of(found: Input, table: Any = None) -> dict[str, str]:
-    """Return the card's entry for detections; the entry also has a hash of files that decide how detections are read."""
+    """Return the card's entry for detections. If other files decide how the detections are read, the entry has their
+    hash.
+    """
     return input_of("detections", str(found.path), found.source, table, found.beside())
 
 
@@ -135,7 +137,7 @@ def made_of(command: str, scored: Scored, options: argparse.Namespace) -> dict[s
     """Return the card of a command's outcome."""
     from detmap import cards
 
-    # The value of a flag that was not given is False; for a flag of a protocol's decision it is None.
+    # A flag that was not given has the value False, or None if it sets a decision of the protocol.
     given = {
         name: value
         for name, value in sorted(vars(options).items())

@@ -244,7 +244,7 @@ def say_error(options: argparse.Namespace, name: str, error: str) -> None:
     """Print at once why a file of a batch cannot be scored, unless the same terminal shows a table of errors later."""
     from detmap.results import printable
 
-    # If stdout or stderr is redirected, the table and the errors may be read separately.
+    # If stdout or stderr is redirected, a reader of stderr may not see the table.
     together = all(one is not None and one.isatty() for one in (sys.stdout, sys.stderr))
     if not together or options.format not in ("table", "markdown"):
         say(f"error: {printable(name)}: {error}")

@@ -83,7 +83,9 @@ def _metrics(options: argparse.Namespace) -> list[str]:
 
 
 def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> dict[str, Evaluate]:
-    """Map each system's name to a function that scores the system; the first of "trec" `paths` names the judgements."""
+    """Map the name of each system to a function that scores the system. If `kind` is "trec", the first path names the
+    judgements.
+    """
     from detmap.formats.files import once
 
     once(list(paths))

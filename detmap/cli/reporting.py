@@ -125,8 +125,8 @@ def _report(options: argparse.Namespace) -> None:
 def _tables(
     options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None]
 ) -> tuple[GroundTruth, Iterator[tuple[str, Detections]], list[dict[str, str]]]:
-    """Return the ground truth, an iterator over models' names and detections, and a list of card entries, to which the
-    iterator appends.
+    """Return the ground truth, an iterator over the names and detections of models, and a list of card entries. The
+    iterator appends to this list.
     """
     from detmap.batch import find
     from detmap.formats.files import once

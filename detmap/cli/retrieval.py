@@ -134,7 +134,7 @@ def _rules(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _settle_trec(words: list[str]) -> list[str]:
-    """Keep argparse from taking a file operand behind ``--compare`` as the optional metric of ``--compare``."""
+    """Move ``--compare`` if a file follows it. Otherwise argparse would read the file as the metric of ``--compare``."""
     from detmap.retrieval.metrics import parse
 
     at = words.index("--compare") if "--compare" in words[:-1] else -1
@@ -368,7 +368,9 @@ def _about(
 def _finish_several(
     results: dict[str, Any], options: argparse.Namespace, compared: list[dict[str, Any]] | None = None
 ) -> None:
-    """Show several runs and their comparison: runs side by side or, with rows per query, one below the other."""
+    """Show several runs and their comparison. Runs are shown side by side, or below each other if rows per query are
+    requested.
+    """
     from detmap import results as tables
     from detmap.formats.model_names import brief, distinct
 
@@ -469,7 +471,7 @@ def gallery_of(options: argparse.Namespace, source: Any) -> Callable[..., Any]:
     if "indices" in arrays:
         ours, theirs, *cameras = labels
 
-        def score(keep_curve: bool = False, **rules: Any) -> Any:  # neighbours alone do not give a curve
+        def score(keep_curve: bool = False, **rules: Any) -> Any:  # neighbours give no curve
             return evaluate_neighbors(arrays["indices"], ours, theirs, arrays.get("distances"), *cameras, **rules)
 
         return score
@@ -537,7 +539,9 @@ class _Arrays(dict[str, Any]):
 
 
 def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> _Arrays:
-    """Read arrays of an .npz file: for each tuple of aliases the first existing array, stored under the first alias."""
+    """Read arrays of an .npz file. Each tuple in `names` holds the aliases of one array, which is returned under the
+    first alias.
+    """
     # `source` is the path, or the bytes of a stream that can be read only once
     import zipfile
 

@@ -135,7 +135,7 @@ def _widest(texts: Sequence[str]) -> int:
 
 
 def _least(texts: Sequence[str]) -> int:
-    """Return the minimum width of a column of words; names are not cut if two cut names would look the same."""
+    """Return the minimum width of a column of words. If names would look the same after cutting, no name is cut."""
     most = _widest(texts)
     if any(" " in text for text in texts[1:]):
         return min(most, _SENTENCE)

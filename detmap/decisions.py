@@ -1,7 +1,7 @@
 """Decisions of benchmarks, each declared once as the metadata of a dataclass field.
 
-Validation, descriptions, command-line flags, saved states and the attributes in a class's docstring follow from these
-declarations, so that a new decision is one field.
+Validation, descriptions, command-line flags, saved states and the attributes in class docstrings use these
+declarations. To add a decision, only add a field.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def varied(rules: T, changes: Mapping[str, Any]) -> T:
     return made
 
 
-#: Cache of checked values by class, field and identity, of at most `_MOST_CHECKED` values. Variants of a protocol share
-#: most values.
+#: Values that have been checked, by class, field name and ``id(value)``. The cache keeps at most `_MOST_CHECKED`
+#: values. Variants of a protocol share most values.
 _CHECKED: dict[tuple[type, str, int], object] = {}
 _MOST_CHECKED = 10_000
 
@@ -186,7 +186,9 @@ def describe(whole: Any) -> str:
 
 
 def rows(whole: Any) -> list[dict[str, str]]:
-    """Return a row per decision that affects something: its name, value in `whole`, effects (see `Affects`) and meaning."""
+    """Return a row for each decision that affects results. It has the name of the decision, its value in `whole`, its
+    effects (see `Affects`) and its meaning.
+    """
     return [
         {
             "decision": name,

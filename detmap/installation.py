@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-#: Name on the package index, where `detmap` is another project (manifold embedding) that is also imported as detmap.
+#: Name on the package index. There, `detmap` is another project for manifold embedding, which is imported under the
+#: same name.
 DISTRIBUTION = "detmap-eval"
 
 #: Former name of the distribution.
@@ -26,7 +27,7 @@ def install_command(extra: str) -> str:
 
         checkout = os.path.dirname(_FOLDER)
         return f"pip install -e {shlex.quote(f'{checkout}[{extra}]')}"
-    return f"pip install '{DISTRIBUTION}[{extra}]'"  # pip does not look up the installed distribution in an index
+    return f"pip install '{DISTRIBUTION}[{extra}]'"  # pip finds the installed distribution without an index
 
 
 def _named_detmap() -> Iterator[tuple[str, bool, str]]:

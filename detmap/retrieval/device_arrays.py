@@ -1,8 +1,8 @@
 """Features and distances in the memory of another device, such as a GPU, are multiplied, sorted and ranked there.
 
 This module calls only those functions of the array API that PyTorch and CuPy have under the same name and with the same
-arguments, so it need not import a device library. Tiles of features are copied to the host once, to be checked and
-compared. For every block of distances, the positions of relevant items and of junk are copied to the host.
+arguments, so it need not import a device library. Features are copied to the host once, in parts, to check them and to
+find equal rows. For every block of distances, the positions of relevant items and of junk are copied to the host.
 """
 
 from __future__ import annotations
@@ -167,9 +167,8 @@ class DeviceRows:
         return -1
 
     def _places(self, values: Any, rows: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Locate elements in their sorted rows. Row 0 of the result, shape (3, n), counts the smaller elements of an
-        element's row, and row 1 counts the smaller or equal elements. Row 2 is the element's place if equal elements
-        are in the order of the items.
+        """Return three counts for each element (row, item), shape (3, n). They are the number of smaller elements in its
+        row, the number of smaller or equal elements, and the number of elements before it in a stable sort of the row.
         """
         xp, width = self.table.xp, int(values.shape[1])
         # Some libraries sort -0 before 0, so 0 is added, which turns -0 into 0.
@@ -216,8 +215,8 @@ def feature_blocks(
 ) -> Blocks:
     """Return the same as `features.blocks`, with distances that are computed on the device by the same formulas.
 
-    `squares` holds the squared lengths of the rows of queries and gallery, in the dtype of the products. ``first[i]`` is
-    the first gallery item that equals item *i*.
+    `squares` are the squared lengths of all queries and of all gallery items, in the dtype of the products.
+    ``first[i]`` is the first gallery item that equals item *i*.
     """
     kind, xp = squares[0].dtype.type, theirs.xp
     own, inside = (theirs.put(np.sqrt(np.where(side > 0, side, 1)) if metric == "cosine" else side) for side in squares)

@@ -3,8 +3,8 @@
 Ids are compared as text. An integer stands for its decimal digits, bytes are decoded as UTF-8, and nothing is
 normalised: ``7``, ``"7"`` and ``b"7"`` are one id, ``"07"``, ``" 7"`` and ``"+7"`` are other ids. The ids of one
 column, or the keys on one level of a mapping, must be all integers or all strings. Integral floats, as made by data
-frames, are accepted; booleans, missing values and other types are errors. Two columns of integers are compared as
-integers, which is equivalent.
+frames, are accepted; booleans, missing values and other types are errors. If two columns both hold integers, the
+integers are compared without conversion to text.
 """
 
 from __future__ import annotations
@@ -188,9 +188,9 @@ def _too_long(name: bytes, source: str, field: str) -> InputError:
 
 class Keys:
     """The keys of several mappings, numbered consecutively. There is one mapping per query. Keys are read a few
-    mappings at a time, because copying all keys into a buffer would double the memory of a large run. Joined keys are
-    only kept if the run is kept for further evaluations. If `checked` is true, all keys must be strings without a zero
-    byte, and may be longer than `LONGEST_ID`.
+    mappings at a time, because copying all keys into a buffer would double the memory of a large run. The joined keys
+    are kept if further evaluations need them. If `checked` is true, all keys must be strings without a zero byte, and
+    may be longer than `LONGEST_ID`.
     """
 
     def __init__(
@@ -310,9 +310,7 @@ class Keys:
         return some
 
     def lines(self, begin: int, end: int, lines: NDArray[np.int64]) -> Texts:
-        """Return some keys of the mappings ``[begin, end)``. The numbers `lines` count the keys of these mappings and
-        ascend.
-        """
+        """Return the keys with the numbers `lines` among the keys of the mappings ``[begin, end)``. `lines` must ascend."""
         ends = np.searchsorted(lines, self.starts[begin : end + 1] - self.starts[begin])
         sizes = np.diff(ends)
         used = np.flatnonzero(sizes)

@@ -53,13 +53,13 @@ class _Counts:
 
 
 class Evaluator(Accumulator):
-    """Evaluate rankings batch by batch. They are rankings of one gallery, runs for one set of judgements, or samples
-    with scores.
+    """Evaluate rankings of a gallery, runs, or samples with scores, batch by batch. All batches share the gallery or the
+    judgements.
 
-    `update` ranks a batch immediately and keeps the ranks of the relevant items (for runs, of the judged
-    documents), but neither distances nor features. `compute` may be called at any time and repeatedly. With neither
-    gallery nor judgements, `update` takes samples like torchmetrics' retrieval metrics; all samples are kept, because
-    the samples of one query may come in several batches.
+    `update` ranks a batch immediately and keeps the ranks of the relevant items (for runs, of the judged documents),
+    but neither distances nor features. `compute` may be called at any time and repeatedly. Without gallery and
+    judgements, `update` takes samples, like the retrieval metrics of torchmetrics. All samples are kept, because the
+    samples of one query may come in several batches.
 
     Results are equal to the last bit however the queries are split into batches, and `merge` is associative. If queries
     have names, the order of batches and merges does not matter either: results list queries by name, or for runs in the

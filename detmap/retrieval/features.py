@@ -196,8 +196,8 @@ def _distances_of(ours: Side, begin: int, end: int, height: int, theirs: Side, m
     again = np.flatnonzero((source >= begin) & (source != np.arange(begin, end)))
     made[again] = made[source[again] - begin]
     wanted = np.unique(source[source < begin])
-    # An equal query of an earlier block has the same distances. They are computed again in the row of the block in
-    # which they were computed before, because BLAS may round other rows differently.
+    # If a query equals a query of an earlier block, its distances are computed again in the row of that query, because
+    # BLAS may round other rows of a block differently.
     while wanted.size:
         places, some = np.unique(wanted % height, return_index=True)
         members = np.zeros(height, np.int64)

@@ -42,7 +42,7 @@ _BLOCK_ITEMS = 1 << 19
 class Gallery:
     """Which items are relevant to which query, and which are junk."""
 
-    #: Numbers of queries and of items; items that are junk to every query do not count.
+    #: Numbers of queries and of items, without the items that are junk to every query.
     queries: int
     items: int
     #: The index of each item in the given gallery; None if all items are kept.
@@ -269,7 +269,7 @@ def _rank(
     return Ranked(hits, convention, shots=shots), np.diff(junk_starts)
 
 
-#: The CMC of CUHK03 and SYSU-MM01, by the kernel's codes.
+#: The kernel's codes for the CMC of CUHK03 and SYSU-MM01.
 SHOTS = {"cuhk03": cmc.DRAW, "cuhk03_exact": cmc.EXPECT, "sysu": cmc.MERGE}
 
 

@@ -59,8 +59,8 @@ def _precision_at_hits(ranked: Ranked, rule: str, divisor: str, cut: NDArray[np.
     known = ("step", "trapezoid") if ranked.expected else tuple(r for r in INTERPOLATIONS if r != "trapezoid-hits")
     if convention.ties in ("expected", "collapsed") and rule not in known:
         raise OptionError(f"ties={convention.ties!r} is defined for AP by {', '.join(known)}, not by {rule!r}")
-    # The other rules need no special case. They use the maximum precision from a hit on, which for a tied group is the
-    # precision at its last hit.
+    # The other rules need no special case. They use the maximum precision at a hit or later, and for a tied group this
+    # is the precision at its last hit.
     if convention.ties in ("expected", "collapsed") and rule in ("step", "trapezoid") and hits.tied.size:
         out = np.empty(len(hits))
         trapezoid = rule == "trapezoid"
@@ -101,7 +101,9 @@ def band(hits: Hits, convention: Convention, depth: int | None) -> NDArray[np.fl
 
 
 def within(ranked: Ranked, depth: Any) -> Values:
-    """Return the number of hits up to `depth` (a rank, or one rank per query); under ties="expected" the expected number."""
+    """Return the number of hits up to `depth`, which is a rank or one rank per query. If ties="expected", it is the
+    expected number over all orders of tied items.
+    """
     hits = ranked.hits
     if not ranked.expected:
         return hits.within(depth).astype(np.float64)

@@ -15,7 +15,7 @@ from detmap.retrieval import measures, trec_measures
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.ranked import GEOMETRIC, TOTAL, Metric, Order, Request
 
-#: Constructors of metrics that treat the ranked items as a set, and of counts that are summed over queries.
+#: Constructors for metrics of the set of all ranked items, and for counts, which are summed over queries.
 _of_set = partial(Metric, depth="never", reads="set")
 _total = partial(_of_set, aggregate=TOTAL, bounded=False)
 

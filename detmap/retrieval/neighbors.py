@@ -191,7 +191,7 @@ def _check_reach(request: Request, convention: Convention, depth: int) -> None:
 
 
 def _to_relevant(request: Request, convention: Convention) -> bool:
-    """Return whether a metric reads the ranks up to the number of relevant items."""
+    """Return whether a metric uses the first R ranks, where R is the number of relevant items."""
     to_relevant = request.metric.name == "AP" and convention.depth == "positives" and request.depth is None
     return to_relevant or request.metric.reads == "relevant"
 

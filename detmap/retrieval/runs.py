@@ -110,7 +110,7 @@ def _columns(data: Any, kind: str) -> tuple[Any, Any, Any]:
 
 
 def _values(values: Any, kind: str, count: int, place: Callable[[int], str] | None = None) -> NDArray[Any]:
-    """Return scores as float64, and grades as int64 if all are whole, else as float64."""
+    """Return scores as float64. Return grades as int64 if all are whole numbers, else as float64."""
     # `place` returns the name of an element's record for messages; by default the record is the row number.
     field = "grades" if kind == "qrels" else "scores"
 
@@ -229,10 +229,10 @@ def table_of_dicts(
     order: Order | None = None,
     keep: bool = False,
 ) -> Table:
-    """Return a table of dicts that map strings to floats or integers, without copying the strings. The documents in
-    `sought`, by query, are looked up and ranked by `order` in the same pass, while a query's dict is in the processor's
-    cache. If `keep` is true, a copy of the ids is kept for later lookups. Raises `TypeError` for other types, and
-    `OverflowError` for a score beyond the range of floats.
+    """Return a table of dicts that map strings to floats or integers, without copying the strings. While the dict of a
+    query is read, the documents in `sought` are looked up in it and ranked by `order`. This is faster, because the dict
+    is still in the processor's cache. If `keep` is true, a copy of the ids is kept for later lookups. Raises
+    `TypeError` for other types, and `OverflowError` for a score beyond the range of floats.
     """
     mappings = list(data.values())
     listed = Keys(mappings, list(data), kind, "documents", checked=True)
@@ -382,8 +382,8 @@ def evaluate_run(
 
 @dataclass(frozen=True)
 class Rules:
-    """How a run is ranked. If `lenient` is true, judgements and run may be empty. If `all_empty` is true, it may be
-    that no query has a relevant document.
+    """How a run is ranked. If `lenient` is true, judgements and run may be empty. If `all_empty` is true, all queries
+    may lack relevant documents.
     """
 
     convention: Convention
@@ -565,9 +565,9 @@ def rank_run(
     judged_only: bool,
     scale: NDArray[np.float64] | None,
 ) -> tuple[Ranked, int, int]:
-    """Rank the judged documents of a run. Both tables have the same queries. The two counts returned are the lines of
-    the run that the convention removes, and the lines with a judged document. `level` and grades are stored grades, see
-    `Ranked.scale`.
+    """Rank the judged documents of a run. Both tables have the same queries. Also return the number of lines of the run
+    that the convention removes, and the number of lines with a judged document. `level` and grades are stored grades,
+    see `Ranked.scale`.
     """
     count = len(judged.queries)
     starts, grades = judged.starts, judged.values

@@ -213,7 +213,9 @@ def _averaged(
 
 
 def _positive(truth: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
-    """Mask of the positive samples, shape (n,), for binary labels; if all labels are equal, `pos_label` may be absent."""
+    """Mask of the positive samples, shape (n,), for binary labels. The labels must contain `pos_label`, unless they are
+    all equal.
+    """
     usual = truth.dtype.kind == "b" or (truth.dtype.kind in "iu" and truth.min() >= 0 and truth.max() <= 1)
     if not usual or pos_label not in (0, 1):  # labels 0 and 1 skip this check, because it sorts all labels
         labels = np.unique(truth)

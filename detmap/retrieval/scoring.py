@@ -532,7 +532,9 @@ _RADII = {"P": 0, "R": 1}
 
 
 def _radius_sums(ranked: Ranked, convention: Convention) -> NDArray[np.float64]:
-    """Return precision and recall within each radius, summed over queries; `convention` decides about empty queries."""
+    """Return precision and recall within each radius, summed over queries. Queries without relevant items count as the
+    convention says.
+    """
     assert ranked.radius is not None
     items, relevant = ranked.radius[..., 0], ranked.radius[..., 1]
     found = ranked.raw.positives[:, None]

@@ -27,7 +27,9 @@ class Units(NamedTuple):
     name: str
 
     def over_images(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the value of each image's unit, shape (..., i), from values by unit, shape (..., number)."""
+        """Return values by image, shape (..., i), from values by unit, shape (..., number). Each image has the value of
+        its unit.
+        """
         return values if self.of is None else values[..., self.of]
 
     def totals(self, images: NDArray[np.integer], counts: NDArray[Any]) -> NDArray[np.float64]:
@@ -84,7 +86,9 @@ def units_among(clusters: NDArray[Any] | None, images: int, name: str = "images"
 
 
 def clustered(tally: T, clusters: Clusters | None) -> T:
-    """Return `tally` with `clusters`, given by image id or in the order of ``tally.image_ids``; unchanged if None."""
+    """Return the tally with `clusters`, which are given by image id or in the order of ``tally.image_ids``. If
+    `clusters` is None, return the tally unchanged.
+    """
     if clusters is None:
         return tally
     return replace(tally, clusters=cluster_column(clusters, tally.image_ids, "clusters"))

@@ -296,7 +296,6 @@ def _rules(tally: AnyTally) -> Any:
 
 
 def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
-    """Return whether two columns, which may be None, are equal."""
     return one is other or (one is not None and other is not None and np.array_equal(one, other))
 
 

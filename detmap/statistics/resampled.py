@@ -46,7 +46,9 @@ MOST_CHANGING = 61
 
 
 class Columns(Protocol):
-    """The columns of scores: one per metric of `metrics`, then for each metric of `by_category` one per category."""
+    """The columns of scores. There is a column for each metric in `metrics`. Then, for each metric in `by_category`,
+    there is a column for each category.
+    """
 
     metrics: tuple[str, ...]
     by_category: tuple[str, ...]

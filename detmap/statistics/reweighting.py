@@ -31,7 +31,9 @@ _BLOCK, _HITS = 2_600_000, 500_000
 
 
 def _of_category(protocol: Protocol) -> dict[str, tuple[str, float | None]]:
-    """Return the kind and IoU threshold of each per-category metric; None stands for all thresholds of the protocol."""
+    """Return the kind and the IoU threshold of each per-category metric. The threshold is None if the metric is a mean
+    over all thresholds.
+    """
     if not protocol.per_class_metrics:
         return {"AP": ("AP", None), "AP50": ("AP", 0.5), "AP75": ("AP", 0.75)}
     errors = names_of(protocol)
@@ -116,7 +118,7 @@ def find_column(protocol: Protocol, categories: tuple[tuple[Any, str], ...], met
 def support(
     tally: Tally, metrics: Sequence[str], by_category: Sequence[str], units: Units | None = None
 ) -> NDArray[np.int64]:
-    """Return for each column the number of units with positives in the area range of the metric."""
+    """Return the number of units with positives for each column. Only positives in the area range of the metric count."""
     units = units_of(tally) if units is None else units
     rows, categories = dict(metric_table(tally.protocol, ())), len(tally.categories)
     held = tally.positive_counts > 0
@@ -162,9 +164,9 @@ def _of_group(tally: Tally, row: Row) -> NDArray[np.bool_]:
 class Reweighted:
     """A tally in ranking order, prepared for scoring under many weights of its images.
 
-    The columns are one per metric of `metrics`, then for each metric of `by_category` one per category. `sides` is the
-    number of models, which is 2 if images are exchanged between models. A replicate has one output row per model; see
-    `detmap.kernels.resampling`.
+    There is a column for each metric in `metrics`. Then, for each metric in `by_category`, there is a column for each
+    category. `sides` is the number of models, which is 2 if images are exchanged between models. A replicate has one
+    output row per model; see `detmap.kernels.resampling`.
     """
 
     tally: Tally
@@ -427,7 +429,7 @@ class _Crowd:
 
 
 def _groups(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Split the classes into ranges that end once they have `_HITS` hits; `sizes` are the numbers of hits by class."""
+    """Split the classes into ranges with about `_HITS` hits each. `sizes` are the numbers of hits by class."""
     groups, begin, total = [], 0, 0
     for k, size in enumerate(sizes.tolist()):
         total += size

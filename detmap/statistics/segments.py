@@ -111,7 +111,9 @@ def _stacked(sums: list[Sums]) -> Sums:
 
 
 def _support(tally: PanopticTally, units: Units) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Return for each column the number of units with segments, and the effective number of clusters (or None)."""
+    """Return the number of units with segments for each column. Also return the effective number of clusters, or None
+    if there are no clusters.
+    """
     things, number = tally.classes.things, len(tally.classes.ids)
     objects, image, category = tally.cell_counts[:, 3], tally.cell_image, tally.cell_category
 

@@ -217,7 +217,9 @@ def promise(correction: Correction, alpha: float) -> str:
 
 
 def enough_drawn(permutations: int, hypotheses: int, correction: Correction, alpha: float) -> bool:
-    """Return whether p-values of at least ``1 / (1 + permutations)`` could be significant after the correction."""
+    """Return whether p-values of ``1 / (1 + permutations)``, the smallest that are possible, would be significant after
+    the correction.
+    """
     least = np.full(hypotheses, 1 / (1 + permutations))
     return bool(adjust(least, correction)[0] <= alpha)
 

@@ -363,7 +363,7 @@ class Report:
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table as text; numbers in purely numeric columns lose trailing zeros and align at the decimal point."""
+    """Return a table as text. In columns of numbers, trailing zeros are removed, and decimal points are aligned."""
     columns = []
     for place, title in enumerate(titles):
         cells = [row[place] for row in rows]

@@ -175,7 +175,9 @@ def _tables(qrels: Any, run: Any, place: bool) -> tuple[Table, Table, Convention
 
 
 def _plain(qrels: Any, run: Any, order: Order) -> tuple[Table, Table] | None:
-    """Return two dicts of dicts from strings to numbers as tables that read the dicts in place; None for other types."""
+    """Return judgements and run as tables that read the given dicts in place. Return None unless both are dicts of
+    dicts from strings to numbers.
+    """
     if not isinstance(qrels, dict) or not isinstance(run, dict) or qrels.keys() != run.keys():
         return None
     if not all(type(row) is dict for side in (qrels, run) for row in side.values()):

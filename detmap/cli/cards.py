@@ -26,7 +26,7 @@ _APART = frozenset(
     )
 )
 
-#: Options in `_APART` that affect no metric but other numbers on the card of a command, such as intervals.
+#: Options in `_APART` that affect intervals or other numbers on a command's card, although they affect no metric.
 _DECIDES = {
     "compare": frozenset(["bootstrap", "interval", "seed", "confidence", "permutations", "correction", "clusters"]),
     "report": frozenset(["clusters"]),
@@ -42,12 +42,12 @@ def files() -> dict[str, str]:
     return {**read, "decision_sigmas": "--sigmas", "splits": "--splits", **last}
 
 
-#: Roles on cards of files that options name. All other files have the name of their option as role.
+#: Roles of files on cards, by the option that names the file, if the role differs from the option's name.
 ROLES = {"decision_sigmas": "sigmas"}
 
 
 class Scored(NamedTuple):
-    """The outcome of a command: its result, its inputs as card entries, and the counts of records."""
+    """The outcome of a command, with its result, the entries of its inputs on a card, and the counts of records."""
 
     result: Result | Numbers
     inputs: list[dict[str, str]]
@@ -55,7 +55,7 @@ class Scored(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """Ground truth, and the paths of the files that were read for the ground truth, except files named by options."""
+    """Ground truth. `opened` are the paths of the files that were read for it, except files named by options."""
 
     input: Input
     table: Any
@@ -114,7 +114,7 @@ def manifests_of(predictions: Sequence[str]) -> list[dict[str, str]]:
 
 
 def files_of(options: argparse.Namespace, command: str) -> list[dict[str, str]]:
-    """Return the card's entries for files that options name and that affect numbers of a command."""
+    """Return the card's entries for those files named by options that affect numbers of the command."""
 
     apart = apart_of(command)
     given = {name: getattr(options, name, None) for name in files() if name not in apart}

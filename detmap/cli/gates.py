@@ -94,7 +94,9 @@ class Gates:
                 raise UnknownMetricError(gate.metric, known)
 
     def check_same(self, rules: Any, inputs: Sequence[Mapping[str, str]]) -> None:
-        """Refuse a card made with other rules, or on other ground truth than the first of `inputs`."""
+        """Refuse a card that was made with other rules or on other ground truth. The first of `inputs` is the entry of
+        the ground truth.
+        """
         if self.card is None:
             return
         from detmap import cards

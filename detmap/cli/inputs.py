@@ -1,4 +1,6 @@
-"""Checks of the files that a command's options name: a stream is given only once, and no input is overwritten."""
+"""Checks of the files that a command's options name. A stream may be given only once, and no output may overwrite an
+input.
+"""
 
 from __future__ import annotations
 

@@ -255,7 +255,9 @@ def add_intervals(result: Any, options: argparse.Namespace, stage: Callable[[str
 def add_bootstrap_options(
     parser: argparse.ArgumentParser, replicates: int = 0, *, tests: bool = False, unit: str = "images"
 ) -> None:
-    """Add the options of confidence intervals from resamplings of `unit`, and with `tests` also of paired tests."""
+    """Add the options of confidence intervals, which come from resamplings of `unit`. If `tests` is true, also add the
+    options of paired tests.
+    """
     group = parser.add_argument_group("confidence")
     parser.set_defaults(bootstrap_needed=bool(replicates))
     default = f"at least 200; default: {replicates}" if replicates else "at least 200, usually 1000; none by default"

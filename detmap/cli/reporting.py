@@ -219,7 +219,9 @@ def _galleries(options: argparse.Namespace, stage: Callable[[str], None]) -> tup
 
 
 def _names(paths: list[str]) -> list[str]:
-    """Return short distinct names of files: their shortest distinguishing suffixes, without extensions."""
+    """Return short distinct names of files. A name is the shortest end of the path that no other path has, without the
+    extension.
+    """
     from detmap.formats.model_names import distinct
 
     twice = next((path for path, times in Counter(paths).items() if times > 1), None)

@@ -317,7 +317,9 @@ def _compared(results: dict[str, RankingResult], options: argparse.Namespace) ->
 
 
 def _shown(compared: list[dict[str, Any]], called: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the displayed rows of a comparison, with runs renamed by `called` and disagreements marked."""
+    """Return the rows of a comparison for display. Runs have the names in `called`, and disagreements of interval and
+    test are marked.
+    """
     from detmap.results import p_value
 
     ends = tuple(f" ({name})" for name in CORRECTED.values())
@@ -451,7 +453,7 @@ def evaluate_reid(options: argparse.Namespace, source: Any) -> Any:
 
 
 def gallery_of(options: argparse.Namespace, source: Any) -> Callable[..., Any]:
-    """Read arrays of a gallery; return a function of metrics and rules that scores the gallery."""
+    """Read the arrays of a gallery. Return a function that scores the gallery by the given metrics and rules."""
     from detmap.retrieval import evaluate_distances, evaluate_features, evaluate_neighbors
 
     arrays = _neighbors(options) or _arrays(
@@ -498,7 +500,7 @@ def evaluate_hashing(options: argparse.Namespace, source: Any) -> Any:
 
 
 def codes_of(options: argparse.Namespace, source: Any) -> Callable[..., Any]:
-    """Read codes and labels; return a function of metrics and rules that scores the codes."""
+    """Read codes and labels. Return a function that scores the codes by the given metrics and rules."""
     from detmap.retrieval import evaluate_codes
 
     names = ("query_codes", "gallery_codes", "query_labels", "gallery_labels")

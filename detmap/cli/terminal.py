@@ -57,8 +57,8 @@ def table(
     """Return rows as a table in plain text, or `styled` for a terminal.
 
     If the table is wider than `room`, texts are wrapped and long names cut. If the table is still too wide, the last
-    columns of numbers, except columns in `keep`, are left out, and a line below names these columns. Numbers are never
-    cut.
+    columns of numbers are left out, except columns in `keep`. A line below the table names the columns that are left
+    out. Numbers are never cut.
     """
     from detmap.results import cell, is_words, shown
 

@@ -70,7 +70,7 @@ def version_of(convention: Convention) -> int:
 
 
 def metrics_of(options: argparse.Namespace, convention: Convention) -> list[str]:
-    """Return the metrics that ``-m`` requests, for output in other formats; measures with text as value are left out."""
+    """Return the metrics that ``-m`` requests, for output in other formats. Measures whose value is text are left out."""
     every = asked(options.measures, version_of(convention))
     return [metric for one in every for metric in one.metrics if metric is not None]
 

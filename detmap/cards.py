@@ -103,8 +103,8 @@ def table_digest(table: Any) -> str:
 
 
 def beside_digest(source: Any, opened: Iterable[str]) -> str:
-    """Return the hash (SHA-256) of the opened files, except the input file or the files in the input folder; "" if
-    there are no others.
+    """Return the hash (SHA-256) of the opened files that are neither the input file nor in the input folder. It is "" if
+    there are none.
 
     The hash covers the contents of these files and their paths relative to their common folder.
     """
@@ -145,8 +145,8 @@ def file_digest(source: Any) -> str:
 def input_of(role: str, path: str, source: Any, table: Any = None, opened: Iterable[str] = ()) -> dict[str, str]:
     """Return the card's entry for an input.
 
-    `source` is the path of the input, or the bytes of a stream that can be read only once; `opened` are the files that
-    were read for the input.
+    `source` is the path of the input, or its bytes if it is a stream, which can be read only once. `opened` are the
+    files that were read for the input.
     """
     made = {"role": role, "name": "standard input" if path == "-" else os.path.basename(str(path).rstrip("/")) or "/"}
     made["sha256"] = file_digest(source)

@@ -113,8 +113,8 @@ class InputError(DetmapError, ValueError):
 
 @contextmanager
 def relocated(place: Callable[[int], tuple[str, int | str | None]]) -> Iterator[None]:
-    """Within this context, errors that name a record by its number instead name the source and record that `place`
-    returns for this number.
+    """Within this context, change errors that name a record by its number. They then name the source and the record that
+    `place` returns for this number.
     """
     try:
         yield
@@ -135,8 +135,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def most_similar(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that is most similar to `word`, the first of several equally similar words. Return None if no
-    known word is similar to `word` or begins with `word`.
+    """Return the known word that is most similar to `word`. Of several equally similar words, return the first. Return
+    None if no known word is similar to `word` or begins with `word`.
     """
     from difflib import SequenceMatcher, get_close_matches
 

@@ -26,8 +26,8 @@ RULES = {
 }
 
 #: Interpolations that read the envelope at fixed recalls. The 11-point grid is VOC's ``arange(0, 1.1, .1)``, in which
-#: the fourth, seventh and eighth recall are slightly above 0.3, 0.6 and 0.7. The 101-point grid is COCO's ``linspace(0,
-#: 1, 101)``.
+#: the fourth, seventh and eighth recall are slightly above 0.3, 0.6 and 0.7. The 101-point grid is that of COCO,
+#: ``linspace(0, 1, 101)``.
 GRIDS = {"11-point": np.arange(0.0, 1.1, 0.1), "101-point": np.linspace(0.0, 1.0, 101)}
 
 #: Interpolations for detectors only. MATLAB computes ``0:0.1:1`` from both ends. In this grid, only the recall 0.3 is
@@ -37,15 +37,16 @@ MATLAB_GRID = tuple(k * 0.1 if k <= 5 else 1 - (10 - k) * 0.1 for k in range(11)
 
 INTERPOLATIONS = (*(rule for rule in RULES if rule != PAIRWISE), *GRIDS)
 
-#: Interpolations for detectors only: straight lines between the points of the envelope, sampled at COCO's recalls, and
-#: integrated by trapezoids. If the value is true, the curve falls in a straight line from its last point to (1, 0),
-#: which adds area. Otherwise the curve drops to 0 at the last point.
+#: Interpolations for detectors only. Straight lines connect the points of the envelope. The lines are sampled at COCO's
+#: recalls and integrated by trapezoids. If the value is true, the curve falls in a straight line from its last point to
+#: (1, 0), which adds area. Otherwise the curve drops to 0 at the last point.
 LINEAR = {"101-linear": False, "101-linear-tail": True}
 #: nuScenes' interpolation, for detectors only. Precision is interpolated linearly between items, without an envelope,
 #: and read at COCO's recalls above 0.1. Precision below 0.1 is cut off.
 CLIPPED: Final = "101-clipped"
 
-#: nuScenes' interpolation: index of the first recall that counts, and the precision below which values are cut off.
+#: For nuScenes' interpolation, the index of the first recall that counts, and the precision up to which values are cut
+#: off.
 CLIP, _LEAST = 11, 0.1
 
 #: The interpolations that depend on items after the last hit.
@@ -92,9 +93,9 @@ def counted(starts: NDArray[np.int64], flags: NDArray[np.bool_]) -> NDArray[np.i
 
 
 def bends(hits: NDArray[np.int64], items: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the 0-based places at which a ranking's curve over recall can bend, and the number of hits up to each place.
-    The places are the `hits`, the items before the hits, and the last item. These places determine the curve, because
-    recall is constant in between.
+    """Return the places, counted from 0, at which the precision-recall curve of a ranking can bend. Also return the
+    number of hits up to each place. The places are the `hits`, the items before the hits, and the last item. These
+    places determine the curve, because recall is constant in between.
     """
     count = np.arange(1, hits.size + 1)
     places = np.append(np.stack([hits - 1, hits], axis=1).ravel(), items - 1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-#: Name on the package index. There, `detmap` is another project for manifold embedding, which is imported under the
-#: same name.
+#: Name on the package index. There, the name `detmap` belongs to another project (manifold embedding), which is also
+#: imported as detmap.
 DISTRIBUTION = "detmap-eval"
 
 #: Former name of the distribution.
@@ -31,7 +31,7 @@ def install_command(extra: str) -> str:
 
 
 def _named_detmap() -> Iterator[tuple[str, bool, str]]:
-    """For each distribution named `FORMER`, yield its version, whether it is this package, and its folder."""
+    """Yield the version of each distribution named `FORMER`, whether it is this package, and its folder."""
     from importlib.metadata import distributions
 
     for found in distributions(name=FORMER):

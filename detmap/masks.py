@@ -307,8 +307,8 @@ class Masks(Frozen):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the columns: ``ends`` (uint32) and ``spans`` (int64, shape (n, 4)).
 
-        Mask *i* has the runs ``ends[spans[i, 0]:spans[i, 1]]``. A run is given by the index of the first pixel after the
-        run, counted column by column; the first run is background. ``spans[i, 2:]`` are height and width.
+        Mask *i* has the runs ``ends[spans[i, 0]:spans[i, 1]]``. Pixels are counted column by column. A run is given by
+        the index of the first pixel after it, and the first run is background. ``spans[i, 2:]`` are height and width.
         """
         return {"ends": self._runs.ends, "spans": self._runs.spans}
 

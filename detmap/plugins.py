@@ -63,8 +63,8 @@ class _Later(NamedTuple):
 
 
 class Registry(dict[str, T]):
-    """Objects of the type `of` by name. `what` is the noun for an object in messages. If users give another word in
-    `also`, messages suggest the name that it is mapped to.
+    """Objects of the type `of` by name. `what` is the noun for an object in messages. If a user writes a word of
+    `also`, the message suggests the name that `also` gives for this word.
     """
 
     def __init__(self, of: type[T], what: str, also: Mapping[str, str] | None = None) -> None:
@@ -75,8 +75,8 @@ class Registry(dict[str, T]):
         _REGISTRIES.append(self)
 
     def add(self, thing: T, module: str) -> T:
-        """Register and return an object of `module`. A name that another module has registered is refused; an object of
-        the same module is replaced.
+        """Register and return an object of `module`. If this module has already registered the name, the object is
+        replaced. If another module has registered it, this is an error.
         """
         name: Any = getattr(thing, "name", None)
         if not isinstance(name, str) or not name:
@@ -188,7 +188,7 @@ def load(modules: Iterable[str]) -> None:
 
 
 def loaded() -> tuple[str, ...]:
-    """Return the modules that were loaded or that registered something, as names or paths for `load`."""
+    """Return the modules that were loaded or have registered something, as names or paths that `load` accepts."""
     return tuple(name if path is None else path for name, path in _MODULES.items())
 
 
@@ -235,7 +235,9 @@ def _entry_points() -> Sequence[Any]:
 
 
 def _may_be_installed() -> bool:
-    """Return whether some distribution's metadata mentions the entry-point group, or cannot be searched."""
+    """Return whether a plug-in may be installed. This is only false if no distribution's metadata mentions the
+    entry-point group.
+    """
     # `importlib.metadata` takes 40 ms to import and parse the metadata of 100 distributions; this search takes 2 ms.
     finders = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
     if finders != [importlib.machinery.PathFinder]:

@@ -189,7 +189,7 @@ class Result(Mapping[str, float]):
 
 
 def widened(rows: Sequence[Mapping[str, Any]], more: Sequence[Mapping[str, Any]], after: str) -> list[dict[str, Any]]:
-    """Return rows with the columns of `more` inserted after the column `after`."""
+    """Return rows into which the columns of `more` are inserted, after the column `after`."""
     wide: list[dict[str, Any]] = []
     for row, columns in zip(rows, more, strict=True):
         wide.append({})
@@ -303,7 +303,7 @@ def markdown_text(text: str) -> str:
 
 
 def to_markdown(rows: Sequence[Mapping[str, Any]], *, markup: bool = False) -> str:
-    """Return rows as a Markdown table with escaped cells; with `markup`, cells already contain Markdown."""
+    """Return rows as a Markdown table. Cells are escaped, unless `markup` is true because they contain Markdown."""
     if not rows:
         return ""
     header = list(rows[0])

@@ -1,5 +1,5 @@
-"""Masks as runs that may be invalid: conversion from strings, bitmaps and polygons, and to strings, with areas, boxes
-and unions. `detmap.masks` validates masks for users; the drop-in for pycocotools uses masks unchecked.
+"""Masks as runs, without validation. They are converted from strings, bitmaps and polygons, and to strings, and have
+areas, boxes and unions. `detmap.masks` validates masks for users; the drop-in for pycocotools uses masks unchecked.
 """
 
 from __future__ import annotations
@@ -126,7 +126,9 @@ def strings_of_runs(runs: Runs) -> list[bytes]:
 
 
 def measure(runs: Runs, threads: int | None = 1) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return areas, boxes (x, y, width, height), and flags that tell whether the ends of a mask ascend strictly."""
+    """Return areas, boxes (x, y, width, height), and flags. A flag is true if the ends of the mask are strictly
+    ascending.
+    """
     count = len(runs.spans)
     areas, boxes, regular = np.empty(count, np.uint32), np.empty((count, 4)), np.empty(count, np.bool_)
 
@@ -146,8 +148,8 @@ def written(
 ) -> Runs:
     """Return the masks that a kernel writes. It is called as often as needed. There must be at least one mask.
     ``write(begin, end, ends, spans)`` writes a range of masks into two arrays, as
-    `detmap.kernels.bitmaps.runs_of_bitmaps` does. `spans`, shape (n, 4), holds the heights and widths of masks, and
-    receives the range of each mask's ends. `room` is the expected number of ends of a mask; see `over` for `cost`.
+    `detmap.kernels.bitmaps.runs_of_bitmaps` does. `spans`, shape (n, 4), holds the heights and widths of the masks, and
+    `write` adds the range of each mask's ends. `room` is the expected number of ends of a mask; see `over` for `cost`.
     """
 
     def task(begin: int, end: int) -> list[tuple[int, int, NDArray[np.uint32]]]:
@@ -186,10 +188,10 @@ def runs_of_polygons(
     starts: NDArray[np.int64] | None = None,
     before: NDArray[np.uint32] | None = None,
 ) -> tuple[Runs, int, str]:
-    """Return the mask of each polygon; or the index of the first polygon that cannot be drawn, and the reason. `points`
-    (x, y) are the vertices of all polygons, `vertices` the number of vertices of each polygon, and `sizes` the heights and
-    widths of the images. If `starts` is given, polygon *i* begins at ``points[starts[i]]``, else directly after the polygon
-    before it. If `before` is given, the ends of all masks are appended to these ends.
+    """Return the mask of each polygon. If a polygon cannot be drawn, return its index and the reason. `points` (x, y)
+    are the vertices of all polygons, `vertices` the number of vertices of each polygon, and `sizes` the heights and
+    widths of the images. If `starts` is given, polygon *i* begins at ``points[starts[i]]``, else directly after the
+    polygon before it. If `before` is given, the ends of all masks are appended to these ends.
     """
     number = np.asarray(vertices, np.int64)
     count = len(number)
@@ -220,7 +222,7 @@ def runs_of_polygons(
 
 
 def lengths_of_runs(runs: Runs, first: int, stop: int) -> NDArray[np.int64]:
-    """Return the lengths of the runs that end at ``ends[first:stop]``, all of one mask."""
+    """Return the lengths of the runs of a mask, which end at ``ends[first:stop]``."""
     ends = runs.ends[first:stop].astype(np.int64)
     lengths: NDArray[np.int64] = np.diff(ends, prepend=np.int64(0))
     return lengths & WORD

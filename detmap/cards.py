@@ -103,7 +103,8 @@ def table_digest(table: Any) -> str:
 
 
 def beside_digest(source: Any, opened: Iterable[str]) -> str:
-    """Return the hash (SHA-256) of the opened files that are outside of the input file or folder; "" if there are none.
+    """Return the hash (SHA-256) of the opened files that are neither the input file nor in the input folder. It is "" if
+    there are none.
 
     The hash covers the contents of these files and their paths relative to their common folder.
     """
@@ -144,8 +145,8 @@ def file_digest(source: Any) -> str:
 def input_of(role: str, path: str, source: Any, table: Any = None, opened: Iterable[str] = ()) -> dict[str, str]:
     """Return the card's entry for an input.
 
-    `source` is the path of the input, or the bytes of a stream that can be read only once; `opened` are the files that
-    were read for the input.
+    `source` is the path of the input, or its bytes if it is a stream, which can be read only once. `opened` are the
+    files that were read for the input.
     """
     made = {"role": role, "name": "standard input" if path == "-" else os.path.basename(str(path).rstrip("/")) or "/"}
     made["sha256"] = file_digest(source)
@@ -242,7 +243,7 @@ def read(path: Any) -> dict[str, Any]:
 def compare(card: Mapping[str, Any], again: Mapping[str, Any]) -> list[Difference]:
     """Return every difference between a card and a new card of the same evaluation, `again`.
 
-    Names of inputs and versions of packages are not compared, because by themselves they change no conclusion.
+    Names of inputs and versions of packages are not compared, because they do not change a result by themselves.
     """
     found = other_inputs(card["inputs"], again["inputs"])
     known = {**_defaults(again), **card["decisions"]}
@@ -330,20 +331,22 @@ def _defaults(again: Mapping[str, Any]) -> dict[str, Any]:
     return {one.name: _plain(default_of(one)) for one in fields(of) if declared[one.name].since != FIRST}
 
 
-#: Maps each compared member of an input to the suffix that messages append to the input's role.
+#: The members of an input that are compared. Messages append the text to the input's role.
 _COMPARED = {"sha256": "", "beside": " (files beside it)", "content": " (what was read of it)"}
 
 #: Known members of an input.
 _OF_INPUT = {"role", "name", *_COMPARED}
 
-#: Members of inputs, and roles of inputs, that older cards lack; they are compared only if a card contains them.
+#: Members and roles of inputs that older cards lack. They are compared only if a card has them.
 _LATER, _LATER_ROLES = ("beside",), ("manifest", "gallery")
 
 
 def other_inputs(
     mine: Sequence[Mapping[str, str]], theirs: Sequence[Mapping[str, str]], keys: Iterable[str] = tuple(_COMPARED)
 ) -> list[Difference]:
-    """Return the differences, in the members `keys`, between the inputs of a card (`mine`) and other inputs (`theirs`)."""
+    """Return the differences between the inputs of a card (`mine`) and other inputs (`theirs`). Only the members in
+    `keys` are compared.
+    """
     found = []
     roles = dict.fromkeys(str(one.get("role")) for one in (*mine, *theirs))
     for role in roles:

@@ -85,8 +85,8 @@ def plain_pairs(of: Callable[[Any], Any], given: Any) -> tuple[tuple[str, Any], 
 
 
 def parse_pairs(of: Callable[[str], Any], sign: str, form: str, text: str) -> tuple[tuple[str, Any], ...]:
-    """Return pairs from text such as ``car:0.7,cyclist:0.5``, where `sign` separates name and value; ``none`` gives no
-    pairs. `of` reads a value; `form` describes the text in the error.
+    """Return pairs of name and value from text such as ``car:0.7,cyclist:0.5``. `sign` separates name and value. The
+    text ``none`` gives no pairs. `of` reads a value; `form` describes the text in the error.
     """
     if text == "none":
         return ()

@@ -33,7 +33,7 @@ _KINDS = {
 
 
 class _Place:
-    """The origin of a column, for messages. Each row is a record, unless one `record` is given for the whole column."""
+    """The origin of a column, for messages. If `record` is None, messages name the number of the row as the record."""
 
     def __init__(self, source: str | None, field: str | None, record: int | str | None) -> None:
         self.source, self.field, self.record = source, field, record
@@ -262,7 +262,7 @@ _NEVER_MIXED = (str, bytes, bool, np.bool_, type(None))
 _ZERO_OR_ONE = "write False and True, or 0 and 1"
 _NO_IDS = "ids must be a flat sequence, all integers or all strings"
 _ONE_TYPE = "write all of them as integers, or all as strings"
-_PADDING = 32  # maximum bytes per character of text, for arrays of strings larger than `limits.IDS`
+_PADDING = 32  # large arrays of strings may take this many bytes per character of text
 _NEEDED = "leave out the record or give it an id"
 
 

@@ -1,7 +1,7 @@
 """Decisions of benchmarks, each declared once as the metadata of a dataclass field.
 
-Validation, descriptions, command-line flags, saved states and the attributes in a class's docstring follow from these
-declarations, so that a new decision is one field.
+Validation, descriptions, command-line flags, saved states and the attributes in class docstrings use these
+declarations. To add a decision, only add a field.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ class Decision(Declared):
     phrase: Callable[[Any], str] | None = None
     #: Whether `describe` always mentions the decision; otherwise only if the value differs from the default.
     always: bool = False
-    #: Name of a group of decisions that make sense only together, and count as one in comparisons of protocols.
+    #: Name of a group of decisions that only make sense together. Comparisons of protocols count the group as one
+    #: decision.
     group: str = ""
     #: Whether the decision is about input (which records, and their precision) rather than how records are scored.
     reads: bool = False
@@ -112,14 +113,16 @@ def default_of(field: Field[Any]) -> Any:
 
 
 def varied(rules: T, changes: Mapping[str, Any]) -> T:
-    """Return rules with some decisions replaced by values that `settle` has already checked."""
+    """Return rules with some decisions replaced. The values are not checked again, because `settle` has already checked
+    them.
+    """
     made = object.__new__(type(rules))
     made.__dict__.update(rules.__dict__, **changes)
     return made
 
 
-#: Cache of checked values by class, field and identity, of at most `_MOST_CHECKED` values. Variants of a protocol share
-#: most values.
+#: Values that have been checked, by class, field name and ``id(value)``. The cache keeps at most `_MOST_CHECKED`
+#: values. Variants of a protocol share most values.
 _CHECKED: dict[tuple[type, str, int], object] = {}
 _MOST_CHECKED = 10_000
 
@@ -186,7 +189,9 @@ def describe(whole: Any) -> str:
 
 
 def rows(whole: Any) -> list[dict[str, str]]:
-    """Return a row per decision that affects something: its name, value in `whole`, effects (see `Affects`) and meaning."""
+    """Return a row for each decision that affects results. It has the name of the decision, its value in `whole`, its
+    effects (see `Affects`) and its meaning.
+    """
     return [
         {
             "decision": name,
@@ -222,7 +227,9 @@ def apart(one: Any, other: Any) -> str:
 
 
 class _Documentation:
-    """A class docstring that is composed lazily: its own text, and a section of attributes for its fields."""
+    """A class docstring that is composed when it is read. It has the class's own text, and a section of attributes for
+    the fields.
+    """
 
     def __init__(self, own: str) -> None:
         self._own = own
@@ -243,7 +250,7 @@ def documented(of: type[T]) -> type[T]:
 
 
 def entry(field: Field[Any], name: str | None = None) -> list[str]:
-    """Return the lines that document a field in a section of a docstring, under `name`."""
+    """Return the lines that document a field in a docstring. If `name` is given, it replaces the field's name."""
     made: Declared = field.metadata["declared"]
     from textwrap import wrap
 

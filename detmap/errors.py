@@ -113,7 +113,9 @@ class InputError(DetmapError, ValueError):
 
 @contextmanager
 def relocated(place: Callable[[int], tuple[str, int | str | None]]) -> Iterator[None]:
-    """Within this context, replace the number of a record in errors by the record's place: a source and a record."""
+    """Within this context, change errors that name a record by its number. They then name the source and the record that
+    `place` returns for this number.
+    """
     try:
         yield
     except InputError as error:
@@ -133,8 +135,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def most_similar(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that is most similar to `word`, the first of several equally similar words. Return None if no
-    known word is similar to `word` or begins with `word`.
+    """Return the known word that is most similar to `word`. Of several equally similar words, return the first. Return
+    None if no known word is similar to `word` or begins with `word`.
     """
     from difflib import SequenceMatcher, get_close_matches
 
@@ -150,7 +152,9 @@ def most_similar(word: str, known: Iterable[str]) -> str | None:
 
 
 def one_of(word: object, known: Iterable[str], meant: str = "") -> str:
-    """Return the end of a message that suggests `meant`, or else the most similar known word, and lists all words."""
+    """Return the end of a message that lists the known words and suggests one of them. This is `meant`, or else the
+    word that is most similar to `word`.
+    """
     names = list(known)
     near = f"; did you mean {meant!r}?" if meant in names else did_you_mean(str(word)[:100], names)
     return f"{near or ';'} one of: {', '.join(names)}" if names else near

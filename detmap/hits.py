@@ -25,26 +25,28 @@ RULES = {
     "trapezoid-hits": curves.TRAPEZOID_OF_HITS,
 }
 
-#: Interpolations that read the envelope at fixed recalls. The 11-point grid is VOC's ``arange(0, 1.1, .1)``, whose 0.3, 0.6
-#: and 0.7 lie just above the decimals; the 101-point grid is COCO's ``linspace(0, 1, 101)``.
+#: Interpolations that read the envelope at fixed recalls. The 11-point grid is VOC's ``arange(0, 1.1, .1)``, in which
+#: the fourth, seventh and eighth recall are slightly above 0.3, 0.6 and 0.7. The 101-point grid is that of COCO,
+#: ``linspace(0, 1, 101)``.
 GRIDS = {"11-point": np.arange(0.0, 1.1, 0.1), "101-point": np.linspace(0.0, 1.0, 101)}
 
-#: Interpolations for detectors only. MATLAB counts ``0:0.1:1`` up from 0 and down from 1, so that only 0.3 lies above
-#: its decimal.
+#: Interpolations for detectors only. MATLAB computes ``0:0.1:1`` from both ends. In this grid, only the recall 0.3 is
+#: slightly above the decimal number.
 PAIRWISE, ELEVEN = "all-point-pairwise", "11-point-matlab"
 MATLAB_GRID = tuple(k * 0.1 if k <= 5 else 1 - (10 - k) * 0.1 for k in range(11))
 
 INTERPOLATIONS = (*(rule for rule in RULES if rule != PAIRWISE), *GRIDS)
 
-#: Interpolations for detectors only: straight lines between the points of the envelope, sampled at COCO's recalls, and
-#: integrated by trapezoids. The value is true if the curve falls from the last point to (1, 0) in a straight line,
-#: which adds area. Otherwise the curve drops to 0 at the last point.
+#: Interpolations for detectors only. Straight lines connect the points of the envelope. The lines are sampled at COCO's
+#: recalls and integrated by trapezoids. If the value is true, the curve falls in a straight line from its last point to
+#: (1, 0), which adds area. Otherwise the curve drops to 0 at the last point.
 LINEAR = {"101-linear": False, "101-linear-tail": True}
-#: nuScenes' interpolation, for detectors only: straight lines between the precisions at the items, without an envelope,
-#: sampled at COCO's recalls above 0.1, with precision below 0.1 cut off.
+#: nuScenes' interpolation, for detectors only. Precision is interpolated linearly between items, without an envelope,
+#: and read at COCO's recalls above 0.1. Precision below 0.1 is cut off.
 CLIPPED: Final = "101-clipped"
 
-#: nuScenes' interpolation: index of the first recall that counts, and the precision below which values are cut off.
+#: For nuScenes' interpolation, the index of the first recall that counts, and the precision up to which values are cut
+#: off.
 CLIP, _LEAST = 11, 0.1
 
 #: The interpolations that depend on items after the last hit.
@@ -57,7 +59,7 @@ _NO_COUNTS = readonly((), np.int64)
 
 Linear = Literal["101-linear", "101-linear-tail", "all-point-pairwise", "11-point-matlab", "101-clipped"]
 
-#: Means of the precision at up to 41 hits, as in KITTI: over all hits but the first, or over every fourth hit.
+#: KITTI's means of the precision at up to 41 hits. One leaves out the first hit, and the other uses every fourth hit.
 Sampled = Literal["sampled-40", "sampled-11"]
 SAMPLED = {"sampled-40": slice(1, None), "sampled-11": slice(0, None, 4)}
 
@@ -80,7 +82,7 @@ TIE_RULES = {
 
 
 def up_to(starts: NDArray[np.int64], ranks: NDArray[np.int64], depth: ArrayLike) -> NDArray[np.bool_]:
-    """Return a mask of the `ranks` of many rankings that are at most `depth` (one number, or one per ranking)."""
+    """Return a mask of the `ranks` that are at most `depth`, which is one number or a number per ranking."""
     return np.asarray(ranks <= np.repeat(np.broadcast_to(np.asarray(depth), starts.size - 1), np.diff(starts)))
 
 
@@ -91,9 +93,9 @@ def counted(starts: NDArray[np.int64], flags: NDArray[np.bool_]) -> NDArray[np.i
 
 
 def bends(hits: NDArray[np.int64], items: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the 0-based places at which a ranking's curve over recall can bend, and the number of hits up to each place.
-    The places are the `hits`, the items before the hits, and the last item. These places determine the curve, because
-    recall is constant in between.
+    """Return the places, counted from 0, at which the precision-recall curve of a ranking can bend. Also return the
+    number of hits up to each place. The places are the `hits`, the items before the hits, and the last item. These
+    places determine the curve, because recall is constant in between.
     """
     count = np.arange(1, hits.size + 1)
     places = np.append(np.stack([hits - 1, hits], axis=1).ravel(), items - 1)
@@ -431,7 +433,7 @@ def blocks(hits: Hits, threads: int | None) -> list[tuple[int, int]]:
 
 
 def sampled_mean(values: NDArray[np.float64], interpolation: str) -> NDArray[np.float64]:
-    """Return the mean of 40 or 11 of the 41 values along the last axis, summed from first to last."""
+    """Return KITTI's mean of the precision at up to 41 hits (last axis), added from first to last."""
     chosen = values[..., SAMPLED[interpolation]]
     total = np.zeros(chosen.shape[:-1])
     for place in range(chosen.shape[-1]):
@@ -526,7 +528,9 @@ def best_f1(
     bit: int,
     positives: ArrayLike,
 ) -> list[dict[str, float]]:
-    """Return the best F1 of each ranking, as `Curve.best_f1` does. Flags are bits, see `detmap.detection.tally.Tally`."""
+    """Return the best F1 of each ranking, as `Curve.best_f1` does. `hit` and `ignored` hold many flags as bits, as in
+    `detmap.detection.tally.Tally`, and `bit` selects one of them.
+    """
     best = np.empty((np.size(starts) - 1, 4))
     curves.best_f1(
         readonly(starts, np.int64), readonly(scores, np.float64), readonly(hit, np.uint64), readonly(ignored, np.uint64),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-#: Name on the package index, where `detmap` is another project (manifold embedding) that is also imported as detmap.
+#: Name on the package index. There, the name `detmap` belongs to another project (manifold embedding), which is also
+#: imported as detmap.
 DISTRIBUTION = "detmap-eval"
 
 #: Former name of the distribution.
@@ -26,11 +27,11 @@ def install_command(extra: str) -> str:
 
         checkout = os.path.dirname(_FOLDER)
         return f"pip install -e {shlex.quote(f'{checkout}[{extra}]')}"
-    return f"pip install '{DISTRIBUTION}[{extra}]'"  # pip does not look up the installed distribution in an index
+    return f"pip install '{DISTRIBUTION}[{extra}]'"  # pip finds the installed distribution without an index
 
 
 def _named_detmap() -> Iterator[tuple[str, bool, str]]:
-    """For each distribution named `FORMER`, yield its version, whether it is this package, and its folder."""
+    """Yield the version of each distribution named `FORMER`, whether it is this package, and its folder."""
     from importlib.metadata import distributions
 
     for found in distributions(name=FORMER):

@@ -85,7 +85,7 @@ def _style(place: int, colours: Sequence[str] = COLOURS) -> dict[str, Any]:
 
 
 def _legend(figure: Any, axes: Any, more: int = 0, panels: int = 1) -> None:
-    """Add a legend beside the axes and enlarge the page for it; `more` is the number of lines without a name."""
+    """Add a legend beside the axes, and enlarge the page to make room. `more` is the number of lines without a name."""
     if more > 0:
         axes.plot([], [], **_style(NAMED), linewidth=1.6, label=f"{more:,} more")
     handles, labels = axes.get_legend_handles_labels()

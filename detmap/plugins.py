@@ -1,8 +1,8 @@
 """Plug-ins: registries of named objects, and external modules that add objects to the registries.
 
-A plug-in is a module that calls `register` while it is imported. Plug-ins are imported by a program, by the command line
-with ``--plugin MODULE``, or, if installed with an entry point in the group ``detmap.plugins``, by the command line and
-by lookups of unknown names.
+A plug-in is a module that calls `register` while it is imported. A program can import plug-ins, and the command line
+imports them with ``--plugin MODULE``. Installed plug-ins have an entry point in the group ``detmap.plugins``. They are
+imported by the command line, and when an unknown name is looked up.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _OWN = __name__.partition(".")[0]
 #: All registries.
 _REGISTRIES: list[Registry[Any]] = []
 
-#: External modules that have registered something, or were loaded as plug-ins: the path by module name, or None if
-#: the module can be imported by its name.
+#: External modules that have registered something or were loaded as plug-ins. Each name is mapped to the module's path,
+#: or to None if the module can be imported by its name.
 _MODULES: dict[str, str | None] = {}
 
 #: Whether installed plug-ins have been loaded, and the threads that are loading them.
@@ -63,8 +63,8 @@ class _Later(NamedTuple):
 
 
 class Registry(dict[str, T]):
-    """Objects of the type `of` by name. `what` is the noun for an object in messages; `also` maps other words to the name
-    that messages suggest.
+    """Objects of the type `of` by name. `what` is the noun for an object in messages. If a user writes a word of
+    `also`, the message suggests the name that `also` gives for this word.
     """
 
     def __init__(self, of: type[T], what: str, also: Mapping[str, str] | None = None) -> None:
@@ -75,8 +75,8 @@ class Registry(dict[str, T]):
         _REGISTRIES.append(self)
 
     def add(self, thing: T, module: str) -> T:
-        """Register and return an object of `module`. A name that another module has registered is refused; an object of
-        the same module is replaced.
+        """Register and return an object of `module`. If this module has already registered the name, the object is
+        replaced. If another module has registered it, this is an error.
         """
         name: Any = getattr(thing, "name", None)
         if not isinstance(name, str) or not name:
@@ -93,8 +93,8 @@ class Registry(dict[str, T]):
         return thing
 
     def add_later(self, name: str, module: str, attribute: str = "") -> None:
-        """Register a built-in name whose module is imported on demand. The object is the module's `attribute`; if
-        `attribute` is empty, the object that the module registers under the name.
+        """Register a built-in name whose module is imported on demand. The object is the module's `attribute`. If
+        `attribute` is empty, it is the object that the module registers as `name`.
         """
         if name not in self:
             self._modules[name] = module
@@ -105,7 +105,8 @@ class Registry(dict[str, T]):
         thing = super().__getitem__(name)
         if isinstance(thing, _Later):
             module = importlib.import_module(thing.module)
-            # A module that was imported earlier does not register its object again, so `_shipped` keeps the object.
+            # If the module was imported before, it does not register its object again, but `_shipped` has kept the
+            # object.
             self[name] = getattr(module, thing.attribute) if thing.attribute else self._shipped[name]
             thing = super().__getitem__(name)
         return thing
@@ -187,7 +188,7 @@ def load(modules: Iterable[str]) -> None:
 
 
 def loaded() -> tuple[str, ...]:
-    """Return the modules that were loaded or that registered something, as names or paths for `load`."""
+    """Return the modules that were loaded or have registered something, as names or paths that `load` accepts."""
     return tuple(name if path is None else path for name, path in _MODULES.items())
 
 
@@ -234,7 +235,9 @@ def _entry_points() -> Sequence[Any]:
 
 
 def _may_be_installed() -> bool:
-    """Return whether some distribution's metadata mentions the entry-point group, or cannot be searched."""
+    """Return whether a plug-in may be installed. This is only false if no distribution's metadata mentions the
+    entry-point group.
+    """
     # `importlib.metadata` takes 40 ms to import and parse the metadata of 100 distributions; this search takes 2 ms.
     finders = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
     if finders != [importlib.machinery.PathFinder]:

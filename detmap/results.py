@@ -20,7 +20,7 @@ from detmap.data.notices import describe
 from detmap.errors import MissingDependencyError, OptionError, UnknownMetricError, shorten
 from detmap.system.whole_files import write
 
-#: Types whose values JSON can represent; `_PLAIN` adds float, of which JSON can only represent finite values.
+#: Types whose values JSON can represent. `_PLAIN` also has float, although JSON cannot represent NaN and infinity.
 _SURE = frozenset((int, str, bool, type(None)))
 _PLAIN = frozenset((*_SURE, float))
 
@@ -189,7 +189,7 @@ class Result(Mapping[str, float]):
 
 
 def widened(rows: Sequence[Mapping[str, Any]], more: Sequence[Mapping[str, Any]], after: str) -> list[dict[str, Any]]:
-    """Return rows with the columns of `more` inserted after the column `after`."""
+    """Return rows into which the columns of `more` are inserted, after the column `after`."""
     wide: list[dict[str, Any]] = []
     for row, columns in zip(rows, more, strict=True):
         wide.append({})
@@ -201,7 +201,9 @@ def widened(rows: Sequence[Mapping[str, Any]], more: Sequence[Mapping[str, Any]]
 
 
 def in_brief(notices: Mapping[str, int]) -> str:
-    """Return notices as a table cell: codes and counts; for codes with names (``code:name``) the number of names."""
+    """Return notices as a table cell with codes and counts. If a code is followed by names, as in ``code:name``, the
+    count is the number of names.
+    """
     counts: dict[str, int] = {}
     for key, count in notices.items():
         code, _, name = key.partition(":")
@@ -210,7 +212,9 @@ def in_brief(notices: Mapping[str, int]) -> str:
 
 
 def sentences(notices: Mapping[str, Mapping[str, int]], iou_type: str | None = None) -> list[dict[str, str]]:
-    """Return a row per notice of several models or runs: ``model`` and ``notice``; a notice of all models has one row."""
+    """Return rows of ``model`` and ``notice`` for several models or runs. If all of them have a notice, it has a single
+    row.
+    """
     said = {name: describe(found, iou_type) for name, found in notices.items()}
     every = dict.fromkeys(text for found in said.values() for text in found)
     shared = {text for text in every if len(said) > 1 and all(text in found for found in said.values())}
@@ -223,7 +227,7 @@ def without_nan(value: Any) -> Any:
     kind = type(value)  # the usual types first, because testing for a mapping is slow
     if kind in _PLAIN:
         return None if kind is float and not math.isfinite(value) else value
-    if kind is list and _SURE.issuperset(map(type, value)):  # true of nearly all lists without floats
+    if kind is list and _SURE.issuperset(map(type, value)):  # the usual case of a list without floats
         return value.copy()
     if kind is dict or isinstance(value, Mapping):
         return {
@@ -299,7 +303,7 @@ def markdown_text(text: str) -> str:
 
 
 def to_markdown(rows: Sequence[Mapping[str, Any]], *, markup: bool = False) -> str:
-    """Return rows as a Markdown table with escaped cells; with `markup`, cells already contain Markdown."""
+    """Return rows as a Markdown table. Cells are escaped, unless `markup` is true because they contain Markdown."""
     if not rows:
         return ""
     header = list(rows[0])

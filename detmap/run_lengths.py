@@ -1,5 +1,5 @@
-"""Masks as runs, valid or not: conversion from strings, bitmaps and polygons, and to strings; areas, boxes, unions.
-`detmap.masks` validates masks for users; the drop-in for pycocotools uses masks unchecked.
+"""Masks as runs, without validation. They are converted from strings, bitmaps and polygons, and to strings, and have
+areas, boxes and unions. `detmap.masks` validates masks for users; the drop-in for pycocotools uses masks unchecked.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ A = TypeVar("A", bound=NDArray[Any])
 #: Maximum of run lengths and of their sums, which are 32-bit integers.
 WORD = 2**32 - 1
 
-#: Maximum number of crossings of polygons with the centres of columns (a crossing takes 8 bytes), and the number by which
-#: each polygon raises the maximum.
+#: Maximum number of points at which polygons cross the centres of columns, and the number by which each polygon raises
+#: this maximum. A point takes 8 bytes.
 _MAX_CROSSINGS, _MORE_CROSSINGS = 2**26, 2**10
 
 #: Maximum number of ends of runs allocated at once, unless a single mask needs more.
@@ -38,7 +38,9 @@ def freeze(array: A) -> A:
 
 
 class Runs(NamedTuple):
-    """Masks as in `detmap.kernels.masks`: ends, uint32; spans, int64, shape (n, 4). Read-only."""
+    """Masks in the form that `detmap.kernels.masks` describes, with `ends` of type uint32, and `spans` of type int64
+    and shape (n, 4). Read-only.
+    """
 
     ends: NDArray[np.uint32]
     spans: NDArray[np.int64]
@@ -62,9 +64,11 @@ class Runs(NamedTuple):
         return cls(freeze(ends.astype(np.uint32)), freeze(spans))
 
     def merged(self, groups: NDArray[np.int64], both: bool, threads: int | None = 1) -> Runs:
-        """Return the union, or with `both` the intersection, of each group of masks ``groups[g]:groups[g + 1]``.
+        """Return the union of each group of masks, or the intersection if `both` is true. Group *g* consists of the
+        masks ``groups[g]:groups[g + 1]``.
 
-        No group may be empty. If the runs of a group's masks have different sums, ``spans[g, 1]`` of the result is -1.
+        No group may be empty. If the run lengths of a group's masks have different sums, ``spans[g, 1]`` of the result
+        is -1.
         """
         counts = self.spans[:, 1] - self.spans[:, 0]
         room = np.add.reduceat(counts, groups[:-1]) + 1
@@ -83,7 +87,9 @@ T = TypeVar("T")
 
 
 def over(task: Callable[[int, int], T], count: int, cost: int, threads: int | None) -> list[T]:
-    """Call ``task(begin, end)`` over ``[0, count)``, in blocks on threads if the `cost` in bytes is large enough."""
+    """Call ``task(begin, end)`` for parts of ``[0, count)``. Several threads are used if the `cost`, in bytes, is large
+    enough.
+    """
     if threads == 1 or cost < _SMALL:
         return [task(0, count)]
     return parallel.run(task, parallel.even(count, threads), threads)
@@ -92,8 +98,8 @@ def over(task: Callable[[int, int], T], count: int, cost: int, threads: int | No
 def runs_of_text(
     text: bytes, sizes: Any, count: int, starts: NDArray[np.int64] | None = None, threads: int | None = 1
 ) -> tuple[Runs, int]:
-    """Return the masks of the NUL-terminated strings in `text`, and the index of the first truncated string, -1 if there is
-    none. If the `starts` of the strings are given, several threads read the strings.
+    """Return the masks of the NUL-terminated strings in `text`. Also return the index of the first truncated string, or
+    -1 if there is none. If the `starts` of the strings are given, several threads read the strings.
     """
     characters = np.frombuffer(text, np.uint8)
     ends = np.empty(characters.size, np.uint32)
@@ -120,7 +126,9 @@ def strings_of_runs(runs: Runs) -> list[bytes]:
 
 
 def measure(runs: Runs, threads: int | None = 1) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return areas, boxes (x, y, width, height), and flags that tell whether the ends of a mask ascend strictly."""
+    """Return areas, boxes (x, y, width, height), and flags. A flag is true if the ends of the mask are strictly
+    ascending.
+    """
     count = len(runs.spans)
     areas, boxes, regular = np.empty(count, np.uint32), np.empty((count, 4)), np.empty(count, np.bool_)
 
@@ -138,10 +146,10 @@ def written(
     cost: int,
     threads: int | None,
 ) -> Runs:
-    """Return the masks that a kernel writes in as many calls as needed; there must be at least one mask. ``write(begin,
-    end, ends, spans)`` writes a range of masks into two arrays, as `detmap.kernels.bitmaps.runs_of_bitmaps` does. `spans`,
-    shape (n, 4), holds the heights and widths of masks, and receives the range of each mask's ends. `room` is the expected
-    number of ends of a mask; see `over` for `cost`.
+    """Return the masks that a kernel writes. It is called as often as needed. There must be at least one mask.
+    ``write(begin, end, ends, spans)`` writes a range of masks into two arrays, as
+    `detmap.kernels.bitmaps.runs_of_bitmaps` does. `spans`, shape (n, 4), holds the heights and widths of the masks, and
+    `write` adds the range of each mask's ends. `room` is the expected number of ends of a mask; see `over` for `cost`.
     """
 
     def task(begin: int, end: int) -> list[tuple[int, int, NDArray[np.uint32]]]:
@@ -180,9 +188,10 @@ def runs_of_polygons(
     starts: NDArray[np.int64] | None = None,
     before: NDArray[np.uint32] | None = None,
 ) -> tuple[Runs, int, str]:
-    """Return the mask of each polygon; or the index of the first polygon that cannot be drawn, and the reason. `points`
-    (x, y) are the vertices of all polygons, `vertices` the number of vertices of each polygon, and `sizes` the heights and
-    widths of the images. Polygons are contiguous, or begin at `starts`. The ends of all masks are appended to `before`.
+    """Return the mask of each polygon. If a polygon cannot be drawn, return its index and the reason. `points` (x, y)
+    are the vertices of all polygons, `vertices` the number of vertices of each polygon, and `sizes` the heights and
+    widths of the images. If `starts` is given, polygon *i* begins at ``points[starts[i]]``, else directly after the
+    polygon before it. If `before` is given, the ends of all masks are appended to these ends.
     """
     number = np.asarray(vertices, np.int64)
     count = len(number)
@@ -213,14 +222,14 @@ def runs_of_polygons(
 
 
 def lengths_of_runs(runs: Runs, first: int, stop: int) -> NDArray[np.int64]:
-    """Return the lengths of the runs that end at ``ends[first:stop]``, all of one mask."""
+    """Return the lengths of the runs of a mask, which end at ``ends[first:stop]``."""
     ends = runs.ends[first:stop].astype(np.int64)
     lengths: NDArray[np.int64] = np.diff(ends, prepend=np.int64(0))
     return lengths & WORD
 
 
 def joined(parts: Iterable[tuple[Runs, list[int]]], count: int) -> Runs:
-    """Combine parts of a column of masks; a part is given with the row numbers of the part's masks."""
+    """Combine several parts of a column of masks. Each part comes with the row numbers of its masks."""
     ends, spans, used = [np.empty(0, np.uint32)], np.empty((count, 4), np.int64), 0
     for runs, rows in parts:
         spans[rows] = runs.spans + np.array([used, used, 0, 0])

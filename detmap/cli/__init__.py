@@ -126,7 +126,7 @@ def _parser(given: Sequence[str] = ()) -> Parser:
 
 
 def _needed(given: Sequence[str]) -> Sequence[str]:
-    """Return the commands to import: the chosen command, no command for --version, or all commands to list them in help."""
+    """Return the commands to import. If no command is chosen, help lists all commands, and --version needs no command."""
     chosen = _chosen(given)
     if chosen in _HOMES and given[0] == chosen:
         return (chosen,)

@@ -13,7 +13,9 @@ from detmap.errors import OptionError
 
 
 def check_card(options: argparse.Namespace) -> None:
-    """Refuse a card that would reveal numbers hidden by --hide or --discreet, or that needs the hash of standard input."""
+    """Refuse a card if it would reveal numbers that --hide or --discreet hides. Also refuse standard input, because a
+    card has hashes of files.
+    """
     if not options.card:
         return
     if "-" in (options.ground_truth, *options.predictions):
@@ -25,7 +27,9 @@ def check_card(options: argparse.Namespace) -> None:
 def batch_card(
     options: argparse.Namespace, protocol: Any, truth: Truth, entries: Sequence[Any], outcomes: Sequence[Any]
 ) -> Scored:
-    """Return the content of a card of many files: for each file all metrics, and a hash of the per-category metrics."""
+    """Return the content of a card of many files. It has all metrics of each file, and a hash of its per-category
+    metrics.
+    """
     from detmap.shapes import find
 
     place = {entry.path: at for at, entry in enumerate(entries)}  # outcomes are in arbitrary order

@@ -26,7 +26,7 @@ _APART = frozenset(
     )
 )
 
-#: By command, the options in `_APART` that affect numbers on the command's card other than metrics, such as intervals.
+#: Options in `_APART` that affect intervals or other numbers on a command's card, although they affect no metric.
 _DECIDES = {
     "compare": frozenset(["bootstrap", "interval", "seed", "confidence", "permutations", "correction", "clusters"]),
     "report": frozenset(["clusters"]),
@@ -42,12 +42,12 @@ def files() -> dict[str, str]:
     return {**read, "decision_sigmas": "--sigmas", "splits": "--splits", **last}
 
 
-#: Maps an option that names a file to the file's role on a card, if the role differs from the option's name.
+#: Roles of files on cards, by the option that names the file, if the role differs from the option's name.
 ROLES = {"decision_sigmas": "sigmas"}
 
 
 class Scored(NamedTuple):
-    """The outcome of a command: its result, its inputs as card entries, and the counts of records."""
+    """The outcome of a command, with its result, the entries of its inputs on a card, and the counts of records."""
 
     result: Result | Numbers
     inputs: list[dict[str, str]]
@@ -55,7 +55,7 @@ class Scored(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """Ground truth, and the paths of the files that were read for the ground truth, except files named by options."""
+    """Ground truth. `opened` are the paths of the files that were read for it, except files named by options."""
 
     input: Input
     table: Any
@@ -63,8 +63,8 @@ class Truth(NamedTuple):
 
 
 class Scorer(NamedTuple):
-    """How `detmap verify` repeats a command: the roles of the command's inputs, and the function that scores the inputs
-    named by the options. If `many`, the last role may have several inputs.
+    """How `detmap verify` repeats a command. `roles` are the roles of the inputs on a card, and `score` scores the
+    inputs that the options name. If `many` is true, several inputs may have the last role.
     """
 
     roles: tuple[str, ...]
@@ -100,7 +100,9 @@ def counts_of(truth: GroundTruth) -> dict[str, int]:
 
 
 def found_of(found: Input, table: Any = None) -> dict[str, str]:
-    """Return the card's entry for detections; the entry also has a hash of files that decide how detections are read."""
+    """Return the card's entry for detections. If other files decide how the detections are read, the entry has their
+    hash.
+    """
     return input_of("detections", str(found.path), found.source, table, found.beside())
 
 
@@ -112,7 +114,7 @@ def manifests_of(predictions: Sequence[str]) -> list[dict[str, str]]:
 
 
 def files_of(options: argparse.Namespace, command: str) -> list[dict[str, str]]:
-    """Return the card's entries for files that options name and that affect numbers of a command."""
+    """Return the card's entries for those files named by options that affect numbers of the command."""
 
     apart = apart_of(command)
     given = {name: getattr(options, name, None) for name in files() if name not in apart}
@@ -135,7 +137,7 @@ def made_of(command: str, scored: Scored, options: argparse.Namespace) -> dict[s
     """Return the card of a command's outcome."""
     from detmap import cards
 
-    # The value of a flag that was not given is False; for a flag of a protocol's decision it is None.
+    # A flag that was not given has the value False, or None if it sets a decision of the protocol.
     given = {
         name: value
         for name, value in sorted(vars(options).items())

@@ -53,8 +53,7 @@ def _fill(parser: argparse.ArgumentParser) -> None:
     add_option(output, "--out/-o FILE", "write everything as JSON")
 
 
-#: Minimum and maximum number of paths, and the names of the paths in messages: with --trec, with --schema, and without
-#: either flag.
+#: For each kind of check, the minimum and maximum number of paths, and the names of the paths in messages.
 _PATHS = {"trec": ((2, 2), "QRELS RUN"), "schema": ((1, 1), "DETECTIONS"), "": ((1, 2), "GT, or GT DETECTIONS")}
 
 

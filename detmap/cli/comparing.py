@@ -12,8 +12,7 @@ from detmap.cli.options import draws_of
 from detmap.cli.output import during, finish, is_narrow
 from detmap.errors import OptionError
 
-#: Maximum number of rows in tables of images and of rule changes that reverse the order of models, and maximum number
-#: of rows in tables of classes.
+#: Maximum number of rows in tables of images or of changed rules, and maximum number of rows in tables of classes.
 _SHOWN, _CLASSES = 8, 20
 
 
@@ -82,7 +81,9 @@ def check_tests(options: argparse.Namespace) -> None:
 
 
 def compare_rankings(options: argparse.Namespace, kind: str, fill: Callable[[argparse.ArgumentParser], None]) -> None:
-    """Show whether the order of runs or other rankings holds under other rules; `fill` adds the options of the command."""
+    """Show whether the order of ranked systems holds under other rules. The function `fill` adds the options of the
+    command to a parser.
+    """
     if options.why or not options.under:
         raise OptionError(
             f"detmap compare --{kind} needs --under all"

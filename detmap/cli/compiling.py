@@ -44,7 +44,7 @@ def warm(options: argparse.Namespace) -> None:
     if not _ahead.has_numba():
         raise MissingDependencyError("numba", "jit", "detmap warm")
     os.environ.pop("NUMBA_DISABLE_JIT", None)
-    if options.cpu is not None:  # before numba is imported, here or in worker processes
+    if options.cpu is not None:  # numba reads these variables when it is imported
         os.environ["NUMBA_CPU_NAME"], os.environ["NUMBA_CPU_FEATURES"] = options.cpu, ""
     folder, tasks, costs = compile_all(options.cpu, lambda count: progress(options, count, "kernels"))
     seconds = time.perf_counter() - started
@@ -62,8 +62,8 @@ def compile_all(
 ) -> tuple[str, list[Task], dict[str, float]]:
     """Compile every kernel that is not in the cache, in worker processes.
 
-    The context manager ``shown(number_of_kernels)`` yields a function that is called after each kernel. Return the folder
-    of the cache, all kernels, and the processor time in seconds of each compilation.
+    The context manager ``shown(number_of_kernels)`` displays progress. It yields a function, which is called after each
+    kernel. Return the folder of the cache, all kernels, and the processor time in seconds of each compilation.
     """
     from detmap.system.parallel import cores
 
@@ -122,7 +122,7 @@ def _begin(environment: dict[str, str]) -> None:
 
 def _survey(cpu: str | None) -> tuple[str, list[Task]]:
     """Return the folder of the cache, and every kernel with its argument types, recorded during a workload on small data."""
-    # Kernels run uncompiled here, so that the target may be a different processor from that of this machine.
+    # Kernels run uncompiled here, because code for another processor may not run on this machine.
     import detmap.kernels
     from detmap.cli import workload  # imports numba, so only after `_begin` has set the environment
     from detmap.kernels import _numba
@@ -145,7 +145,9 @@ def _survey(cpu: str | None) -> tuple[str, list[Task]]:
 
 
 class Recorder:
-    """Records the argument types of kernels called from Python; compiling these also compiles the kernels they call."""
+    """Records the argument types of kernels that Python code calls. If such a kernel is compiled, the kernels that it
+    calls are compiled too.
+    """
 
     def __init__(self, kernels: list[Any]) -> None:
         self._seen: dict[Task, int] = {}

@@ -146,7 +146,7 @@ def _eval(options: argparse.Namespace) -> int:
         raise OptionError("--sharded takes a folder or pattern of files, and not standard input (-)")
     if options.parts:
         return _eval_parts(options, protocol)
-    with _executor(options) as executor:  # until the end, because the cluster's workers keep the detections of shards
+    with _executor(options) as executor:  # the cluster's workers keep the detections of shards until this context ends
         return _eval_on(executor, options, protocol, gates)
 
 
@@ -181,7 +181,9 @@ def _eval_on(executor: Any, options: argparse.Namespace, protocol: Protocol, gat
 
 
 def _chance(options: argparse.Namespace, protocol: Protocol, gates: Gates, tally: Any, metric: str) -> float | str:
-    """Score the baseline's file again; return the p-value of a paired permutation test, or why it cannot be computed."""
+    """Score the baseline's file again. Return the p-value of a paired permutation test, or the reason why there is
+    none.
+    """
     from detmap.statistics import permute
 
     try:
@@ -585,12 +587,14 @@ def suggest_clusters(options: argparse.Namespace, table: Any, truth: Input) -> N
 
 
 def _deserve_processes(options: argparse.Namespace, entries: Sequence[Entry]) -> bool:
-    """Return whether scoring with a process per thread is faster, and possible because no file is a stream."""
+    """Return whether one process per thread scores the files faster. This excludes streams, which only this process can
+    read.
+    """
     from detmap.formats.inputs import is_stream
     from detmap.system.parallel import thread_count
 
     local = not options.scheduler and len(entries) >= _MANY and thread_count(options.threads) > 1
-    local = local and not options.resume  # most results are known, and are read faster than another process answers
+    local = local and not options.resume  # most results exist, and reading them is faster
     return local and not any(is_stream(entry.path) for entry in entries)
 
 

@@ -33,8 +33,8 @@ examples:
   detmap diagnose gt.json dt.json --parts slices --attributes weather.csv --bootstrap 1000
 """
 
-#: Maximum number of values of a part of the diagnosis that are printed in a line below its tables; if a part has more
-#: values, no line is printed.
+#: Maximum number of values in the line below the tables of a part of the diagnosis. If a part has more values, there is
+#: no such line.
 _MOST_NUMBERS = 9
 
 

@@ -86,13 +86,17 @@ class Gates:
         return bool(self.demands)
 
     def check_names(self, known: Sequence[str], meant: Callable[[str], object]) -> None:
-        """Refuse, before scoring, gates on a metric that is neither `known` nor an alias that `meant` resolves."""
+        """Refuse gates on unknown metrics before scoring. `known` are the names of metrics, and `meant` returns the
+        metric that another name stands for.
+        """
         for gate in self.demands:
             if gate.metric not in known and not meant(gate.metric):
                 raise UnknownMetricError(gate.metric, known)
 
     def check_same(self, rules: Any, inputs: Sequence[Mapping[str, str]]) -> None:
-        """Refuse a card made with other rules, or on other ground truth than the first of `inputs`."""
+        """Refuse a card that was made with other rules or on other ground truth. The first of `inputs` is the entry of
+        the ground truth.
+        """
         if self.card is None:
             return
         from detmap import cards
@@ -107,7 +111,9 @@ class Gates:
             )
 
     def find_input(self, role: str) -> str:
-        """Return the path of a file with the name and hash of the card's input, or raise `LookupError`."""
+        """Find the file with the name and hash that the card states for an input, and return its path. Raise
+        `LookupError` if it is not found.
+        """
         from detmap.cards import file_digest
 
         assert self.card is not None

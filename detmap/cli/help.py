@@ -20,8 +20,9 @@ _FLAGS = 26
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose help is one screen, and whose errors are one line. Abridged help explains the flags `first`.
-    Errors name the help of the command `asked`, because the outermost parser reports unknown options of all commands.
+    """A parser whose help is one screen, and whose errors are one line. Abridged help only explains the flags `first`.
+    Errors refer to the help of the command `asked`, because the program's main parser reports the unknown options of
+    every command.
     """
 
     first: Sequence[str] = ()
@@ -90,7 +91,9 @@ class HelpAll(argparse.Action):
 
 
 def _brief(parser: Parser) -> list[str]:
-    """Return the lines of abridged help: a line per argument and per option of `first`, other flags by group, examples."""
+    """Return the lines of abridged help. Each argument and each option in `first` has a line, and only the names of
+    other flags are listed.
+    """
     from textwrap import wrap
 
     groups = [(one.title, [action for action in one._group_actions if action.help]) for one in parser._action_groups]

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def check_effective(given: Iterable[str], protocol: Protocol) -> None:
-    """Refuse flags of decisions that the protocol ignores, IoU thresholds above 1, and IoU thresholds of a protocol for
-    an IoU type that is a distance.
+    """Refuse flags of decisions that the protocol ignores, and IoU thresholds above 1. Also refuse a protocol's own IoU
+    thresholds if the chosen IoU type is a distance.
     """
     from detmap.decisions import decisions_of
     from detmap.detection.protocols import PRESETS, Protocol

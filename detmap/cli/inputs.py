@@ -1,4 +1,6 @@
-"""Checks of the files that a command's options name: a stream is given only once, and no input is overwritten."""
+"""Checks of the files that a command's options name. A stream may be given only once, and no output may overwrite an
+input.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from detmap.formats.inputs import Input
     from detmap.reading.options import Reading, Role
 
-#: Arguments and options that name input files; reading options that name files are not listed.
+#: Arguments and options that name input files, without the options that decide how other files are read.
 _READ = (
     *("ground_truth", "detections", "predictions", "paths", "train", "schema", "qrels", "runs", "file", "gallery"),
     *("attributes", "splits", "decision_sigmas", "verified", "against", "inputs"),
@@ -71,7 +73,9 @@ def reading_of(options: argparse.Namespace, role: Role, iou_type: str) -> Readin
 
 
 def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input], *protocols: Protocol) -> Input:
-    """Return the ground truth that the options name, with the fields that the protocols need; check reading options."""
+    """Return the ground truth that the options name, to be read with the fields that the protocols need. Refuse reading
+    options that no input takes.
+    """
     from dataclasses import replace
 
     from detmap.detection.ranges import needs

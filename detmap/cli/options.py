@@ -18,9 +18,9 @@ class Command(NamedTuple):
 
     `run` executes the command. `says` and `epilog` begin and end its help; abridged help explains the flags `first`. An
     `extensible` command takes ``--plugin``. ``settle(words)`` rewrites words of the command line that argparse would
-    misread. `instead` maps a flag for another kind of files to the function that adds options in place of `fill`. A
-    command that `computes` may call kernels: numba is loaded before it runs, and compilation is announced. A command
-    that `multiplies` may multiply large matrices and therefore uses the threads of BLAS.
+    misread. If a command also takes other kinds of files, `instead` maps flags such as ``--pq`` to functions that
+    replace `fill`. A command that `computes` may call kernels: numba is loaded before it runs, and compilation is
+    announced. A command that `multiplies` may multiply large matrices and therefore uses the threads of BLAS.
     """
 
     help: str
@@ -36,7 +36,7 @@ class Command(NamedTuple):
     multiplies: bool = False
 
     def add_to(self, parser: Parser, words: Sequence[str]) -> None:
-        """Add help to a parser, and the options that apply to the `words` of the command line."""
+        """Add help and options to a parser. Flags among the `words` of the command line may select other options."""
         parser.description, parser.epilog, parser.first = self.says, self.epilog, tuple(self.first.split())
         parser.add_argument("--help-all", action=HelpAll, nargs=0, help="show help on all options, and exit")
         if self.epilog:
@@ -82,7 +82,9 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading(group: Any, of: str, role: str | None = None, apart: Sequence[str] = ()) -> None:
-    """Add the flags of the reading options in the group `of`, for one `role` if given, except the options in `apart`."""
+    """Add the flags of the reading options in the group `of`, except the options in `apart`. If `role` is given, only
+    options for this role are added.
+    """
     from detmap.reading.options import Reading, flags
 
     for dest, one in flags(of).items():
@@ -125,7 +127,9 @@ _COMMON = ("iou_type", "iou_thresholds", "area_ranges", "max_dets", "use_categor
 
 
 def add_decisions(group: Any, of: type, names: tuple[str, ...], *, others: bool = False) -> None:
-    """Add flags of the decisions of the class `of`: decisions in `names` or, with `others`, decisions not in `names`."""
+    """Add the flags of some decisions of the class `of`. They are the decisions in `names`, or, if `others` is true,
+    all other decisions.
+    """
     from detmap.decisions import decisions_of
 
     for name, made in decisions_of(of).items():
@@ -189,7 +193,7 @@ def protocol_of(options: argparse.Namespace) -> Protocol:
 
 
 def _effective(protocol: Protocol, decisions: dict[str, Any]) -> Protocol:
-    """Return a protocol after refusing flags of `decisions` that have no effect under this protocol."""
+    """Return the protocol. Refuse flags of `decisions` that have no effect under it."""
     if decisions:
         from detmap.cli.ineffective import check_effective
 
@@ -251,7 +255,9 @@ def add_intervals(result: Any, options: argparse.Namespace, stage: Callable[[str
 def add_bootstrap_options(
     parser: argparse.ArgumentParser, replicates: int = 0, *, tests: bool = False, unit: str = "images"
 ) -> None:
-    """Add the options of confidence intervals from resamplings of `unit`, and with `tests` also of paired tests."""
+    """Add the options of confidence intervals, which come from resamplings of `unit`. If `tests` is true, also add the
+    options of paired tests.
+    """
     group = parser.add_argument_group("confidence")
     parser.set_defaults(bootstrap_needed=bool(replicates))
     default = f"at least 200; default: {replicates}" if replicates else "at least 200, usually 1000; none by default"
@@ -344,7 +350,9 @@ def add_list_format(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output_options(parser: argparse.ArgumentParser, *more: str, rows: str | tuple[str, ...], what: str) -> None:
-    """Add the output options. `more` are further formats; the flags `rows` show additional rows, described by `what`."""
+    """Add the output options. `more` are further formats. The flags `rows` request additional rows, and the text `what`
+    describes these rows in help.
+    """
     output = add_format(parser, *more)
     output.add_argument(
         *([rows] if isinstance(rows, str) else rows), dest="rows", action="store_true", help=f"show {what} too"

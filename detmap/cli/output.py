@@ -46,8 +46,8 @@ def note(
 ) -> None:
     """Print the notices of models or runs on stderr, unless ``--quiet`` was given. A single model or run has the name "".
 
-    With `in_table`, notices that the printed tables contain are not repeated. `iou_type` decides the noun for an image,
-    such as video.
+    If `in_table` is true, notices are not printed again if the format has them in a table. `iou_type` decides the noun
+    for an image, such as video.
     """
     if options.quiet or not any(notices.values()) or (in_table and options.format in ("table", "markdown")):
         return
@@ -81,7 +81,7 @@ def print_tables(
     else:
         styled = sys.stdout is not None and sys.stdout.isatty()
         room = None if getattr(options, "wide", False) else terminal.WIDTH
-        # A table with a single column of sentences is wrapped by the terminal.
+        # If a table only has a column of sentences, the terminal wraps the lines.
         shown = [terminal.table(one, room if len(one[0]) > 1 else None, keep, styled=styled) for one in tables]
         print("\n\n".join([terminal.title(title) if styled else title, *shown]))
 
@@ -244,7 +244,7 @@ def say_error(options: argparse.Namespace, name: str, error: str) -> None:
     """Print at once why a file of a batch cannot be scored, unless the same terminal shows a table of errors later."""
     from detmap.results import printable
 
-    # If stdout or stderr is redirected, the table and the errors may be read separately.
+    # If stdout or stderr is redirected, a reader of stderr may not see the table.
     together = all(one is not None and one.isatty() for one in (sys.stdout, sys.stderr))
     if not together or options.format not in ("table", "markdown"):
         say(f"error: {printable(name)}: {error}")

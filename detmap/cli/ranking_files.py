@@ -83,7 +83,9 @@ def _metrics(options: argparse.Namespace) -> list[str]:
 
 
 def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> dict[str, Evaluate]:
-    """Map each system's name to a function that scores the system; the first of "trec" `paths` names the judgements."""
+    """Map the name of each system to a function that scores the system. If `kind` is "trec", the first path names the
+    judgements.
+    """
     from detmap.formats.files import once
 
     once(list(paths))
@@ -93,7 +95,7 @@ def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> 
 
 
 def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> list[Variant]:
-    """Return variants, which score the same runs with another depth or another relevance level."""
+    """Return variants of the evaluation of runs, which have another depth or another lowest relevant grade."""
     from detmap.explanations import Variant
 
     if kind != "trec":
@@ -111,7 +113,9 @@ def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) ->
 
 
 def named(paths: Sequence[str]) -> dict[str, str]:
-    """Map short distinct names to paths; a name is the path's shortest distinguishing suffix, without the extension."""
+    """Map short distinct names to paths. A name is the shortest end of the path that no other path has, without the
+    extension.
+    """
     from detmap.formats.model_names import distinct
 
     if twice := next((path for at, path in enumerate(paths) if path in paths[:at]), None):

@@ -125,8 +125,8 @@ def _report(options: argparse.Namespace) -> None:
 def _tables(
     options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None]
 ) -> tuple[GroundTruth, Iterator[tuple[str, Detections]], list[dict[str, str]]]:
-    """Return the ground truth, an iterator over models' names and detections, and a list of card entries, to which the
-    iterator appends.
+    """Return the ground truth, an iterator over the names and detections of models, and a list of card entries. The
+    iterator appends to this list.
     """
     from detmap.batch import find
     from detmap.formats.files import once
@@ -219,7 +219,9 @@ def _galleries(options: argparse.Namespace, stage: Callable[[str], None]) -> tup
 
 
 def _names(paths: list[str]) -> list[str]:
-    """Return short distinct names of files: their shortest distinguishing suffixes, without extensions."""
+    """Return short distinct names of files. A name is the shortest end of the path that no other path has, without the
+    extension.
+    """
     from detmap.formats.model_names import distinct
 
     twice = next((path for path, times in Counter(paths).items() if times > 1), None)

@@ -134,7 +134,7 @@ def _rules(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _settle_trec(words: list[str]) -> list[str]:
-    """Keep argparse from taking a file operand behind ``--compare`` as the optional metric of ``--compare``."""
+    """Move ``--compare`` if a file follows it. Otherwise argparse would read the file as the metric of ``--compare``."""
     from detmap.retrieval.metrics import parse
 
     at = words.index("--compare") if "--compare" in words[:-1] else -1
@@ -317,7 +317,9 @@ def _compared(results: dict[str, RankingResult], options: argparse.Namespace) ->
 
 
 def _shown(compared: list[dict[str, Any]], called: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the displayed rows of a comparison, with runs renamed by `called` and disagreements marked."""
+    """Return the rows of a comparison for display. Runs have the names in `called`, and disagreements of interval and
+    test are marked.
+    """
     from detmap.results import p_value
 
     ends = tuple(f" ({name})" for name in CORRECTED.values())
@@ -368,7 +370,9 @@ def _about(
 def _finish_several(
     results: dict[str, Any], options: argparse.Namespace, compared: list[dict[str, Any]] | None = None
 ) -> None:
-    """Show several runs and their comparison: runs side by side or, with rows per query, one below the other."""
+    """Show several runs and their comparison. Runs are shown side by side, or below each other if rows per query are
+    requested.
+    """
     from detmap import results as tables
     from detmap.formats.model_names import brief, distinct
 
@@ -449,7 +453,7 @@ def evaluate_reid(options: argparse.Namespace, source: Any) -> Any:
 
 
 def gallery_of(options: argparse.Namespace, source: Any) -> Callable[..., Any]:
-    """Read arrays of a gallery; return a function of metrics and rules that scores the gallery."""
+    """Read the arrays of a gallery. Return a function that scores the gallery by the given metrics and rules."""
     from detmap.retrieval import evaluate_distances, evaluate_features, evaluate_neighbors
 
     arrays = _neighbors(options) or _arrays(
@@ -469,7 +473,7 @@ def gallery_of(options: argparse.Namespace, source: Any) -> Callable[..., Any]:
     if "indices" in arrays:
         ours, theirs, *cameras = labels
 
-        def score(keep_curve: bool = False, **rules: Any) -> Any:  # neighbours alone do not give a curve
+        def score(keep_curve: bool = False, **rules: Any) -> Any:  # neighbours give no curve
             return evaluate_neighbors(arrays["indices"], ours, theirs, arrays.get("distances"), *cameras, **rules)
 
         return score
@@ -496,7 +500,7 @@ def evaluate_hashing(options: argparse.Namespace, source: Any) -> Any:
 
 
 def codes_of(options: argparse.Namespace, source: Any) -> Callable[..., Any]:
-    """Read codes and labels; return a function of metrics and rules that scores the codes."""
+    """Read codes and labels. Return a function that scores the codes by the given metrics and rules."""
     from detmap.retrieval import evaluate_codes
 
     names = ("query_codes", "gallery_codes", "query_labels", "gallery_labels")
@@ -537,7 +541,9 @@ class _Arrays(dict[str, Any]):
 
 
 def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> _Arrays:
-    """Read arrays of an .npz file: for each tuple of aliases the first existing array, stored under the first alias."""
+    """Read arrays of an .npz file. Each tuple in `names` holds the aliases of one array, which is returned under the
+    first alias.
+    """
     # `source` is the path, or the bytes of a stream that can be read only once
     import zipfile
 

@@ -1,8 +1,9 @@
 """A second process that compiles missing kernels in reverse order, which halves the wait for compilation.
 
-The main process compiles each kernel at its first call. The second process evaluates a few boxes with uncompiled kernels
-to record the kernels called and their argument types, and compiles these kernels in reverse order of first calls. Each
-process announces the kernel that it begins to compile. If the second process fails, the main process compiles everything.
+The main process compiles each kernel at its first call. To find the needed kernels and their argument types, the second
+process evaluates a few boxes with uncompiled kernels. It compiles these kernels in reverse order of their first calls.
+Each process announces the kernel that it begins to compile. If the second process fails, the main process compiles
+everything.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from detmap.cli import second_process; second_process.run()"
 
 
-#: Maximum number of seconds to wait for a kernel from the second process; then the second process is ended.
+#: Maximum number of seconds to wait for a kernel from the second process. After this time, the second process is ended.
 _LONGEST = 120.0
 
 
 class SecondProcess:
-    """The second process, which is started when the first kernel is missing."""
+    """The second process of this module. It is started as soon as a kernel is missing."""
 
     def __init__(self, protocol: Protocol) -> None:
         self._protocol = protocol
@@ -48,7 +49,7 @@ class SecondProcess:
                 self._started = True
                 try:
                     self._start()
-                except Exception:  # then this process compiles everything
+                except Exception:  # without the second process, this process compiles everything
                     self.end()
             if not self._changed.wait_for(lambda: self._at != label, _LONGEST):
                 self._at = ""
@@ -66,7 +67,7 @@ class SecondProcess:
         from detmap.kernels import _ahead, _numba
         from detmap.system.parallel import cores
 
-        # with a precompiled object of kernels, only kernels of plug-ins are compiled
+        # If most kernels are precompiled, only kernels of plug-ins are missing.
         if cores() < 2 or _ahead.chosen().object is not None:
             return
         _numba.writable_folder()
@@ -172,8 +173,8 @@ def calls(task: Callable[[], object]) -> list[tuple[Any, Any]]:
         for module in modules:
             plain = {name: value.py_func for name, value in vars(module).items() if hasattr(value, "py_func")}
             vars(module).update(plain)
-        # A plug-in's kernel stays compiled, because it may call helpers outside of `modules`, which stay compiled, and
-        # Python code cannot call compiled helpers.
+        # Kernels of plug-ins are not replaced by Python code. They may call compiled helpers outside of `modules`,
+        # which Python code cannot call.
         own = [kernel for kernel in detmap.kernels.KERNELS if kernel.__module__ in names]
         recorder = Recorder([getattr(kernel, "py_func", kernel) for kernel in own])
         with warnings.catch_warnings():

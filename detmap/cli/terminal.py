@@ -57,8 +57,8 @@ def table(
     """Return rows as a table in plain text, or `styled` for a terminal.
 
     If the table is wider than `room`, texts are wrapped and long names cut. If the table is still too wide, the last
-    columns of numbers, except columns in `keep`, are left out, and a line below names these columns. Numbers are never
-    cut.
+    columns of numbers are left out, except columns in `keep`. A line below the table names the columns that are left
+    out. Numbers are never cut.
     """
     from detmap.results import cell, is_words, shown
 
@@ -135,7 +135,7 @@ def _widest(texts: Sequence[str]) -> int:
 
 
 def _least(texts: Sequence[str]) -> int:
-    """Return the minimum width of a column of words; names are not cut if two cut names would look the same."""
+    """Return the minimum width of a column of words. If names would look the same after cutting, no name is cut."""
     most = _widest(texts)
     if any(" " in text for text in texts[1:]):
         return min(most, _SENTENCE)

@@ -59,7 +59,9 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, Any] | list[Any]:
-    """Return a new card of the same evaluation; if changed inputs cannot be scored, return the differences of the inputs."""
+    """Return a new card of the same evaluation. If the inputs have changed and cannot be scored, return their
+    differences.
+    """
     from detmap import cards
 
     commands = {**detection.COMMANDS, **panoptic.COMMANDS, **retrieval.COMMANDS}
@@ -103,7 +105,7 @@ def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, An
 
 
 def _now(command: str, scorer: Scorer, given: argparse.Namespace, paths: Sequence[str]) -> list[dict[str, str]]:
-    """Return the card entries of the inputs that can be read, after scoring these inputs has failed."""
+    """Return the card entries of the inputs that can be read. Called if these inputs cannot be scored."""
     from detmap.batch import find
 
     found: list[dict[str, str]] = []
@@ -120,7 +122,9 @@ def _now(command: str, scorer: Scorer, given: argparse.Namespace, paths: Sequenc
 
 
 def _readable(role: str, paths: Sequence[str]) -> list[dict[str, str]]:
-    """Return card entries of files, without a hash for unreadable files; empty if all files are unreadable."""
+    """Return card entries of files. The entry of an unreadable file has no hash. If all files are unreadable, return no
+    entries.
+    """
     found = []
     for path in paths:
         try:
@@ -131,7 +135,7 @@ def _readable(role: str, paths: Sequence[str]) -> list[dict[str, str]]:
 
 
 def _find_files(card: Mapping[str, Any], given: argparse.Namespace) -> None:
-    """Refuse a card if a file named by its options is missing; the error names the option that gives the new path."""
+    """Refuse a card if a file that its options name is missing. The error names the option for the new path."""
 
     for name, flag in files().items():
         role, path = ROLES.get(name, name), getattr(given, name, None)

@@ -43,10 +43,10 @@ def _detections() -> None:
     from detmap.statistics.draws import FEWEST_REPLICATES
     from detmap.statistics.resampled import PairedDetections
 
-    # Called directly, because strings are otherwise copied only while a file is read window by window.
+    # Called directly, because only files that are read in windows need this kernel.
     texts.keep(readonly(np.zeros(8), np.uint8), np.empty(0, np.uint64), np.empty(0, np.uint8), 0)
     texts.kept_size(readonly(np.empty(0), np.uint64))
-    # Called directly, because v is otherwise dropped only from large files that are scored once.
+    # Called directly, because visibility flags are dropped only from large files.
     keypoints.drop_flags(np.empty(0, np.uint64), np.zeros(1, np.int64), np.zeros(1, np.int64))
     keypoints.corners(readonly(np.empty((0, 4)), np.float64), 0, 0, np.empty((0, 4)))
     names: tuple[list[Any], ...] = ([1, 2, 3, 4], ["a", "b", "c", "d"])

@@ -191,7 +191,7 @@ def _result(sides: Sequence[_Side], kind: str, classes: list[int], settings: Set
         categories=classes,
         **targets.shapes(kind),
         areas=np.maximum(areas, 0.0),
-        crowd=targets.crowds | (areas < 0),  # in pycocotools, no area range contains a negative area
+        crowd=targets.crowds | (areas < 0),  # pycocotools ignores objects of negative area in every area range
         invalid_boxes="miss",
         source="targets",
     )

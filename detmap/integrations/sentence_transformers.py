@@ -91,7 +91,7 @@ class InformationRetrievalEvaluator(_Theirs):  # type: ignore[misc]  # the paren
         return self._measured(owner, by_place[found[there]], values[there].astype(np.float64))
 
     def _places(self) -> dict[Any, int]:
-        """Return the rank of each document of the corpus in ascending order of ids."""
+        """Return the place of each document of the corpus in the order of ids."""
         return {one: place for place, one in enumerate(sorted(self.corpus_ids))}
 
     def _measured(

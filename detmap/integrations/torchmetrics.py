@@ -73,8 +73,8 @@ class MeanAveragePrecision(TheirMetric):  # type: ignore[misc]
 def own_results(
     backend: Any, value_of: Callable[[str], Any]
 ) -> tuple[dict[str, Any], dict[str, Scores | None], list[int]]:
-    """Return a metric's results with torchmetrics' names, the scores by ``iou_type`` from which the results are made, and
-    the classes.
+    """Return the results of a metric under torchmetrics' names. Also return the classes, and the scores by ``iou_type``
+    from which the results are made.
     """
     states, settings = (tuple(map(value_of, kind._fields)) for kind in (States, Settings))
     found, classes = scores_of(States(*states), Settings(*settings))

@@ -155,7 +155,9 @@ def compute_aggregated_measure(measure: str, values: list[float]) -> float:
 
 
 def _asked(measures: Iterable[str]) -> list[tuple[trec_eval.Measure, list[str]]]:
-    """Return the requested measures in trec_eval's order, each with its parameters, sorted as text as in pytrec_eval."""
+    """Return the requested measures in trec_eval's order. The parameters of each measure are sorted as text, as in
+    pytrec_eval.
+    """
     names: set[str] = set()
     for name in measures:
         names |= supported_nicknames.get(name, {name})
@@ -172,11 +174,11 @@ def _asked(measures: Iterable[str]) -> list[tuple[trec_eval.Measure, list[str]]]
 
 
 def _values(measure: trec_eval.Measure, given: list[str]) -> list[trec_eval.Value]:
-    """Return the values of a measure; a value that is text or always 0 has None as its metric."""
+    """Return the values of a measure. The metric of a value is None if the value is text or always 0."""
     if measure.name == "utility" and given and len(given) != 4:
         return [trec_eval.Value(measure.name, None)]
     values = trec_eval.values_of(measure, given)
-    if measure.name == "iprec_at_recall":  # above recall 1.1, more hits than exist are required, even with rounding
+    if measure.name == "iprec_at_recall":  # above recall 1.1 the value is always 0
         return [one._replace(metric=None) if float(str(one.metric).rpartition("@")[2]) > 1.1 else one for one in values]
     return values
 

@@ -174,7 +174,7 @@ def _student(one: Values, other: Values) -> float:
 
 
 def _fisher(one: Values, other: Values, drawn: int, seed: int) -> float:
-    """Return the p-value of Fisher's randomisation test; random bits are drawn in the same order as by numba."""
+    """Return the p-value of Fisher's randomisation test, with the same random bits as in ranx."""
     bits = np.random.RandomState(seed)
     observed = abs(_mean(one) - _mean(other))
     reached = 0
@@ -363,7 +363,7 @@ class Report:
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table as text; numbers in purely numeric columns lose trailing zeros and align at the decimal point."""
+    """Return a table as text. In columns of numbers, trailing zeros are removed, and decimal points are aligned."""
     columns = []
     for place, title in enumerate(titles):
         cells = [row[place] for row in rows]

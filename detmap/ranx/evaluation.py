@@ -120,8 +120,8 @@ def evaluate(
 def values_per_query(
     qrels: Any, run: Any, requests: Mapping[str, Request]
 ) -> tuple[dict[str, NDArray[np.float64]], list[Any], dict[str, int]]:
-    """Return the values per query by metric name, the queries in ranx's order, and the number of each kind of
-    difference from ranx.
+    """Return the values per query by metric name, and the queries in ranx's order. Also return counted notices on
+    differences from ranx.
     """
     judged, theirs, convention = _tables(qrels, run, any(one.metric.name == "bpref" for one in requests.values()))
     _check_queries(judged.queries, theirs.queries)
@@ -153,8 +153,8 @@ def values_per_query(
 
 
 def _tables(qrels: Any, run: Any, place: bool) -> tuple[Table, Table, Convention]:
-    """Return both tables and the convention that orders ties as ranx does. If `place` is true, ties are reversed in the
-    tables and not by the convention, because bpref is not defined under ties="reversed".
+    """Return both tables and the convention that orders ties as ranx does. If `place` is true, documents are reversed
+    in the tables, because the convention's rule ties="reversed" does not support bpref.
     """
     given: list[Any] = [side.table if isinstance(side, Qrels | Run) else side for side in (qrels, run)]
     convention = _CONVENTION
@@ -175,7 +175,9 @@ def _tables(qrels: Any, run: Any, place: bool) -> tuple[Table, Table, Convention
 
 
 def _plain(qrels: Any, run: Any, order: Order) -> tuple[Table, Table] | None:
-    """Return two dicts of dicts from strings to numbers as tables that read the dicts in place; None for other types."""
+    """Return judgements and run as tables that read the given dicts in place. Return None unless both are dicts of
+    dicts from strings to numbers.
+    """
     if not isinstance(qrels, dict) or not isinstance(run, dict) or qrels.keys() != run.keys():
         return None
     if not all(type(row) is dict for side in (qrels, run) for row in side.values()):
@@ -202,7 +204,9 @@ def _check_queries(judged: list[Any], ranked: list[Any]) -> None:
 
 
 def _tied(ranked: RankedRun) -> int:
-    """Return the number of queries with a tied relevant document and a ranking too long for ranx's sort to be stable."""
+    """Return the number of queries for which ranx's sort may not be stable. They have a tied relevant document in a
+    long ranking.
+    """
     if ranked.block is None:
         return 0
     hits = ranked.block.raw

@@ -44,8 +44,9 @@ def file_kind(path: str | os.PathLike[str], kind: str | None) -> str:
 class Rows:
     """Numbers by query and document: the base of `Qrels` and `Run`.
 
-    Data from a file or frame stay in columns until a document is looked up by name. Columns made from dicts are cached
-    until a dict changes. Once a caller has a reference to the dicts, every evaluation reads the dicts again.
+    Data from a file or frame stay in columns until a document is looked up by name. If the data are dicts, the columns
+    made from them are cached until a dict changes. Once a caller has a reference to the dicts, every evaluation reads
+    the dicts again.
     """
 
     kind: ClassVar[Kind]
@@ -127,7 +128,7 @@ class Rows:
 
     @property
     def table(self) -> Table | dict[Any, dict[Any, Any]]:
-        """The input for `detmap.retrieval`: cached columns, or the dicts if columns are not available."""
+        """The input for `detmap.retrieval`. It consists of cached columns, or of the dicts if there are no columns."""
         if self._columns is not None:
             return self._columns
         if self._kept is None and not self._is_shared:
@@ -406,8 +407,8 @@ class Run(Rows):
 
 
 def lists_as_rows(lists: Iterable[Any], source: str) -> dict[int, dict[str, float]]:
-    """Convert one array of (document, number) pairs per query to a dict per query, by the query's position. Raises
-    `InputError` for an array of another shape, and for a repeated document.
+    """Convert arrays of (document, number) pairs, one array per query, to dicts. Queries are numbered by position.
+    Raises `InputError` for an array of another shape, and for a repeated document.
     """
     rows = {}
     for place, one in enumerate(lists):

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 #: Maximum number of relevant items per block of queries.
 _BLOCK_ITEMS = 1 << 21
-#: Maximum number of relevant items per block if no hits are kept; large enough for a block to keep all threads busy.
+#: Maximum number of relevant items per block if the result does not keep the ranks of hits. Such blocks are large enough
+#: to keep all threads busy.
 _PASSING_ITEMS = 1 << 22
 #: Maximum number of comparisons of codes between two checks for cancellation.
 _STEP = 1 << 24
@@ -31,13 +32,13 @@ _STEP = 1 << 24
 #: Number of elements of a matrix that are checked and packed at a time.
 _PART = 1 << 18
 
-#: Items are grouped by label if the range of integer labels is at most this multiple of the number of items.
+#: If integer labels span at most this multiple of the number of items, items are grouped by label.
 _SPREAD = 4
 
 #: Metrics that, at depth k, ignore hits beyond rank k.
 _SHALLOW = ("AP", "P", "R", "R_cap", "F1", "RR", "success", "hits", "CMC", "nDCG", "DCG", "ERR", "RBP")
 
-#: Maximum number of bits of a code; distances are 16-bit integers, and one value is reserved for the query's own item.
+#: Maximum number of bits of a code. Distances are 16-bit integers, and one of their values marks the query's own item.
 _MOST_BITS = 65534
 
 
@@ -69,8 +70,8 @@ def _pack(
     array: NDArray[Any], source: str, packed: bool | None, either: bool = False
 ) -> tuple[NDArray[np.uint64], int, str]:
     """Return codes as rows of 64-bit words, the bits per code, and the form of `array`: packed, signs or bits."""
-    # If `packed` is None, uint64 codes count as packed. With `either`, uint8 codes count as packed too, unless all
-    # elements are 0 or 1.
+    # If `packed` is None, uint64 codes count as packed. If `either` is true, uint8 codes also count as packed, unless
+    # all elements are 0 or 1.
     if packed or (packed is None and array.dtype == np.uint64):
         if array.dtype not in (np.uint8, np.uint64):
             raise InputError("packed codes are uint8 or uint64", source=source, value=array.dtype.name)
@@ -124,7 +125,7 @@ def _both(
     either = packed is None and query.dtype == gallery.dtype == np.uint8
     ours, bits, form = _pack(query, "query_codes", packed, either)
     theirs, other, form2 = _pack(gallery, "gallery_codes", True if either and form == "packed" else packed, either)
-    if either and form2 == "packed" != form:  # the gallery's values show that both arrays are packed
+    if either and form2 == "packed" != form:  # then the queries' bytes of 0 and 1 are packed too
         ours, bits, form = _pack(query, "query_codes", True)
     if bits != other:
         raise InputError(f"{other} bits where the queries have {bits}", source="gallery_codes")
@@ -141,7 +142,6 @@ def _both(
 
 
 def _label_array(values: ArrayLike, source: str) -> NDArray[Any]:
-    """Return labels; a matrix with one column is read as one label per item, not as one (useless) flag per item."""
     array = _given(values, source)
     if array.ndim == 2 and array.shape[1] == 1:
         return labels(array[:, 0], None, source)
@@ -241,7 +241,7 @@ def evaluate_codes(
     own = _own(self_match, len(ours), len(theirs))
     if (own < len(theirs)).any():
         positives -= _shared(labels, wanted, own, several)
-    # Hits beyond the metrics' depth are only written if the result keeps all hits, or a metric needs all hits.
+    # All hits are written if the result keeps them or a metric needs them, else only the hits up to the metrics' depth.
     shallow = decided.cmc in (None, "market") and all(r.metric.name in _SHALLOW for r in read)
     complete = keep_curve or not shallow or int(positives.sum()) <= KEPT_HITS
     if complete:
@@ -339,7 +339,7 @@ def _rank(
     convention: Convention,
     room: NDArray[np.int64] | None,
 ) -> Ranked:
-    """Rank a block of queries. `room` is an optional buffer with one row (ranks) or three (ranks, `ahead`, `tied`)."""
+    """Rank a block of queries. If `room` is given, the results are written into this buffer."""
     count = len(queries)
     queries, own = readonly(queries, np.uint64), readonly(own, np.int64)
     spans, wanted = readonly(relevant.spans, np.int64), readonly(relevant.wanted, np.uint64)

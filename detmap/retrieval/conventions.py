@@ -197,7 +197,7 @@ class Convention:
 
     @property
     def title(self) -> str:
-        """The convention's name, for display beside a metric's value; corresponds to `detmap.Protocol.title`."""
+        """The convention's name, for display beside a metric's value. A `detmap.Protocol` also has a title."""
         return self.name
 
     def describe(self) -> str:
@@ -422,9 +422,9 @@ class RunChoices(CommonChoices, total=False):
 
 def convention_of(convention: str | Convention, choices: Mapping[str, Any], *, run: bool = False) -> Convention:
     """Return the given convention (a name or a `Convention`) with the decisions in `choices` replaced. A choice of None
-    keeps the decision, except where None is a valid value: ``digits=None`` turns rounding off. Without `run`, decisions
-    about the lines of a run are reset to their defaults, and may not be in `choices`. Raises `OptionError` for an
-    unknown name, decision or value.
+    keeps the decision, except where None is a valid value: ``digits=None`` turns rounding off. If `run` is false,
+    decisions that only concern runs get their defaults, and `choices` may not contain these decisions. Raises
+    `OptionError` for an unknown name, decision or value.
     """
     if isinstance(convention, str):
         convention = CONVENTIONS.find(convention)

@@ -1,8 +1,8 @@
 """Features and distances in the memory of another device, such as a GPU, are multiplied, sorted and ranked there.
 
 This module calls only those functions of the array API that PyTorch and CuPy have under the same name and with the same
-arguments, so it need not import a device library. Tiles of features are copied to the host once, to be checked and
-compared. For every block of distances, the positions of relevant items and of junk are copied to the host.
+arguments, so it need not import a device library. Features are copied to the host once, in parts, to check them and to
+find equal rows. For every block of distances, the positions of relevant items and of junk are copied to the host.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from detmap.retrieval.scoring import numeric_table
 #: DLPack's device types of host memory: ordinary memory, and memory pinned by CUDA or ROCm.
 _HOST = frozenset({1, 3, 11})
 
-#: Number of distances per block (sorting takes 16 to 40 bytes per distance), and of features converted at a time.
+#: Number of distances per block, and number of features that are converted at a time. Sorting takes 16 to 40 bytes per
+#: distance.
 _BLOCK_DISTANCES, _TILE_FEATURES = 1 << 24, 1 << 24
 
 #: The float types that are multiplied on a device, mapped to the types of their copies on the host.
@@ -104,7 +105,7 @@ class DeviceTable:
 
 
 def check_device(query: NDArray[Any] | DeviceTable, gallery: NDArray[Any] | DeviceTable, source: str) -> None:
-    """Raise `InputError` unless queries and gallery are on one device; `source` is the argument that the error names."""
+    """Raise `InputError` unless queries and gallery are on one device. The error names the argument `source`."""
     ours, theirs = (side.values.device if isinstance(side, DeviceTable) else None for side in (query, gallery))
     if ours is None and theirs is None:
         return
@@ -166,9 +167,8 @@ class DeviceRows:
         return -1
 
     def _places(self, values: Any, rows: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return three counts for each element (row, item) of `values`, shape (3, n): the number of smaller elements in
-        its row, the number of smaller or equal elements, and the number that precede it in the order by value, then
-        item.
+        """Return three counts for each element (row, item), shape (3, n). They are the number of smaller elements in its
+        row, the number of smaller or equal elements, and the number of elements before it in a stable sort of the row.
         """
         xp, width = self.table.xp, int(values.shape[1])
         # Some libraries sort -0 before 0, so 0 is added, which turns -0 into 0.
@@ -178,7 +178,6 @@ class DeviceRows:
         mine = xp.take(values, start + item)
 
         def search(low: Any, high: Any, is_before: Any) -> Any:
-            """Return the first place in the sorted row whose item does not precede the element, by binary search."""
             for _ in range(width.bit_length()):
                 middle = (low + high) // 2
                 found = xp.take(order, start + middle % width)
@@ -197,7 +196,7 @@ Blocks = tuple[list[tuple[int, int]], Callable[[int, int], DeviceRows]]
 
 
 def _blocks(queries: int, items: int, rows_of: Callable[[int, int], DeviceRows]) -> Blocks:
-    """Return bounds of blocks of queries whose distances fit into memory, and `rows_of`, which computes a block."""
+    """Split queries into blocks whose distances fit into memory."""
     height = max(1, _BLOCK_DISTANCES // max(1, items))
     return [(begin, min(begin + height, queries)) for begin in range(0, queries, height)], rows_of
 
@@ -216,8 +215,8 @@ def feature_blocks(
 ) -> Blocks:
     """Return the same as `features.blocks`, with distances that are computed on the device by the same formulas.
 
-    `squares` holds the squared lengths of the rows of queries and gallery, in the dtype of the products. ``first[i]`` is
-    the first gallery item that equals item *i*.
+    `squares` are the squared lengths of all queries and of all gallery items, in the dtype of the products.
+    ``first[i]`` is the first gallery item that equals item *i*.
     """
     kind, xp = squares[0].dtype.type, theirs.xp
     own, inside = (theirs.put(np.sqrt(np.where(side > 0, side, 1)) if metric == "cosine" else side) for side in squares)

@@ -1,10 +1,10 @@
-"""Ids of queries, documents and classes, with one rule for all sources.
+"""Ids of queries, documents and classes.
 
 Ids are compared as text. An integer stands for its decimal digits, bytes are decoded as UTF-8, and nothing is
 normalised: ``7``, ``"7"`` and ``b"7"`` are one id, ``"07"``, ``" 7"`` and ``"+7"`` are other ids. The ids of one
 column, or the keys on one level of a mapping, must be all integers or all strings. Integral floats, as made by data
-frames, are accepted; booleans, missing values and other types are errors. Two columns of integers are compared as
-integers, which is equivalent.
+frames, are accepted; booleans, missing values and other types are errors. If two columns both hold integers, the
+integers are compared without conversion to text.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def alike(*sides: Iterable[Any]) -> tuple[list[Any], ...]:
 
 
 def _kind(kind: type) -> type | None:
-    """Return str, bytes or int for a type of ids; None for other types, which `columns.identifiers` accepts or refuses."""
+    """Return the type of ids that a type belongs to: str, bytes or int. None stands for any other type."""
     if issubclass(kind, str | bytes):
         return str if issubclass(kind, str) else bytes
     return int if issubclass(kind, int | np.integer) and kind is not bool else None
@@ -188,9 +188,9 @@ def _too_long(name: bytes, source: str, field: str) -> InputError:
 
 class Keys:
     """The keys of several mappings, numbered consecutively. There is one mapping per query. Keys are read a few
-    mappings at a time, because copying all keys into a buffer would double the memory of a large run. Joined keys are
-    only kept if the run is kept for further evaluations. If `checked` is true, all keys must be strings without a zero
-    byte, and may be longer than `LONGEST_ID`.
+    mappings at a time, because copying all keys into a buffer would double the memory of a large run. The joined keys
+    are kept if further evaluations need them. If `checked` is true, all keys must be strings without a zero byte, and
+    may be longer than `LONGEST_ID`.
     """
 
     def __init__(
@@ -208,8 +208,8 @@ class Keys:
         self.starts = np.concatenate(([0], np.cumsum([len(one) for one in mappings]))).astype(np.int64)
 
     def located(self, begin: int, end: int) -> Texts:
-        """Return the keys of mappings ``[begin, end)``. If a key is not a valid string, the keys of all mappings are
-        read, so that the error does not depend on the block.
+        """Return the keys of mappings ``[begin, end)``. If a key is not a valid string, all keys are read, so that the
+        error always names the first invalid key.
         """
         if self.checked:
             return self._located(begin, end)
@@ -292,7 +292,9 @@ class Keys:
         return f"query {shorten(self.queries[which])}, document {shorten(key)}"
 
     def take(self, which: list[int]) -> Keys:
-        """Return the keys of the mappings `which` (-1: an empty mapping); check the keys of all other mappings."""
+        """Return the keys of the mappings `which`, where -1 stands for an empty mapping. The keys of all other mappings
+        are also checked.
+        """
         if not self.checked:
             others = self.some(sorted(set(range(len(self.mappings))) - set(which)))
             for block in others.blocks():
@@ -308,7 +310,7 @@ class Keys:
         return some
 
     def lines(self, begin: int, end: int, lines: NDArray[np.int64]) -> Texts:
-        """Return the keys numbered `lines` (ascending), counted from the first key of the mappings ``[begin, end)``."""
+        """Return the keys with the numbers `lines` among the keys of the mappings ``[begin, end)``. `lines` must ascend."""
         ends = np.searchsorted(lines, self.starts[begin : end + 1] - self.starts[begin])
         sizes = np.diff(ends)
         used = np.flatnonzero(sizes)

@@ -53,12 +53,13 @@ class _Counts:
 
 
 class Evaluator(Accumulator):
-    """Evaluate rankings of one gallery, runs against one set of judgements, or scored samples, batch by batch.
+    """Evaluate rankings of a gallery, runs, or samples with scores, batch by batch. All batches share the gallery or the
+    judgements.
 
-    `update` ranks a batch immediately and keeps the ranks of the relevant items (for runs, of the judged
-    documents), but neither distances nor features. `compute` may be called at any time and repeatedly. With neither
-    gallery nor judgements, `update` takes samples like torchmetrics' retrieval metrics; all samples are kept, because
-    the samples of one query may come in several batches.
+    `update` ranks a batch immediately and keeps the ranks of the relevant items (for runs, of the judged documents),
+    but neither distances nor features. `compute` may be called at any time and repeatedly. Without gallery and
+    judgements, `update` takes samples, like the retrieval metrics of torchmetrics. All samples are kept, because the
+    samples of one query may come in several batches.
 
     Results are equal to the last bit however the queries are split into batches, and `merge` is associative. If queries
     have names, the order of batches and merges does not matter either: results list queries by name, or for runs in the
@@ -328,7 +329,7 @@ class Evaluator(Accumulator):
         elif rows_of is not None:
             width = shot_ranks(self._requests, relation, self.convention)
             ranked = ranked_rows(cuts, rows_of, relation, self.convention, width, 0)
-            for block, junk in map(itemgetter(3, 4), ranked):  # `map` drops each block's distances
+            for block, junk in map(itemgetter(3, 4), ranked):  # frees the distances of each block
                 junk = junk + relation.dropped
                 parts.append(Seen.of([None] * junk.size, block, junk=junk, short=np.zeros(junk.size)))
         return Seen.join(parts)
@@ -358,8 +359,8 @@ class Evaluator(Accumulator):
         self._add(made, "run", made.names, False, _Counts(extra, dict(ranked.notices)))
 
     def _of_run(self, judged: Table, ranked: Table, kept: list[int], theirs: list[int]) -> Seen:
-        """Rank queries of a run; `kept` are their indices in the judgements, `theirs` their indices in the run (-1:
-        none).
+        """Rank some queries of a run, given their indices in the judgements (`kept`) and in the run (`theirs`, -1 if
+        the run lacks a query).
         """
         assert self._judged is not None
         block, _, _ = rank_run(
@@ -447,7 +448,8 @@ class Evaluator(Accumulator):
         InputError
             If no query has a relevant item.
         StateError
-            If the convention counts missing queries and this is a restored evaluator without judgements.
+            If missing queries count as 0, but this evaluator was restored without the judgements, which name the missing
+            queries.
         """
         with self._lock:
             seen, counts, samples = self._joined(), self._counts, self._gathered()

@@ -19,11 +19,11 @@ from detmap.retrieval.conventions import Convention
 from detmap.retrieval.pools import Pool
 from detmap.retrieval.ranked import Ranked
 
-#: All columns, each with its unit: a column has one element per query, per item, per gain of a query's ideal ranking,
-#: or per rank of a query. ``counts`` and ``gains`` are the numbers of stored items and gains per query. ``place`` is
-#: the index of the query in the judgements, for runs. ``short`` flags queries with fewer neighbours than a metric
-#: reads. Items are the relevant items, or the judged items if there are ``grades``. Other names are as in `Hits`,
-#: `Pool` and `Ranked`.
+#: All columns of a state, and what each of their elements belongs to: a query, an item, a gain of a query's ideal
+#: ranking, or a rank of a query. ``counts`` is the number of stored items of each query, and ``gains`` the number of
+#: gains in its ideal ranking. ``place`` is the index of the query in the judgements, for runs. ``short`` flags queries
+#: with fewer neighbours than a metric reads. Items are all judged items if there is a column ``grades``, else only the
+#: relevant items. Other names are as in `Hits`, `Pool` and `Ranked`.
 COLUMNS = {
     "counts": "query",
     "positives": "query",
@@ -99,7 +99,7 @@ class Seen(Frozen):
         """Return the rankings of all `parts`, concatenated."""
         if len(parts) == 1:
             return parts[0]
-        # Only a part with hits shows whether the bounds of tied groups are known.
+        # Only the parts with hits show whether ties were recorded.
         telling = [part for part in parts if part.columns["ranks"].size] or list(parts[:1])
         names = set.intersection(*(set(part.columns) for part in telling))
         columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in COLUMNS if name in names}

@@ -3,9 +3,9 @@
 BLAS may round equal elements of a product differently. It uses other code for rows and columns at the edge of a block,
 and on some processors (single precision on Haswell and Zen) also for neighbouring rows within a block. The number of
 threads determines how a long sum is split. Padding does not prevent this. Therefore equal features are found first, and
-their distances are computed once and copied, so that they always tie. Padding to fixed multiples makes all other
-distances nearly independent of the number of queries and items; a fixed memory layout makes them independent of the
-given layout.
+their distances are computed once and copied, so that they always tie. All other distances hardly depend on the number
+of queries and items, because products are padded to fixed multiples. They do not depend on the memory layout of the
+given arrays, because rows are copied to one layout.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ DistanceMetric = Literal["euclidean", "sqeuclidean", "cosine", "dot"]
 #: Number of distances computed per block of queries, and number of gallery rows multiplied at a time.
 _BLOCK_DISTANCES, _TILE = 1 << 25, 16384
 
-#: The number of queries in a block is a multiple of this number. It is above 48 because OpenBLAS copies every tile, and
-#: with 48 queries the copy takes half as long as the product.
+#: The number of queries in a block is a multiple of this number. OpenBLAS copies every tile, and with only 48 queries
+#: this copy takes half as long as the product.
 _TOGETHER = 96
 
 #: Products are padded to multiples of these numbers of queries, items and features. The inner loops of every tested
@@ -196,8 +196,8 @@ def _distances_of(ours: Side, begin: int, end: int, height: int, theirs: Side, m
     again = np.flatnonzero((source >= begin) & (source != np.arange(begin, end)))
     made[again] = made[source[again] - begin]
     wanted = np.unique(source[source < begin])
-    # If a query equals a query of an earlier block, the distances of the earlier query are computed again, in the same
-    # row of a block, so that BLAS rounds them as before.
+    # If a query equals a query of an earlier block, its distances are computed again in the row of that query, because
+    # BLAS may round other rows of a block differently.
     while wanted.size:
         places, some = np.unique(wanted % height, return_index=True)
         members = np.zeros(height, np.int64)

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 #: Default metrics.
 REID_METRICS = ("mAP", "mAP(trapezoid)", "mINP", "CMC@1", "CMC@5", "CMC@10", "CMC@20")
 
-#: Maximum rank of the CMC variants that draw or merge identities.
+#: Maximum rank of CMC in the protocols of CUHK03 and SYSU-MM01.
 SHOT_RANKS = 100
 
-#: Number of draws of cuhk03.
+#: Number of random galleries, with one item per identity, in the protocol of CUHK03.
 DRAWS = 10
 
 #: SYSU-MM01: items seen by camera 2 are hidden from camera 3.
@@ -42,7 +42,7 @@ _BLOCK_ITEMS = 1 << 19
 class Gallery:
     """Which items are relevant to which query, and which are junk."""
 
-    #: Numbers of queries and of items; items that are junk to every query do not count.
+    #: Numbers of queries and of items, without the items that are junk to every query.
     queries: int
     items: int
     #: The index of each item in the given gallery; None if all items are kept.
@@ -60,8 +60,8 @@ class Gallery:
     gallery_cameras: NDArray[np.int64] | None
     #: Further junk items of each query.
     ignored: Sequence[NDArray[np.int64]] | None
-    #: For each query, whether the items in `hidden` are junk (SYSU-MM01), shape (queries,). If this mask is given,
-    #: items of the query's camera and identity are not junk.
+    #: For each query, whether the items in `hidden` are junk (SYSU-MM01), shape (queries,). In the protocol of
+    #: SYSU-MM01, items of the query's camera and identity are not junk.
     hiding: NDArray[np.bool_] | None
     #: The items that are junk to the queries flagged in `hiding`.
     hidden: NDArray[np.int64]
@@ -69,7 +69,7 @@ class Gallery:
     people: NDArray[np.int64]
 
     def parts(self, begin: int, end: int, width: int) -> list[tuple[int, int]]:
-        """Cut queries ``[begin, end)`` into blocks whose candidates, junk, and `width` results per query fit into memory."""
+        """Split queries ``[begin, end)`` into blocks that fit into memory, if every query has `width` results."""
         costs = self.last[begin:end] - self.first[begin:end] + 1 + width
         if self.ignored is not None:
             costs += np.fromiter((row.size for row in self.ignored[begin:end]), np.int64, end - begin)
@@ -227,7 +227,7 @@ def _rank(
     rows: Rows, gallery: Gallery, convention: Convention, begin: int, end: int, width: int, seed: int
 ) -> tuple[Ranked, NDArray[np.int64]]:
     """Rank queries ``[begin, end)``; return the rankings and each query's number of junk items."""
-    # CMC variants that draw or merge identities are evaluated up to rank `width`.
+    # The CMC of CUHK03 and SYSU-MM01 is evaluated up to rank `width`.
     starts, relevant, junk_starts, junk = gallery.lists(begin, end)
     ranks, ahead, tied, which = (np.empty(relevant.size, np.int64) for _ in range(4))
     items = np.empty(end - begin, np.int64)
@@ -269,7 +269,7 @@ def _rank(
     return Ranked(hits, convention, shots=shots), np.diff(junk_starts)
 
 
-#: CMC variants that draw or merge identities, mapped to the kernel's code for the variant.
+#: The kernel's codes for the CMC of CUHK03 and SYSU-MM01.
 SHOTS = {"cuhk03": cmc.DRAW, "cuhk03_exact": cmc.EXPECT, "sysu": cmc.MERGE}
 
 
@@ -285,16 +285,14 @@ def blocks_of(matrix: NDArray[Any] | DeviceTable) -> tuple[Blocks, RowsOf]:
 
 
 def _columns(rows: Rows, columns: NDArray[np.int64] | None) -> Rows:
-    """Return `rows` restricted to the items `columns`, which exclude items that are junk to every query; None keeps all
-    items.
-    """
+    """Return the distances to the items `columns` only; None stands for all items."""
     if columns is not None and isinstance(rows, DeviceRows):
         return rows.take(columns)
     return rows if columns is None else lambda a, b: np.take(rows(a, b), columns, axis=1)
 
 
 def shot_ranks(requests: Sequence[Request], gallery: Gallery, convention: Convention) -> int:
-    """Return the maximum rank for a CMC variant that draws or merges identities; 0 for other variants."""
+    """Return the maximum rank at which the CMC of CUHK03 or SYSU-MM01 is evaluated; 0 for any other CMC."""
     if convention.cmc not in SHOTS:
         return 0
     return min(max([SHOT_RANKS, *(r.cut for r in requests if r.metric.name == "CMC")]), gallery.items)
@@ -322,7 +320,9 @@ def evaluate_rows(
     seed: int,
     keep_curve: bool,
 ) -> RankingResult:
-    """Rank and score block by block; ``rows_of(begin, end)(a, b)`` are the distances of queries ``[a, b)``."""
+    """Rank and score the queries block by block. ``rows_of(begin, end)`` computes the distances of a block and returns
+    a function ``rows(a, b)``, which returns the distances of queries ``[a, b)``.
+    """
     if not is_integer(seed) or not 0 <= seed < 1 << 63:
         raise OptionError(f"seed must be an integer from 0 to 2 ** 63 - 1, not {shorten(seed)}")
     names = listed(REID_METRICS if metrics is None else metrics)
@@ -377,9 +377,9 @@ def _true_positive_rates(
 ) -> list[float]:
     """Return fast-reid's TPR at given FPRs, over all pairs that are not junk."""
     # Pairs at distance *t* or more are called different. TPR is the share of pairs of different identity that are
-    # called different, FPR the share of matching pairs that are called different. The TPR is read at the point of
-    # scikit-learn's ``roc_curve`` with the nearest FPR (the first of tied points). ``roc_curve`` omits a point that
-    # lies exactly halfway between its two neighbours.
+    # rightly called different. FPR is the share of matching pairs that are wrongly called different. The TPR is read at
+    # the point of scikit-learn's ``roc_curve`` with the nearest FPR (the first of tied points). ``roc_curve`` omits a
+    # point that lies exactly halfway between its two neighbours.
     steps, matches = np.unique(matched, return_counts=True)
     between, equal = np.zeros(steps.size + 1, np.int64), np.zeros(steps.size, np.int64)
     read = readonly(steps, np.float64)
@@ -408,8 +408,8 @@ def _true_positive_rates(
             add(rows, begin, end)
         del rows  # frees the distances before the next block is made
     different = equal - matches
-    # All in the order of descending distance: `p` and `n` are the numbers of matching pairs and of other pairs at each
-    # step, and `gap` is the number of pairs between steps.
+    # In descending order of the distances of matching pairs, `p` and `n` are the numbers of matching and other pairs at
+    # each of these distances. `gap` is the number of pairs between two of these distances.
     p, n = matches[::-1], different[::-1]
     gap = between[::-1]
     false_rate = np.cumsum(p) / max(int(matches.sum()), 1)
@@ -583,8 +583,8 @@ def _marks(truth: Any, query: int) -> dict[str, NDArray[np.int64]]:
 def multi_query(
     features: ArrayLike, ids: ArrayLike, cameras: ArrayLike
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return the mean feature of each pair of identity and camera, the identities, and the cameras of these pairs
-    (layumi's multi-query).
+    """Return the mean feature, the identity and the camera of each pair of identity and camera, as in layumi's
+    multi-query evaluation.
     """
     rows = numeric_table(features, "features")
     people, who = np.unique(labels(ids, len(rows), "ids"), return_inverse=True)

@@ -22,7 +22,9 @@ class RepeatedError(InputError):
 
 
 def located(evaluate: F) -> F:
-    """Decorate a function so that errors about its first two arguments, judgements and runs, name the files."""
+    """Decorate a function whose first two arguments are judgements and a run. Errors about these arguments then name
+    the files.
+    """
 
     @wraps(evaluate)
     def wrapped(qrels: Any, run: Any, *rest: Any, **options: Any) -> Any:

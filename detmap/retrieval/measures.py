@@ -59,8 +59,8 @@ def _precision_at_hits(ranked: Ranked, rule: str, divisor: str, cut: NDArray[np.
     known = ("step", "trapezoid") if ranked.expected else tuple(r for r in INTERPOLATIONS if r != "trapezoid-hits")
     if convention.ties in ("expected", "collapsed") and rule not in known:
         raise OptionError(f"ties={convention.ties!r} is defined for AP by {', '.join(known)}, not by {rule!r}")
-    # Rules with an envelope need no special case, because the last hit of a collapsed group has the group's maximum
-    # precision.
+    # The other rules need no special case. They use the maximum precision at a hit or later, and for a tied group this
+    # is the precision at its last hit.
     if convention.ties in ("expected", "collapsed") and rule in ("step", "trapezoid") and hits.tied.size:
         out = np.empty(len(hits))
         trapezoid = rule == "trapezoid"
@@ -101,7 +101,9 @@ def band(hits: Hits, convention: Convention, depth: int | None) -> NDArray[np.fl
 
 
 def within(ranked: Ranked, depth: Any) -> Values:
-    """Return the number of hits up to `depth` (a rank, or one rank per query); under ties="expected" the expected number."""
+    """Return the number of hits up to `depth`, which is a rank or one rank per query. If ties="expected", it is the
+    expected number over all orders of tied items.
+    """
     hits = ranked.hits
     if not ranked.expected:
         return hits.within(depth).astype(np.float64)
@@ -214,7 +216,9 @@ def inverse_negative_penalty(ranked: Ranked, request: Request) -> Values:
 
 
 def best_ranking(ranked: Ranked) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return starts, ranks and grades of the ideal ranking of all items with a gain, ranked or not."""
+    """Return the bounds of queries, the ranks and the grades of the ideal rankings. An ideal ranking contains every
+    item with a gain, whether the system ranked it or not.
+    """
     if ranked.ideal_starts is not None and ranked.ideal is not None:
         starts, grades = ranked.ideal_starts, ranked.graded(ranked.ideal)
     else:
@@ -294,7 +298,9 @@ def expected_reciprocal_rank(ranked: Ranked, request: Request) -> Values:
 
 
 def rank_biased(ranked: Ranked, request: Request) -> Values:
-    """RBP: rank-biased precision. With ``rel=g``, grades from g on have gain 1 (under ranx's names the grade), others 0."""
+    """RBP: rank-biased precision. With ``rel=g``, items of grade g or higher have gain 1 (in ranx, their grade), and
+    all other items have gain 0.
+    """
     p = persistence(request)
     hits, grades = ranked.gained, ranked.gains
     if request.level is not None and ranked.convention.names == "ranx":

@@ -15,7 +15,7 @@ from detmap.retrieval import measures, trec_measures
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.ranked import GEOMETRIC, TOTAL, Metric, Order, Request
 
-#: Constructors of metrics that treat the ranked items as a set, and of counts that are summed over queries.
+#: Constructors for metrics of the set of all ranked items, and for counts, which are summed over queries.
 _of_set = partial(Metric, depth="never", reads="set")
 _total = partial(_of_set, aggregate=TOTAL, bounded=False)
 
@@ -296,9 +296,9 @@ _BY_ALIAS = {alias: metric for metric in METRICS for alias in metric.aliases}
 
 
 def parse(name: str, convention: Convention | None = None) -> Request:
-    """Parse a metric's name in detmap's spelling (``nDCG@10``), trec_eval's (``ndcg_cut_10``), or that of the tool whose
-    names the convention uses. Raises `OptionError` for an unknown name, a depth where the metric takes none, or a
-    number that could be a depth or a parameter.
+    """Parse a metric's name in detmap's spelling (``nDCG@10``), trec_eval's (``ndcg_cut_10``), or that of the tool
+    whose names the convention uses. Raises `OptionError` for an unknown name, for a depth of a metric that has no
+    depth, and for a number that may mean either a depth or a parameter.
     """
     if not isinstance(name, str):
         raise OptionError(f"a metric is named by a string, not {type(name).__name__}")
@@ -394,8 +394,8 @@ _GDEVAL = _Provider(("docid", False), digits=5)
 _MSMARCO = _Provider(("docid-ascending", False))
 _CWL = _Provider(("index", False), depth=1000.0)
 
-#: Supported measures of ir_measures, each with the program that computes it without a depth, and the program that
-#: computes it with a depth (None: not supported).
+#: Supported measures of ir_measures. The first program computes the measure without a depth, the second program with a
+#: depth; None if ir_measures does not support this.
 IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
     "AP": (_TREC, _TREC),
     "P": (_TREC, _TREC),
@@ -451,7 +451,7 @@ def _of_ir_measures(name: str, convention: Convention) -> Request:
         )
     if metric == "iprec" and request.depth is not None and round(request.depth, 2) != request.depth:
         raise OptionError(f"{shorten(name)}: ir_measures rounds the recall to two decimals: {request.depth:.2f}?")
-    own = (convention.ties, convention.single) == ("docid", True)  # else the caller chose one order for all measures
+    own = (convention.ties, convention.single) == ("docid", True)  # whether the order of ties is the default
     depth = request.depth if provider.depth is None else provider.depth
     return replace(request, depth=depth, order=provider.order if own else None, digits=provider.digits)
 

@@ -135,10 +135,10 @@ def places(
 
 
 def of_search(indices: Any, distances: Any) -> tuple[Any, Any]:
-    """Return indices and distances. `indices` may be the tuple of both that a search returns; if `distances` are then
-    given as well, `OptionError` is raised. faiss and scikit-learn return distances first, hnswlib and scann return
-    indices first, so the array of integers is taken as the indices. If both arrays are integers, as with faiss' Hamming
-    distances, the first array is taken as the distances.
+    """Return indices and distances. `indices` may be the pair of arrays that a search returns. `OptionError` is raised
+    if `distances` are given in addition. faiss and scikit-learn return distances first, but hnswlib and scann return
+    indices first. Therefore the array of integers is taken as the indices. If both arrays are integers, as with faiss'
+    Hamming distances, the first array is taken as the distances.
     """
     if not isinstance(indices, tuple) or len(indices) != 2:
         return indices, distances
@@ -159,9 +159,9 @@ def ranked_neighbors(
     convention: Convention,
     count: int,
 ) -> Iterator[tuple[Ranked, NDArray[np.int64], NDArray[np.bool_]]]:
-    """Rank block by block; yield the rankings, the number of junk items among each query's neighbours, and a mask of the
-    queries with too few neighbours left. `count` is the size of the gallery that was searched. Raises `OptionError` for
-    metrics that need more neighbours than `items` has.
+    """Rank the queries block by block. Yield the rankings and each query's number of junk items among its neighbours.
+    Also yield a mask of the queries that have too few neighbours without this junk. `count` is the size of the gallery
+    that was searched. Raises `OptionError` for metrics that need more neighbours than `items` has.
     """
     depth = items.shape[1]
     whole = depth >= count and bool((items[:, :count] >= 0).all())
@@ -191,7 +191,7 @@ def _check_reach(request: Request, convention: Convention, depth: int) -> None:
 
 
 def _to_relevant(request: Request, convention: Convention) -> bool:
-    """Return whether a metric reads the ranks up to the number of relevant items."""
+    """Return whether a metric uses the first R ranks, where R is the number of relevant items."""
     to_relevant = request.metric.name == "AP" and convention.depth == "positives" and request.depth is None
     return to_relevant or request.metric.reads == "relevant"
 
@@ -257,7 +257,9 @@ def _measured(distances: ArrayLike, items: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def scattered(items: NDArray[np.int64], measured: NDArray[Any] | None, count: int) -> Any:
-    """Return a function that returns distances, or ranks if `measured` is None, in gallery order; no item may be missing."""
+    """Return a function that returns distances in gallery order, for neighbours that contain every item. Ranks take the
+    place of distances if `measured` is None.
+    """
 
     def rows(begin: int, end: int) -> NDArray[Any]:
         values: NDArray[Any] = np.arange(count)[None] if measured is None else measured[begin:end, :count]
@@ -274,7 +276,9 @@ def scattered(items: NDArray[np.int64], measured: NDArray[Any] | None, count: in
 def _marked(
     items: NDArray[np.int64], starts: NDArray[np.int64], members: NDArray[np.int64], count: int
 ) -> NDArray[np.bool_]:
-    """Mask of `items`, True in row *q* for items in ``members[starts[q]:starts[q + 1]]``, which must ascend."""
+    """Mark the members of each query in `items`. The members of query *q* are ``members[starts[q]:starts[q + 1]]``, in
+    ascending order.
+    """
     if not members.size:
         return np.zeros(items.shape, np.bool_)
     codes = np.repeat(np.arange(len(items)) * count, np.diff(starts)) + members
@@ -292,8 +296,8 @@ def _rank(
     begin: int,
     end: int,
 ) -> tuple[Ranked, NDArray[np.int64], NDArray[np.int64]]:
-    """Rank the neighbours of queries ``[begin, end)``; also return each query's number of junk items among the
-    neighbours and in the gallery.
+    """Rank the neighbours of queries ``[begin, end)``. Also return each query's number of junk items among its
+    neighbours, and its number of junk items in the gallery.
     """
     # `place` maps an item to its index after removal of the items that are junk to every query; -1 stands for a removed
     # item.
@@ -321,7 +325,9 @@ def _rank(
 
 
 def _short(block: Ranked, requests: Sequence[Request], available: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mask of queries with fewer neighbours left than a metric reads, although the gallery has more items; shape (q,)."""
+    """Mask of the queries, shape (q,), that have too few neighbours without junk for a metric. Queries for which the
+    gallery has no further items are not included.
+    """
     wanted = np.zeros(len(block.raw), np.int64)
     for request in requests:
         if request.depth is not None and request.metric.at == "rank":

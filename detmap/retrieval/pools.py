@@ -24,7 +24,7 @@ class Pool(Frozen):
     grades: NDArray[np.int64]
     #: Number of ranked documents of each query, pooled or not, shape (q,).
     items: NDArray[np.int64]
-    #: The tied group of each document, as in `detmap.Hits`, shape (n,) or (0,).
+    #: The tied group of each document, as in `detmap.Hits`, shape (n,), or (0,) if the scores are not known.
     ahead: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     tied: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
@@ -59,7 +59,9 @@ class Pool(Frozen):
         return replace(some, ranks=place + 1, items=np.diff(some.starts), ahead=ahead, tied=tied)
 
     def hits(self, level: int, positives: ArrayLike | None = None) -> Hits:
-        """Return the documents of grade `level` or higher as hits; `positives` is by default the number of hits."""
+        """Return the documents of grade `level` or higher as hits. If `positives` is None, each query has as many
+        positives as hits.
+        """
         some = self._where(self.grades >= level)
         found = np.diff(some.starts) if positives is None else np.asarray(positives)
         return Hits(some.starts, some.ranks, found, self.items, grades=some.grades, ahead=some.ahead, tied=some.tied)

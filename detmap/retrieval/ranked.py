@@ -31,8 +31,8 @@ Order = tuple[TieRule, bool]
 class Ranked:
     """A block of rankings, the input of metrics."""
 
-    #: The relevant items. Ties are in the order of the items (or of document ids); the bounds of tied groups are known
-    #: if scores are known.
+    #: The relevant items. Ties are in the order of the items, or of document ids. If scores are known, the hits also
+    #: tell which items are tied.
     raw: Hits
     #: The decisions under which metrics are computed.
     convention: Convention
@@ -40,8 +40,8 @@ class Ranked:
     pool: Pool | None = None
     #: For each query, the number of documents judged not relevant, ranked or not, shape (q,).
     negatives: NDArray[np.int64] | None = None
-    #: The bounds of the queries, shape (q + 1,), and the grades above 0 of all judged documents, descending within a
-    #: query, shape (g,). None if every relevant item has grade 1.
+    #: ``ideal``, shape (g,), holds the grades above 0 of all judged documents, in descending order within each query.
+    #: ``ideal_starts``, shape (q + 1,), holds the bounds of the queries. None if every relevant item has grade 1.
     ideal_starts: NDArray[np.int64] | None = None
     ideal: NDArray[np.int64] | None = None
     #: The lowest grade that counts as relevant.
@@ -51,7 +51,7 @@ class Ranked:
     #: If grades are fractions: the distinct grades above 0, ascending, shape (d,). A stored grade *c* of at least 1
     #: stands for the grade ``scale[c - 1]``.
     scale: Values | None = None
-    #: For the CMC variants that draw or merge identities: the probability of a match up to each rank, shape (q, k).
+    #: The probability of a match up to each rank, shape (q, k), for the CMC of CUHK03 and SYSU-MM01.
     shots: Values | None = None
     #: For hash codes: the numbers of items, and of relevant items, within each Hamming radius, shape (q, bits + 1, 2).
     radius: NDArray[np.int64] | None = None
@@ -111,7 +111,9 @@ class Ranked:
         return self.others[request.order]
 
     def judged(self, metric: str) -> Pool:
-        """Return the pool for a metric over judged documents; raise `OptionError` without a pool or if ties share ranks."""
+        """Return the pool for a metric of judged documents. Raise `OptionError` if there is no pool, or if tied
+        documents share ranks.
+        """
         if self.pool is None:
             raise OptionError(f"{metric} needs judgements of documents that are not relevant; this entry has none")
         if self.convention.ties not in BY_PLACE:
@@ -130,7 +132,7 @@ class Request:
     """A requested metric: ``nDCG(exp)@10`` is the metric nDCG with options ("exp",) and depth 10.
 
     ``AP(rel=2)@100`` is the metric AP with depth 100 and level 2: only items of grade 2 or higher count as relevant. If
-    the measures of a convention come from several programs, `order` and `digits` (decimals) follow the metric's program.
+    a convention combines several programs, `order` and `digits` (decimals) are those of the program for this metric.
     """
 
     metric: Metric
@@ -200,10 +202,10 @@ class Aggregate:
 
     #: ``combine(values)`` returns the number; `values` is not empty and has no NaN.
     combine: Callable[[Values], float]
-    #: Converts the 0 or 1 that a convention gives to a query without relevant items to the scale of the values.
+    #: A convention may count a query without relevant items as 0 or 1. This function converts that number to the scale
+    #: of the values, such as logarithms.
     scale: Callable[[float], float] = float
-    #: Whether values are counts that exist for every query, so that the convention's rule for queries without relevant
-    #: items does not apply.
+    #: Whether values are counts, which are defined even for queries without relevant items.
     counts: bool = False
 
 

@@ -63,7 +63,7 @@ class Table:
     values: NDArray[Any]
     #: Number of occurrences of each notice, by code.
     notices: Mapping[str, int] = field(default_factory=dict)
-    #: The judged documents, query by query, if these were looked up while the dicts of a run were read.
+    #: The ranked judged documents, if they were looked up while the dicts of a run were read.
     found: Found | None = None
 
     def take(self, which: list[int]) -> Table:
@@ -87,7 +87,7 @@ def _is_source(data: Any) -> bool:
 
 
 def _columns(data: Any, kind: str) -> tuple[Any, Any, Any]:
-    """Return the three columns of anything other than dicts of dicts and files."""
+    """Return the three columns of data that are neither a dict of dicts nor a file."""
     if hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc"):  # reading pandas by Arrow needs pyarrow
         return from_frame(data, kind, kind)
     check_computed(data, kind)
@@ -110,7 +110,7 @@ def _columns(data: Any, kind: str) -> tuple[Any, Any, Any]:
 
 
 def _values(values: Any, kind: str, count: int, place: Callable[[int], str] | None = None) -> NDArray[Any]:
-    """Return scores as float64, and grades as int64 if all are whole, else as float64."""
+    """Return scores as float64. Return grades as int64 if all are whole numbers, else as float64."""
     # `place` returns the name of an element's record for messages; by default the record is the row number.
     field = "grades" if kind == "qrels" else "scores"
 
@@ -210,8 +210,8 @@ def _table_of_mappings(data: Mapping[Any, Mapping[Any, Any]], kind: str) -> Tabl
     queries = document_ids.names(document_ids.keys(list(data), kind, "queries").tolist(), kind, "queries")
     mappings = list(data.values())
     listed = Keys(mappings, queries, kind, "documents")
-    # A run may be large, so its keys are read later if all mappings are dicts whose first key is a string. Mappings of other
-    # types may return different keys on the next iteration.
+    # To save memory, the keys of a run are read later, block by block, if all mappings are dicts with strings as keys.
+    # Mappings of other types may return different keys on the next iteration.
     late = kind == "run" and all(type(one) is dict and isinstance(next(iter(one), ""), str) for one in mappings)
     documents = listed if late else listed.whole()
     return Table(queries, listed.starts, documents, _values_of_mappings(mappings, kind, listed))
@@ -229,10 +229,10 @@ def table_of_dicts(
     order: Order | None = None,
     keep: bool = False,
 ) -> Table:
-    """Return a table of dicts that map strings to floats or integers, without copying the strings. The documents in
-    `sought`, by query, are looked up and ranked by `order` in the same pass, while a query's dict is in the processor's
-    cache. If `keep` is true, a copy of the ids is kept for later lookups. Raises `TypeError` for other types, and
-    `OverflowError` for a score beyond the range of floats.
+    """Return a table of dicts that map strings to floats or integers, without copying the strings. While the dict of a
+    query is read, the documents in `sought` are looked up in it and ranked by `order`. This is faster, because the dict
+    is still in the processor's cache. If `keep` is true, a copy of the ids is kept for later lookups. Raises
+    `TypeError` for other types, and `OverflowError` for a score beyond the range of floats.
     """
     mappings = list(data.values())
     listed = Keys(mappings, list(data), kind, "documents", checked=True)
@@ -242,7 +242,9 @@ def table_of_dicts(
         found = Found.empty(order, sum(len(sought[query]) for query in data))
 
     def read(begin: int, end: int, done: int) -> int:
-        """Read the dicts of queries ``[begin, end)``; return `done` plus the number of documents looked up."""
+        """Read the dicts of queries ``[begin, end)``. Return the number of documents looked up so far, which was `done`
+        before.
+        """
         scores, ends = [], [0]
         names: list[str] = []
         packed = None if keep else bytearray()
@@ -278,7 +280,7 @@ def table_of_dicts(
 def _write_numbers(numbers: list[Any], out: NDArray[np.float64]) -> None:
     """Write floats and integers to `out`; raise TypeError for other types."""
     try:
-        # This is the fastest check of types, because other number types nearly always give a sum of their own type.
+        # The type of the sum is the fastest check, because other types of numbers hardly ever have a sum of type float.
         if type(sum(numbers, 0.0)) is float:
             pack_into(f"{out.size}d", out.data, 0, *numbers)
             return
@@ -304,7 +306,7 @@ def _values_of_mappings(mappings: list[Mapping[Any, Any]], kind: str, listed: Ke
 
 @located
 def read_tables(qrels: Any, run: Any) -> tuple[Table, Table]:
-    """Return judgements and a run as tables; `evaluate_run` takes tables, so that repeated evaluations read once."""
+    """Read judgements and a run once, for several calls of `evaluate_run`."""
     return read_table(qrels, "qrels"), read_table(run, "run")
 
 
@@ -380,7 +382,9 @@ def evaluate_run(
 
 @dataclass(frozen=True)
 class Rules:
-    """How a run is ranked. `lenient` is ``empty_input="skip"``; `all_empty` allows that no query has a relevant document."""
+    """How a run is ranked. If `lenient` is true, judgements and run may be empty. If `all_empty` is true, all queries
+    may lack relevant documents.
+    """
 
     convention: Convention
     level: float | None = None
@@ -561,9 +565,9 @@ def rank_run(
     judged_only: bool,
     scale: NDArray[np.float64] | None,
 ) -> tuple[Ranked, int, int]:
-    """Rank the judged documents of two tables with the same queries; also return the number of lines of the run that
-    the convention removes, and the number of lines with a judged document. `level` and grades are stored grades, see
-    `Ranked.scale`.
+    """Rank the judged documents of a run. Both tables have the same queries. Also return the number of lines of the run
+    that the convention removes, and the number of lines with a judged document. `level` and grades are stored grades,
+    see `Ranked.scale`.
     """
     count = len(judged.queries)
     starts, grades = judged.starts, judged.values
@@ -595,7 +599,7 @@ def rank_run(
 
 
 def _searched(judged: Table, ranked: Table, convention: Convention) -> tuple[Pool, int, int]:
-    """Search for the judged documents among all lines and rank them; return the pool and both counts of `rank_run`."""
+    """Search all lines of a run for the judged documents, and rank them. The counts are those of `rank_run`."""
     count, grades = len(judged.queries), judged.values
     found, repeated = _find(ranked.documents, ranked.starts, judged.documents, judged.starts)
     _check(ranked, repeated, "run", "there")
@@ -627,8 +631,8 @@ def _starts_of(owner: NDArray[np.int64], count: int) -> NDArray[np.int64]:
 
 
 def _can_look_up(judged: Table, ranked: Table, convention: Convention) -> bool:
-    """Return whether judged documents can be looked up in the dicts of a run: no document is removed, and scores decide
-    the order.
+    """Return whether judged documents can be looked up in the dicts of a run. This requires that scores decide the
+    order, and that the convention removes no document.
     """
     return (
         isinstance(judged.documents, Keys)
@@ -642,7 +646,7 @@ def _can_look_up(judged: Table, ranked: Table, convention: Convention) -> bool:
 
 
 def _looked_up(judged: Table, ranked: Table, convention: Convention) -> tuple[Pool, int, int]:
-    """Look up the judged documents in dicts and rank them; return the pool and both counts of `rank_run`."""
+    """Look up the judged documents in the dicts of a run, and rank them. The counts are those of `rank_run`."""
     assert isinstance(judged.documents, Keys)
     assert isinstance(ranked.documents, Keys)
     count = len(judged.queries)
@@ -663,7 +667,7 @@ def _looked_up(judged: Table, ranked: Table, convention: Convention) -> tuple[Po
 def _places(
     ranked: Table, relevant: NDArray[np.int64], hit_starts: NDArray[np.int64], convention: Convention
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Rank the `relevant` lines of a run, given as indices among the lines of their query, ascending within each query."""
+    """Rank the `relevant` lines of a run. They are indices among the lines of their query, in ascending order."""
     # Returns four arrays of shape (h,), sorted by query and rank: the rank, the number of the query's lines with a
     # better score, the number with the same score, and the index in `relevant`. The fifth array, shape (q,), is the
     # number of lines per query.

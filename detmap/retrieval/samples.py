@@ -116,7 +116,7 @@ def average_precision_score(
         steps = np.unique(columns.numbers(thresholds, source="thresholds"))
         if not steps.size or not np.isfinite(steps).all():
             raise InputError("expected finite numbers", source="thresholds")
-        # -inf: samples that reach no threshold are not retrieved
+        # samples below all thresholds have the score -inf and are not retrieved
         scores = np.concatenate(([-np.inf], steps))[np.searchsorted(steps, scores, side="right")]
 
     def binary(y: NDArray[Any], s: NDArray[Any], w: NDArray[Any] | None) -> float:
@@ -160,7 +160,7 @@ def _column(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _labels(y_true: Any) -> NDArray[Any]:
-    """Return labels as booleans, whole numbers or strings, shape (n,), or (n, c) with at least two columns."""
+    """Return labels as booleans, whole numbers or strings. The shape is (n,), or (n, c) if there are several columns."""
     if hasattr(y_true, "toarray"):  # scipy's sparse matrices, which scikit-learn takes as rows of labels
         y_true = y_true.toarray()
     if isinstance(y_true, list | tuple):  # numpy would ignore the masks of elements
@@ -213,7 +213,9 @@ def _averaged(
 
 
 def _positive(truth: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
-    """Mask of the positive samples, shape (n,), for binary labels; if all labels are equal, `pos_label` may be absent."""
+    """Mask of the positive samples, shape (n,), for binary labels. The labels must contain `pos_label`, unless they are
+    all equal.
+    """
     usual = truth.dtype.kind == "b" or (truth.dtype.kind in "iu" and truth.min() >= 0 and truth.max() <= 1)
     if not usual or pos_label not in (0, 1):  # labels 0 and 1 skip this check, because it sorts all labels
         labels = np.unique(truth)

@@ -88,7 +88,9 @@ def graded(array: NDArray[Any], source: str) -> NDArray[np.int64]:
 
 
 def stored(grades: NDArray[Any], source: str) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Return grades as int64, and None. If a grade is a fraction, return the stored grades and their `Ranked.scale`."""
+    """Return grades as int64, with None if all grades are whole numbers. Otherwise return codes of the grades, with the
+    distinct grades that the codes stand for (`Ranked.scale`).
+    """
     if grades.dtype.kind != "f" or bool(np.all(grades == np.trunc(grades))):
         return graded(grades, source), None
     scale = np.unique(grades[grades > 0]).astype(np.float64)
@@ -238,7 +240,9 @@ class RankingResult(Result):
         return self._radius[:, 1]
 
     def interpolated_precision(self, recalls: ArrayLike) -> NDArray[np.float64]:
-        """Return the mean over queries of the maximum precision at each recall or above, shape (r,)."""
+        """Return the interpolated precision at the given recalls, averaged over queries, shape (r,). It is the maximum
+        precision at this recall or a higher recall.
+        """
         hits = self._kept().break_ties(self.convention.ties)
         precision, _ = hits.interpolate(recalls)
         return np.asarray(precision[hits.positives > 0].mean(axis=0))
@@ -354,8 +358,8 @@ def plot_rankings(results: Mapping[str, RankingResult], path: str | os.PathLike[
 
 
 def by_query(results: Mapping[str, RankingResult], metric: str) -> tuple[NDArray[Any], dict[str, NDArray[np.float64]]]:
-    """Return the union of the results' queries, shape (q,), and each result's values of `metric` for these queries, NaN
-    for queries that the result lacks. `metric` must be in `per_query` of every result.
+    """Return all queries of the results, shape (q,), and the values of `metric` by name of the result. A value is NaN
+    if the result lacks the query. `metric` must be in `per_query` of every result.
     """
     queries = np.unique(np.concatenate([one.query_ids for one in results.values()]))
     columns = {}
@@ -390,7 +394,7 @@ def _empty(
     values: NDArray[np.float64], hits: Hits, convention: Convention, aggregate: Aggregate = MEAN
 ) -> NDArray[np.float64]:
     """Return the values, with the convention's value for queries without relevant items."""
-    # Under ``zero``, values that exist without relevant items are kept: judged@k, or nDCG from grades below the level.
+    # Some values exist even without relevant items, such as judged@k. The convention ``zero`` keeps these values.
     if aggregate.counts:
         return values
     if convention.empty != "skip":  # AP divided by the hits up to k is NaN without such hits
@@ -426,10 +430,10 @@ def score(
     keep_curve: bool = False,
     notices: Mapping[str, int] | None = None,
 ) -> RankingResult:
-    """Evaluate the metrics on each block and combine the queries. Unless `complete`, the blocks hold only the hits up
-    to the metrics' depth, and hits are not kept. `lenient` allows that no query has a relevant item; otherwise an error
-    names the likely `reason`. `keep_curve` keeps the mean curve even if there are too many hits to keep. `notices` are
-    notices about the input; the result adds notices about missing, extra and empty queries.
+    """Evaluate the metrics on each block and combine the queries. If `complete` is false, the blocks hold only the hits
+    up to the metrics' depth, and the result keeps no hits. `lenient` allows that no query has a relevant item;
+    otherwise an error names the likely `reason`. `keep_curve` keeps the mean curve even if there are too many hits to
+    keep. `notices` are notices about the input; the result adds notices about missing, extra and empty queries.
     """
     columns: dict[str, list[NDArray[np.float64]]] = {request.key: [] for request in requests}
     kept: list[Hits] | None = [] if complete else None
@@ -465,7 +469,7 @@ def score(
     means = {r.name: _mean(per_query[r.key], convention, r.metric.aggregate) for r in requests}
     counted = count if convention.empty in ("zero", "one") else count - empty
     queries = {"scored": counted, "empty": empty, "missing": missing, "extra": extra}
-    if convention.empty == "skip":  # AP divided by hits is also undefined without hits up to its depth
+    if convention.empty == "skip":  # AP may also be undefined for queries without hits up to its depth
         without = [np.isnan(per_query[r.key]) for r in requests if r.metric.name == "AP"]
         hitless = int(np.count_nonzero(np.any(without, axis=0))) - empty if without else 0
         if hitless:
@@ -528,7 +532,9 @@ _RADII = {"P": 0, "R": 1}
 
 
 def _radius_sums(ranked: Ranked, convention: Convention) -> NDArray[np.float64]:
-    """Return precision and recall within each radius, summed over queries; `convention` decides about empty queries."""
+    """Return precision and recall within each radius, summed over queries. Queries without relevant items count as the
+    convention says.
+    """
     assert ranked.radius is not None
     items, relevant = ranked.radius[..., 0], ranked.radius[..., 1]
     found = ranked.raw.positives[:, None]

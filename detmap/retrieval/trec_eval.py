@@ -33,7 +33,8 @@ class Measure:
     takes: Literal["nothing", "ranks", "shares", "numbers", "pairs"] = "nothing"
     #: The default parameters.
     defaults: tuple[str, ...] = ()
-    #: The metric's options that parameters of type "numbers" set, in order; if empty, the parameters are the options.
+    #: The metric's options that are set by parameters of type "numbers", in this order. If empty, the parameters
+    #: themselves are the options.
     options: tuple[str, ...] = ()
     #: Whether the value is printed as an integer.
     counts: bool = False
@@ -172,8 +173,8 @@ def values_of(measure: Measure, parameters: Sequence[str] = ()) -> list[Value]:
 
 
 def undefined(hits: Hits, request: Request, convention: Convention) -> NDArray[np.bool_]:
-    """Mask, shape (q,), of the queries for which trec_eval divides 0 by 0 and the metric is 0. This concerns interpolated
-    precision of an empty ranking at a recall that requires no hit.
+    """Mask, shape (q,), of the queries for which trec_eval divides 0 by 0 and the metric is 0. This can only happen for
+    interpolated precision, if nothing was ranked and the recall requires no hit.
     """
     if request.metric.name not in ("iprec", "11pt"):
         return np.zeros(len(hits), np.bool_)

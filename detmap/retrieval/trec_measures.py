@@ -45,7 +45,7 @@ def ndcg_at_gains(ranked: Ranked, request: Request) -> Values:
 
 
 def ndcg_at_levels(ranked: Ranked, request: Request) -> Values:
-    """Rndcg: the mean of nDCG at the ranks where the gain of the ideal ranking falls."""
+    """Rndcg: the mean of nDCG at the last rank of each grade in the ideal ranking."""
     starts, _, ideal = best_ranking(ranked)
     hits, out = ranked.gained, np.empty(len(ranked.raw))
     given = readonly(ranked.gains, np.float64)

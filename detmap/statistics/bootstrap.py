@@ -117,16 +117,16 @@ class Bootstrap:
         """Return the confidence intervals, shape (m, 2); NaN if the data are too few, see `reasons`.
 
         The intervals are for the expected value of the metric on data sets of this size, sampled like this one. The
-        estimate is unbiased for this expected value. The replicates are biased, by the bias of a data set of this size
-        relative to an infinite one.
+        estimate is unbiased for this expected value. The replicates have an additional bias, which is as large as the
+        bias of the estimate relative to an infinite data set.
 
         * ``"t"``: the estimate plus and minus Student's t times the standard error, on a logit scale, so that an interval
-          stays between 0 and 1 and is longer on the side of 0.5. Differences of metrics are not transformed. An end is
-          extended to 0 or 1 if an estimate equal to this end would be too near to 0 or 1 to have an interval.
+          stays between 0 and 1 and is longer on the side of 0.5. Differences of metrics are not transformed. An end
+          that is too near to 0 or 1 is extended to 0 or 1, because an estimate at this end would have no interval.
         * ``"bca"``: Efron's bias-corrected and accelerated bootstrap, with replicates shifted so that their mean is the
           estimate.
-        * ``"percentile"``: quantiles of the replicates. These intervals are shifted by the bias, and by twice the bias if
-          taken as intervals for the value on an infinite data set.
+        * ``"percentile"``: quantiles of the replicates. These intervals are shifted by the bias of the replicates. As
+          intervals for the value on an infinite data set, they are shifted twice as far.
 
         Notes
         -----
@@ -164,7 +164,7 @@ class Bootstrap:
         return self.bounded and not (self.unlimited is not None and self.unlimited[column])
 
     def _near(self, column: int) -> tuple[float, float]:
-        """Return the minimum distances from 0 and from 1 for a value to have an interval."""
+        """Return how far a value must be from 0 and from 1 to have an interval."""
         if self.near is None:
             return 0.0, 0.0
         low, high = self.near[column].tolist()
@@ -236,7 +236,9 @@ class Bootstrap:
         )
 
     def sentence(self, whose: str = "", level: float = 0.95) -> str:
-        """Return a sentence that explains the intervals; `whose` is inserted after "low, high", such as " of a model"."""
+        """Return a sentence that explains the intervals. The text `whose`, such as " of a model", is inserted after
+        "low, high".
+        """
         made = intervals.METHODS[self.method]
         made = made if self.bounded else made.replace(" on a logit scale", "")
         tell = f"none where too few {self.unit} could tell"
@@ -307,9 +309,9 @@ def bootstrap(
     """Draw the images with replacement and score every draw. An image that is drawn twice counts twice, with its
     positives. If images are in clusters of dependent images, such as frames of a video, whole clusters are drawn.
 
-    The metrics of every replicate are bit-identical to those of a data set that really contains the copies of images. In
-    that data set, the copies of an image are adjacent in the order of ties (or the copies of a line, if ties are broken
-    by position in the file). The same holds for the jackknife. Nothing is matched again.
+    The metrics of every replicate are bit-identical to those of a data set that really contains the copies of images.
+    In that data set, the copies of an image directly follow each other. If ties are broken by position in the file, the
+    copies of a line directly follow each other. The same holds for the jackknife. Nothing is matched again.
 
     Parameters
     ----------
@@ -378,9 +380,8 @@ def resampled(scored: AnyTally | HasTally, threads: int | None = None) -> Resamp
 
 
 def samples(units: Units, replicates: int, seed: int) -> tuple[int, Copies]:
-    """Return the number of samples, and a function that takes a sample's number and returns twice the number of copies
-    of each image. Sample 0 is the data itself; the bootstrap draws follow, then the jackknife samples, each without one
-    group of units.
+    """Return the number of samples, and a function that draws them; see `Copies`. Sample 0 is the data itself; the
+    bootstrap draws follow, then the jackknife samples, each without one group of units.
     """
     size = units.number
     groups = min(size, GROUPS)

@@ -73,8 +73,8 @@ class Difference(NamedTuple):
 
 
 class Family(NamedTuple):
-    """The hypotheses that are tested together. ``size`` is their number; ``fewest`` is the minimum number of images, or
-    clusters, with positives for a test; ``untested`` names the hypotheses with fewer images or clusters.
+    """The hypotheses that are tested together. ``size`` is their number. A hypothesis is tested if at least ``fewest``
+    images, or clusters, have positives. ``untested`` names the other hypotheses.
     """
 
     size: int
@@ -137,7 +137,7 @@ class Comparison:
 
     @property
     def _by_test(self) -> bool:
-        """Whether intervals of differences come from the permutation tests, as by default, rather than the bootstrap."""
+        """Whether the permutation tests, and not the bootstrap, give the intervals of differences. This is the default."""
         return self._any.method == "t"
 
     @cached_property
@@ -406,7 +406,7 @@ class PairTests:
         return group_letters(self.models, apart)
 
     def sentences(self, *, counted: bool = True) -> list[str]:
-        """Return sentences on the tests; if `counted`, these include the number of images."""
+        """Return sentences on the tests. If `counted` is true, they state the number of images."""
         if not self.p:
             return []
         tested = sum(not math.isnan(p) for p in self.p.values())
@@ -460,8 +460,8 @@ def pair_tests(
     level: float,
     correction: Correction,
 ) -> PairTests:
-    """Return the tests of every pair of models with p-values of NaN, which the caller replaces. `truth` is the tally of
-    any model on this ground truth; `models` are sorted, the best first.
+    """Return the tests of every pair of models. All p-values are NaN, and the caller replaces them. `truth` is the
+    tally of any model on this ground truth; `models` are sorted, the best first.
     """
     check_level(level)
     check_choice("correction", correction, CORRECTIONS)

@@ -26,10 +26,10 @@ FEWEST = {"images": 10, "videos": 10, "samples": 10, "queries": 10, "clusters": 
 FEWEST_EFFECTIVE = 1.2
 #: Minimum expected successes and failures, n·p and n·(1−p), for the effective sample size n.
 FEWEST_EVENTS = 2.0
-#: Minimum distances of the AP of one class from 0 and from 1 for an interval. AP is a mean over 101 recalls. An AP below
-#: 0.02 depends on whether the first detection is a hit. At a single IoU threshold, an AP above 0.985 depends on whether
-#: the last object is found; means over thresholds have no such steps. For a mean over K classes, divide both distances
-#: by K.
+#: Minimum distances of the AP of one class from 0 and from 1 for an interval. AP is a mean over 101 recalls. An AP
+#: below 0.02 depends on whether the first detection is a hit. At a single IoU threshold, an AP above 0.985 depends on
+#: whether the last object is found. This does not apply to means over several thresholds. For a mean over K classes,
+#: divide both distances by K.
 LEAST_AP, LAST_AP = 0.02, 0.015
 #: Maximum Kolmogorov-Smirnov distance of the replicates from a normal distribution; above this distance, the metric
 #: moves in jumps.
@@ -43,7 +43,7 @@ _AT = np.array([_NORMAL.inv_cdf(share) for share in _SHARES.tolist()])
 
 
 def nearest(thresholds: int, classes: int) -> tuple[float, float]:
-    """Return the minimum distances from 0 and from 1 at which an AP has an interval, for a mean over the given numbers of
+    """Return how far an AP must be from 0 and from 1 to have an interval. The AP is a mean over the given numbers of
     IoU thresholds and classes. For other metrics than AP, pass 0 `thresholds`.
     """
     classes = max(classes, 1)
@@ -164,7 +164,8 @@ def interval(
     """Return the interval of one metric from its estimate, its replicates and its jackknife. `images` is the number of
     images with positives; for clusters, `balance` is the effective number of clusters. `near` are the minimum distances
     from 0 and from 1 for an estimate to have an interval. An end of the interval within these distances is extended to
-    0 or 1. Otherwise the coverage would be too low, because a metric near 0 or 1 has an interval only on unusual data.
+    0 or 1. Otherwise intervals would miss the expected value too often. For a metric near 0 or 1, only unusual data
+    have an interval at all.
     """
     tails = ((1 - level) / 2, (1 + level) / 2)
     if method == "t":
@@ -178,7 +179,7 @@ def interval(
         margin = quantile * standard_error(_logits(replicates, count), _logits(jackknife, count), images)
         middle = math.log(estimate / (1 - estimate))
         low, high = _logistic(middle - margin), _logistic(middle + margin)
-        # Extend an end to 0 or 1 if an estimate of this value would have no interval.
+        # An estimate so near to 0 or 1 would have no interval. An end that is so near is extended to 0 or 1.
         few = FEWEST_EVENTS / count
         return 0.0 if low < max(near[0], few) else low, 1.0 if 1 - high < max(near[1], few) else high
     values = replicates[~np.isnan(replicates)]
@@ -211,8 +212,8 @@ def _logistic(x: float) -> float:
 def bca_tails(
     estimate: float, values: NDArray[np.float64], jackknife: NDArray[np.float64], tails: tuple[float, float]
 ) -> list[float] | None:
-    """Return the two probabilities at which quantiles of the replicates are the ends of a BCa interval; None if undefined.
-    Half of the replicates equal to the estimate are counted as below the estimate.
+    """Return the two probabilities at which quantiles of the replicates are the ends of a BCa interval; None if
+    undefined. Of the replicates that equal the estimate, half are counted as below the estimate.
     """
     below = (np.mean(values < estimate) + np.mean(values <= estimate)) / 2
     if not 0 < below < 1:

@@ -106,9 +106,9 @@ class Permutations:
         significant. If the models differ, exchanging their detections inflates the spread of the differences; intervals
         that do not contain 0 are corrected for this, see the notes.
 
-        An interval is NaN if fewer than 10 images, or 5 clusters, have positives; if no permutation could be significant
-        (at the level 0.95, if the models differ on fewer than six images or clusters); or if no exchange changes the
-        metric.
+        An interval is NaN if fewer than 10 images, or 5 clusters, have positives, or if no exchange changes the metric. It
+        is also NaN if no permutation could be significant. At the level 0.95, this happens if the models differ on fewer
+        than six images or clusters.
 
         Notes
         -----
@@ -147,9 +147,9 @@ def permute(
 
     The images of a cluster, such as the frames of a video, are exchanged together.
 
-    The metrics of every permutation are bit-identical to scoring the exchanged detections. (If ties are broken by
-    position in the file, a detection keeps the position in its own file, and remaining ties are broken by image.)
-    Nothing is matched again. If few images can change a column, all of its permutations are enumerated.
+    The metrics of every permutation are bit-identical to scoring the exchanged detections, but nothing is matched again.
+    If ties are broken by position in the file, each detection keeps the position in its own file, and remaining ties are
+    broken by image. If few images can change a column, all of its permutations are enumerated.
 
     Parameters
     ----------
@@ -296,7 +296,6 @@ def _rules(tally: AnyTally) -> Any:
 
 
 def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
-    """Return whether two columns, which may be None, are equal."""
     return one is other or (one is not None and other is not None and np.array_equal(one, other))
 
 
@@ -312,14 +311,15 @@ def _objects(tally: AnyTally) -> NDArray[np.int64]:
 
 def _plan(changing: int, permutations: int) -> tuple[int, bool]:
     """Return the number of permutations for models that differ on `changing` images, and whether all are enumerated."""
-    # One image need not be exchanged, because exchanging all images only changes the sign of the difference.
+    # The first of these images is never exchanged, because exchanging all images only changes the sign of the
+    # difference.
     every = changing < MOST_CHANGING and 2 ** max(changing - 1, 0) <= permutations
     return (2 ** max(changing - 1, 0) if every else permutations), every
 
 
 def _chosen(number: int, changing: NDArray[np.int64], units: int) -> NDArray[np.uint8]:
-    """Return which units are exchanged in permutation `number`; the binary digits of `number` are the flags of all
-    units in `changing` but the first.
+    """Return which units are exchanged in permutation `number`. Its binary digits decide about the units in `changing`,
+    except the first, which is never exchanged.
     """
     swaps = np.zeros(units, np.uint8)
     swaps[changing[1:]] = (number >> np.arange(max(changing.size - 1, 0))) & 1
@@ -352,9 +352,8 @@ def testable(images: ArrayLike, alpha: float, pairs: int) -> tuple[NDArray[np.bo
 
     With n images there are 2**n permutations, in pairs whose differences only differ in sign, so two-sided p-values are
     at least 2**(1 - n). A hypothesis is tested if its smallest possible p-value is significant in the first, strictest
-    step of Holm's correction over all tested hypotheses. Any other hypothesis could only become significant after
-    another hypothesis of the family is rejected, and testing more hypotheses makes the correction stricter for all of
-    them.
+    step of Holm's correction over all tested hypotheses. All other hypotheses are left out. They could only become
+    significant after another hypothesis is rejected, and they would make the correction stricter for every hypothesis.
 
     Parameters
     ----------

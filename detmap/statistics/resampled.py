@@ -34,7 +34,8 @@ from detmap.statistics.reweighting import (
 
 AnyTally: TypeAlias = Tally | PanopticTally
 
-#: A function that takes a sample's number and returns twice the number of copies of each image, shape (images,).
+#: A function that takes a sample's number and returns the number of copies of each image times two, shape (images,).
+#: The factor leaves the lowest bit to the number of the model.
 Copies: TypeAlias = Callable[[int], NDArray[np.int32]]
 
 #: A function that takes a permutation's number and returns 1 for exchanged units and 0 for other units, shape (units,).
@@ -45,7 +46,9 @@ MOST_CHANGING = 61
 
 
 class Columns(Protocol):
-    """The columns of scores: one per metric of `metrics`, then for each metric of `by_category` one per category."""
+    """The columns of scores. There is a column for each metric in `metrics`. Then, for each metric in `by_category`,
+    there is a column for each category.
+    """
 
     metrics: tuple[str, ...]
     by_category: tuple[str, ...]
@@ -61,8 +64,8 @@ class Columns(Protocol):
 class Resampled(Columns, Protocol):
     """A tally that is scored under many weights of its images."""
 
-    #: For each column, the minimum distances from 0 and from 1 at which a value has an interval, shape (m, 2); None if
-    #: all minimum distances are 0.
+    #: How far a value of each column must be from 0 and from 1 to have an interval, shape (m, 2); None if all these
+    #: distances are 0.
     near: NDArray[np.float64] | None
     #: The effective number of clusters of each column, shape (m,); None without clusters.
     balance: NDArray[np.float64] | None
@@ -190,8 +193,9 @@ def _only(tally: Tally, category: int) -> Tally:
 
 
 def _differing(both: Tally, enough: int) -> NDArray[np.bool_]:
-    """Return whether the two models' detections of a category on an image differ in score or outcome, shape (K, images).
-    If the numbers of detections differ on at least `enough` images of each category, only the numbers are compared.
+    """Return whether the two models' detections of a category on an image differ in score or outcome, shape (K,
+    images). If the numbers of detections already differ on at least `enough` images of each category, scores and
+    outcomes are not compared.
     """
     images, categories = both.image_ids.size // 2, len(both.categories)
     cells = (both.category.astype(np.int64) * images + (both.image >> 1)) * 2 + (both.image & 1)
@@ -206,7 +210,7 @@ def _differing(both: Tally, enough: int) -> NDArray[np.bool_]:
         steps = (both.found[order], both.missed[order], both.alike[order].view(np.uint64))
         rows = np.column_stack((rows, *(column.astype(np.uint64) for column in steps)))
     out = out.reshape(-1)
-    alike = ~out[cell]  # the detections in cells (category and image) where both models have equal numbers
+    alike = ~out[cell]  # detections where both models have equally many in this category on this image
     one, other = np.flatnonzero(alike & (side == 0)), np.flatnonzero(alike & (side == 1))
     unequal = (rows[one] != rows[other]).any(axis=1)
     if both.order.size:

@@ -13,7 +13,8 @@ from detmap.statistics import intervals
 from detmap.statistics.bootstrap import BIAS, Bootstrap, bootstrap, check_draws, check_level
 from detmap.statistics.intervals import Method
 
-#: Maximum number of reasons for missing intervals in sentences, and of metrics named for each reason.
+#: Maximum number of reasons for missing intervals in sentences, and maximum number of metrics that are named for a
+#: reason.
 _REASONS, _NAMES = 6, 8
 
 

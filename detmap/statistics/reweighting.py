@@ -23,14 +23,17 @@ from detmap.statistics.clusters import Units, balanced, units_of
 from detmap.statistics.sampled_curves import sampled_scores
 from detmap.system import parallel, progress
 
-#: Maximum number of precision values in a block of replicates, and of hits in a group of classes. Blocks are small enough
-#: to react to Ctrl-C, and groups fit into a cache. Both are large enough to make the cost of calling kernels negligible;
-#: a block also holds `resampling.LANES` replicates of COCO's 80 classes.
+#: Maximum number of precision values in a block of replicates, and maximum number of hits in a group of classes. Blocks
+#: are small enough to react to Ctrl-C, and groups fit into a cache. Both are large enough to make the cost of calling
+#: kernels negligible. For COCO's 80 classes, a block holds at least the `resampling.LANES` replicates that kernels
+#: process together.
 _BLOCK, _HITS = 2_600_000, 500_000
 
 
 def _of_category(protocol: Protocol) -> dict[str, tuple[str, float | None]]:
-    """Return the kind and IoU threshold of each per-category metric; None stands for all thresholds of the protocol."""
+    """Return the kind and the IoU threshold of each per-category metric. The threshold is None if the metric is a mean
+    over all thresholds.
+    """
     if not protocol.per_class_metrics:
         return {"AP": ("AP", None), "AP50": ("AP", 0.5), "AP75": ("AP", 0.75)}
     errors = names_of(protocol)
@@ -75,7 +78,7 @@ def threshold_counts(
 
 
 def _measured(kind: str, protocol: Protocol) -> bool:
-    """Return whether a kind of metric is computed from errors of true positives."""
+    """Return whether a metric is a mean over true positives, such as a mean error."""
     return kind == "score" or kind in names_of(protocol)
 
 
@@ -89,7 +92,9 @@ def unlimited(
 
 
 def of_one_class(protocol: Protocol, metrics: Sequence[str]) -> list[bool]:
-    """Return for each metric whether it is a percentage: a metric of one class of `Protocol.class_thresholds`."""
+    """Return for each metric whether it concerns one class of `Protocol.class_thresholds`. Such a metric is a
+    percentage.
+    """
     rows = dict(metric_table(protocol, ()))
     return [rows[name][0] in OF_CLASS for name in metrics]
 
@@ -113,7 +118,7 @@ def find_column(protocol: Protocol, categories: tuple[tuple[Any, str], ...], met
 def support(
     tally: Tally, metrics: Sequence[str], by_category: Sequence[str], units: Units | None = None
 ) -> NDArray[np.int64]:
-    """Return for each column the number of units with positives in the area range of the metric."""
+    """Return the number of units with positives for each column. Only positives in the area range of the metric count."""
     units = units_of(tally) if units is None else units
     rows, categories = dict(metric_table(tally.protocol, ())), len(tally.categories)
     held = tally.positive_counts > 0
@@ -141,7 +146,9 @@ def balance(
 
 
 def _of_group(tally: Tally, row: Row) -> NDArray[np.bool_]:
-    """Mask of the pairs of category and image that a metric averages over, shape (p,); the p pairs have positives."""
+    """Select the pairs of category and image that a metric averages over. The mask, shape (p,), has an element per pair
+    with positives.
+    """
     group = row[-1]
     if row[0] in OF_IMAGES:
         return tally.of_crowd_group(str(group))[tally.positive_image]
@@ -157,8 +164,9 @@ def _of_group(tally: Tally, row: Row) -> NDArray[np.bool_]:
 class Reweighted:
     """A tally in ranking order, prepared for scoring under many weights of its images.
 
-    The columns are one per metric of `metrics`, then for each metric of `by_category` one per category. `sides` is the
-    number of models: 1, or 2 for exchanges. A replicate has one output row per model; see `detmap.kernels.resampling`.
+    There is a column for each metric in `metrics`. Then, for each metric in `by_category`, there is a column for each
+    category. `sides` is the number of models, which is 2 if images are exchanged between models. A replicate has one
+    output row per model; see `detmap.kernels.resampling`.
     """
 
     tally: Tally
@@ -216,7 +224,9 @@ class Reweighted:
     def score(
         self, count: int, codes: Callable[[int], NDArray[np.int32]], threads: int | None = None
     ) -> NDArray[np.float64]:
-        """Return `count` replicates, shape (count, sides, columns); ``codes(r)`` has ``2 * copies + side`` per image."""
+        """Return `count` replicates, shape (count, sides, columns). ``codes(r)`` encodes the number of copies of each
+        image, and its model, as ``2 * copies + side``.
+        """
         out = np.empty((count, self.sides, self.columns))
         protocol = self.tally.protocol
         if protocol.interpolation in SAMPLED:
@@ -234,7 +244,7 @@ class Reweighted:
             progress.advance(end - begin)
 
         parallel.run(work, [(begin, min(begin + size, count)) for begin in range(0, count, size)], threads)
-        if self.pools is not None:  # a category of `pools` merges all categories, or those of a group
+        if self.pools is not None:  # each category of `pools` is a union of categories
             with progress.counting(("pooled classes", count)):
                 made = self.pools.score(count, codes, threads)
             out[:, :, list(self.pooled)] = made[:, :, list(self.pooled.values())]
@@ -247,7 +257,8 @@ class Reweighted:
         """Score a block of replicates, and write the columns to `out`."""
         protocol, classes = self.tally.protocol, len(self.tally.categories)
         thresholds, rows = len(protocol.iou_thresholds), len(codes) * self.sides
-        # Small integers fit into the fastest cache. An image is practically never drawn 256 times, the limit of `words`.
+        # Small integers fit into the fastest cache. Up to 255 copies of an image can be counted, which is practically
+        # always enough.
         given = readonly(codes, np.int16)
         words = self.words(given)
         positives = self.positives(given)
@@ -324,7 +335,9 @@ class Reweighted:
 
     @staticmethod
     def words(codes: NDArray[np.int16]) -> NDArray[np.uint64]:
-        """Return the number of copies of each image on side 0, by replicate, packed as for `resampling.collect_hits`."""
+        """Return the number of copies of each image of the first model in each replicate, in the layout that
+        `resampling.collect_hits` reads.
+        """
         blocks, images = -(-len(codes) // resampling.LANES), codes.shape[1]
         copies = np.zeros((blocks * resampling.LANES, images), np.uint8)
         copies[: len(codes)] = np.where(codes & 1, 0, codes >> 1)
@@ -332,7 +345,7 @@ class Reweighted:
         return readonly(np.ascontiguousarray(bytes_of).view("<u8")[..., 0], np.uint64)
 
     def positives(self, codes: NDArray[np.int16]) -> NDArray[np.int64]:
-        """Return the number of positives by class, output row and area range, shape (K, rows, areas)."""
+        """Return the number of positives by class, by replicate and model, and by area range, shape (K, rows, areas)."""
         tally, areas, replicates = self.tally, len(self.areas), len(codes)
         if self.sides == 2:  # both models have the same ground truth, so every permutation has the same positives
             codes = readonly(codes[:1], np.int16)
@@ -345,8 +358,8 @@ class Reweighted:
 
     @cached_property
     def _ranked(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-        """Three arrays with one row per pair of category and image that has detections: the category, the image, and
-        the number of detections that count at each bit (a combination of area range and threshold).
+        """Three arrays with one row per pair of category and image that has detections. They hold the category, the
+        image, and the number of detections that are not ignored, for each combination of area range and threshold.
         """
         tally, thresholds = self.tally, len(self.tally.protocol.iou_thresholds)
         cells, at = np.unique(tally.category.astype(np.int64) * tally.image_ids.size + tally.image, return_inverse=True)
@@ -358,8 +371,8 @@ class Reweighted:
         return readonly(category, np.int32), readonly(image, np.int32), readonly(counts, np.int32)
 
     def _counted_items(self, codes: NDArray[np.int16]) -> NDArray[np.int64]:
-        """Return the number of detections that count, shape (K, rows, areas * T). Some rules of interpolation need this
-        number, because they use the detections after the last hit.
+        """Return the number of detections that are not ignored, shape (K, rows, areas * T). Some rules of interpolation
+        need this number, because they use the detections after the last hit.
         """
         category, image, counts = self._ranked
         classes = len(self.tally.categories)
@@ -375,8 +388,8 @@ class Reweighted:
         near: NDArray[np.int64],
         room: _Room,
     ) -> Hits:
-        """Return the hits of some classes' rankings. Write the number of hits within each cap, except the largest, to
-        `near`.
+        """Return the hits of some classes' rankings. Also count the hits within each maximum number of detections
+        except the largest, and write the counts to `near`.
         """
         begin, end = classes
         thresholds = len(self.tally.protocol.iou_thresholds)
@@ -388,7 +401,7 @@ class Reweighted:
 
 
 def _crowds_of(rows: Sequence[Row]) -> list[str]:
-    """Return the distinct groups of images that metrics of `rows` are limited to."""
+    """Return the names of the groups of images for which `rows` define metrics."""
     return list(dict.fromkeys(str(row[-1]) for row in rows if row[0] in OF_IMAGES))
 
 
@@ -416,7 +429,7 @@ class _Crowd:
 
 
 def _groups(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Split the classes into ranges that end once they have `_HITS` hits; `sizes` are the numbers of hits by class."""
+    """Split the classes into ranges with about `_HITS` hits each. `sizes` are the numbers of hits by class."""
     groups, begin, total = [], 0, 0
     for k, size in enumerate(sizes.tolist()):
         total += size
@@ -473,10 +486,10 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
 
     starts_run = np.ones(kept.size, np.bool_)
     if protocol.ties not in BY_FILE:
-        # Detections of equal score on one image keep their order, so each copy of the image repeats the whole run of
-        # these detections.
+        # A run is a group of detections of equal score on one image. They keep their order, so each copy of the image
+        # repeats the whole run.
         starts_run[1:] = (category[1:] != category[:-1]) | (image[1:] != image[:-1]) | (score[1:] != score[:-1])
-    if protocol.ties == HITS_FIRST:  # a run also ends where `times_hit` changes
+    if protocol.ties == HITS_FIRST:  # equal scores are then ordered by `times_hit`
         times = tally.times_hit()[kept]
         starts_run[1:] |= times[1:] != times[:-1]
     run = np.cumsum(starts_run) - 1
@@ -487,14 +500,14 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
     run_at = np.flatnonzero(first)
     sizes = np.stack([np.bincount(run_of[counted[rows]], minlength=run_at.size) for counted in counts], axis=1)
 
-    # Keep only misses that are followed by a run of their category, because misses after the last hit do not change AP.
+    # Misses after the last run of their category are left out. No hit follows them, so they do not change AP.
     stays = np.flatnonzero(~in_special)
     before = np.searchsorted(run_at, stays)  # the run that follows each miss
     follows = before < run_at.size
     stays, before = stays[follows], before[follows]
     own = category[stays] == category[run_at[before]]
     stays, before = stays[own], before[own]
-    order = np.lexsort((pattern[stays], before))  # sort the misses before each run by pattern
+    order = np.lexsort((pattern[stays], before))  # sort the misses before a run by the area ranges in which they count
     stays, before = stays[order], before[order]
     starts = np.ones(stays.size, np.bool_)
     starts[1:] = (before[1:] != before[:-1]) | (pattern[stays][1:] != pattern[stays][:-1])
@@ -522,9 +535,9 @@ def _items(
     run_of: NDArray[np.int64],
     category: NDArray[np.int32],
 ) -> tuple[NDArray[Any], ...]:
-    """Return the items of runs for every bit, see `resampling.Events`."""
-    # `rows` are the tally's rows of the detections in runs, `run_of` is the run of each of these detections, and
-    # `category` is the category of each run.
+    """Return the columns of `resampling.Events` that describe items."""
+    # `rows` are the row numbers of the detections that belong to runs. `run_of` is the run of each of these detections,
+    # and `category` is the category of each run.
     thresholds, runs = len(tally.protocol.iou_thresholds), category.size
     hit, ignored = tally.hit[rows], tally.ignored[rows]
     beyond = np.minimum(np.searchsorted(np.array(tally.protocol.max_dets), tally.rank[rows], side="right"), caps)

@@ -24,8 +24,9 @@ def sampled_scores(
     out: NDArray[np.float64],
     threads: int | None,
 ) -> NDArray[np.float64]:
-    """Compute the values of `detmap.statistics.reweighting.Reweighted.score` into `out`, shape (count, sides, columns),
-    and return `out`. Raises `OptionError` for metrics of pooled categories or of groups of images.
+    """Compute `detmap.statistics.reweighting.Reweighted.score` for protocols that sample precision at scores. The
+    values are written to `out`, shape (count, sides, columns), which is also returned. Raises `OptionError` for metrics
+    of pooled categories or of groups of images.
     """
     table = dict(metric_table(tally.protocol, ()))
     rows = [table[name] for name in metrics]

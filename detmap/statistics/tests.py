@@ -82,7 +82,7 @@ def wilcoxon(first: ArrayLike, second: ArrayLike) -> Test:
     total = n * (n + 1) / 2
     statistic = min(up, total - up)
     if n <= 50 and counts.max() == 1:
-        ways = np.zeros(n * (n + 1) // 2 + 1)  # number of the 2**n sets of ranks that have each sum; exact below 2**53
+        ways = np.zeros(n * (n + 1) // 2 + 1)  # number of sets of ranks with each sum, exact below 2**53
         ways[0] = 1
         for rank in range(1, n + 1):
             ways[rank:] += ways[:-rank].copy()
@@ -217,7 +217,9 @@ def promise(correction: Correction, alpha: float) -> str:
 
 
 def enough_drawn(permutations: int, hypotheses: int, correction: Correction, alpha: float) -> bool:
-    """Return whether p-values of at least ``1 / (1 + permutations)`` could be significant after the correction."""
+    """Return whether p-values of ``1 / (1 + permutations)``, the smallest that are possible, would be significant after
+    the correction.
+    """
     least = np.full(hypotheses, 1 / (1 + permutations))
     return bool(adjust(least, correction)[0] <= alpha)
 

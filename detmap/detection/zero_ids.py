@@ -34,7 +34,7 @@ OTHER: dict[str, Literal["found", "missed"]] = {"found": "missed", "missed": "fo
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Otherwise(Frozen):
-    """Detections whose `hit` or `ignored` bits differ under the other value of `id_zero`."""
+    """Detections whose outcome would differ if `id_zero` had its other value."""
 
     #: The protocol used for matching.
     protocol: Protocol
@@ -73,7 +73,8 @@ def unknown(tally: Tally) -> Tally:
 
 
 def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
-    """Return a mask of the categories that the other value of `id_zero` affects, and their tally under that value.
+    """Return a mask of the categories whose outcomes depend on `id_zero`. Also return the tally that these categories
+    would have if `id_zero` had its other value.
 
     None if there are no annotations of the id 0, or if their effect is unknown because the tally was saved.
     """
@@ -102,9 +103,9 @@ def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
 
 
 def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Words) -> Otherwise | None:
-    """Apply `id_zero` to the matched words in place. Return the detections whose words would differ if `id_zero` had its
-    other value. Only cells with an object of id 0 are matched again, for each threshold and area range, to find the
-    detections that match the object.
+    """Change the outcomes in `words` as the decision `id_zero` says. Return the detections whose words would differ if
+    `id_zero` had its other value. Detections are matched again on the images and in the categories that have an object
+    of id 0, to find its matches.
     """
     if arranged.zero is None:
         return None
@@ -153,8 +154,8 @@ def effect(metric: str, id_zero: str, here: float, there: float) -> dict[str, in
 
 
 def unmatch(taken: pairs.Taken, zero: NDArray[np.bool_], outside: NDArray[np.bool_]) -> None:
-    """Turn hits on objects of id 0 into unmatched detections, in place. By position, `zero` flags objects whose
-    annotation has the id 0, and `outside` flags detections that are ignored if unmatched.
+    """Turn hits on objects of id 0 into unmatched detections, in place. `zero` flags objects whose annotation has the id
+    0, and `outside` flags detections that are ignored if unmatched. Both have one value per position.
     """
     lost = np.flatnonzero(taken.outcome == pairs.HIT)
     lost = lost[zero[taken.ground_truth[lost]]]
@@ -174,9 +175,9 @@ def unmatched_words(
 ) -> matching.Words:
     """Return the words of `detmap.kernels.matching.match` with hits on objects of id 0 turned into unmatched detections.
 
-    In `cells` the d detections are numbered from 0, one cell after the other. `zero` flags, by position, the objects whose
-    annotation has the id 0. `outside`, shape (d, A), flags the ranges in which a detection is ignored if unmatched. `words`
-    holds the arrays that `match` wrote, both of shape (d, w).
+    The d detections of `cells` are numbered consecutively from 0. `zero` flags, by position, the objects whose
+    annotation has the id 0. `outside`, shape (d, A), flags the ranges in which a detection is ignored if unmatched.
+    `words` holds the arrays that `match` wrote, both of shape (d, w).
     """
     thresholds, found = levels.thresholds, np.zeros((len(outside), 64 * words.hit.shape[1]), np.bool_)
     ignored = np.zeros_like(found)

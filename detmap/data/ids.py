@@ -113,8 +113,8 @@ class Categories(Ids):
     #: Frequency of each category in LVIS's training data: r (rare), c (common) or f (frequent), "" if unknown; None if
     #: all are unknown.
     frequencies: tuple[str, ...] | None = None
-    #: The limbs of each category's poses, from COCO's ``skeleton``. A limb is a pair of points, counted from 0. () if
-    #: the limbs are unknown; None if all are unknown. Pictures show the limbs.
+    #: The limbs of each category's poses, from COCO's ``skeleton``. A limb is a pair of points, counted from 0. A
+    #: category with unknown limbs has (). None if all are unknown. Pictures show the limbs.
     limbs: tuple[tuple[tuple[int, int], ...], ...] | None = None
 
 

@@ -109,8 +109,8 @@ def tables_of(
 ) -> tuple[GroundTruth, Detections]:
     """Return tables of ground truth and detections. Raises `InputError` for other types and for swapped arguments.
 
-    Of files and dictionaries, only the kind of geometry that is scored and the object fields that `levels` use are read.
-    By default `levels` are those of the protocol. For `once` see `Input.detections`.
+    From files and dictionaries, only the geometries to be scored and the object fields that `levels` use are read. By
+    default `levels` are those of the protocol. For `once` see `Input.detections`.
     """
     detections = detections.take() if isinstance(detections, Owned) else detections
     if isinstance(ground_truth, GroundTruth) and isinstance(detections, Detections):

@@ -51,7 +51,7 @@ WITHOUT_SHAPE = _decision(
     group="federated",
 )
 
-#: Names of the flag of groups, which `group_of` reads, and of Open Images' flags that do not affect scores.
+#: Names of the flag of groups (`group_of`), and of Open Images' flags that do not affect scores.
 FIELDS = ("IsGroupOf", "isgroupof", "is_group_of", "IsDepiction", "IsInside")
 
 

@@ -206,8 +206,8 @@ def match_pairs(
 def matches_of(
     arranged: Arrangement, iou: float, area: str = "all", floor: float | None = None, threads: int | None = None
 ) -> Matches:
-    """Return the matches of arranged tables. If `floor` is given, they include each detection's nearest objects across
-    categories.
+    """Return the matches of arranged tables. If `floor` is given, they include the nearest objects of each detection, in
+    its own category and in others.
     """
     decided = arranged.protocol
     if area not in decided.range_names:

@@ -114,7 +114,7 @@ class ShardedTally:
     """The packed tallies of shards with disjoint images, merged and unpacked a few categories at a time. The shards have
     the same protocol and categories. `before` is the number of detections in all earlier shards. `notices` are those of
     the merged tally, and `frame` is the merged tally without detections. If the columns of shards are in other
-    processes, `columns_of` fetches those of some categories.
+    processes, `columns_of` fetches those of a range of categories.
     """
 
     def __init__(

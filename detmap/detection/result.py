@@ -177,9 +177,7 @@ class DetectionResult(Result):
 
     @property
     def _every(self) -> Curves:
-        """The curves within every cap. If there is only one cap, these are the curves computed for the metrics, which
-        have no scores.
-        """
+        """The curves within every cap. They have no scores if there is only one cap."""
         return self._largest if len(self.protocol.max_dets) == 1 else self._scored
 
     @property
@@ -344,9 +342,9 @@ class DetectionResult(Result):
 
         ``category_id``, ``category``, ``AP``, ``AP50``, ``AP75`` (whole area range, largest cap), ``positives``, and
         ``detections`` (within the cap). ``true_positives``, ``false_positives`` and ``false_negatives`` are lists over
-        the IoU thresholds. ``best_f1`` is the point with the largest F1 at IoU 0.5 (or the first threshold). It has the
-        minimum ``score``, ``f1``, ``precision`` and ``recall``, which are NaN without ground truth. If the protocol
-        measures errors of true positives, each error is a field too.
+        the IoU thresholds. ``best_f1`` is the point with the largest F1 at IoU 0.5 (or the first threshold). Its fields
+        are ``score`` (the minimum score), ``f1``, ``precision`` and ``recall``, which are NaN without ground truth. If
+        the protocol measures errors of true positives, each error is a field too.
         """
         positives, counted = self._frame.positives[:, 0], self._counted
         columns: dict[str, Sequence[Any]] = {

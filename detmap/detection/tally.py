@@ -744,8 +744,8 @@ def _of_one_kind(ids: Sequence[Any], protocol: Protocol) -> bool:
 
 
 def _cells(tally: Tally, prefix: str = "", rows: Any = slice(None)) -> NDArray[np.int64]:
-    """Return a number for the image and category of each detection or, with the prefix ``positive_``, of each pair with
-    objects.
+    """Return, for each detection, a number that stands for its image and category. With the prefix ``positive_`` return
+    these numbers for the pairs of image and category with objects.
     """
     image, category = (getattr(tally, prefix + name)[rows].astype(np.int64) for name in ("image", "category"))
     return np.asarray(image * len(tally.categories) + category)

@@ -267,8 +267,7 @@ def _read_boxes(
         raise InputError(
             f"shape {boxes.shape} where n x 4 was expected", source=source, record=f"image {i}", field="boxes"
         )
-    # Valid boxes are recognised by their extremes, which are NaN if any value is NaN, and by comparisons of whole
-    # columns, which are faster than reductions of rows.
+    # Whole columns are compared, because reductions of rows are slow. The extremes are NaN if any value is NaN.
     if np.minimum.reduce(boxes, None) >= -FARTHEST and np.maximum.reduce(boxes, None) <= FARTHEST:
         left, top, right, bottom = boxes.T
         if box_format != "xyxy":

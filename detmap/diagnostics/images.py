@@ -93,7 +93,7 @@ def _places(ranking: Ranking) -> tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def _estimate(diagnosis: Diagnosis, lost: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return a first-order estimate of the gain in AP from making one image perfect, for each image. AP is taken as the
+    """Return, for each image, a first-order estimate of the gain in AP if the image were perfect. AP is taken as the
     mean precision at hits.
     """
     # Removing a false positive raises the precision j / R of each later hit j at rank R by about j / R². A new hit at rank

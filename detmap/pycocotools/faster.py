@@ -20,7 +20,7 @@ __all__ = ["COCO", "COCOeval", "COCOeval_faster", "Params"]
 _log = logging.getLogger(__name__)
 #: Row of a summary: precision (1) or recall (0), IoU threshold, area range, and cap.
 _Row = tuple[int, float | None, str, int]
-#: What the name of recall ends in at each of COCO's caps. At another cap it ends in the cap itself.
+#: Endings of the names of recall at COCO's caps. At any other cap, the name ends in the cap.
 _CAPS = {1: "all", 10: "second", 100: "third"}
 _CROWD = "keypoints_crowd"
 _KINDS = ("segm", "bbox", cocoeval.BOUNDARY, "keypoints", _CROWD)

@@ -1,4 +1,4 @@
-"""Tables arranged for matching: rows grouped into cells, one per image and category, and the overlapping pairs of a cell.
+"""Tables arranged for matching. The rows of a category on an image are a cell, in which overlapping pairs are found.
 
 A `detmap.Tally` and `detmap.Matches` are both made from an `Arrangement`.
 """
@@ -338,7 +338,8 @@ class Arrangement:
     def candidates(
         self, cells: overlap.Cells, lowest: float, begin: int, end: int, stop: NDArray[np.uint8] = NEVER
     ) -> overlap.Candidates:
-        """Return the candidate pairs of cells ``[begin, end)`` that overlap by at least `lowest`, with their overlaps.
+        """Return the pairs of detection and object in cells ``[begin, end)`` that overlap by at least `lowest`, with
+        their overlaps.
 
         `cells` can also hold the positions of whole images. Once `stop` is set, further cells are skipped.
         """
@@ -564,7 +565,7 @@ def over_cells(task: Callable[[int, int], None], cells: overlap.Cells, threads: 
 
 
 def _joined(found: Side, truth: Side) -> overlap.Cells:
-    """Return the cells with both detections and objects."""
+    """Return the pairs of image and category with both detections and objects."""
     left = np.empty(min(found.starts.size, truth.starts.size), np.int64)
     right = np.empty_like(left)
     count = sorting.join(*found.cells(), *truth.cells(), left, right)

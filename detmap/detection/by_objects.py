@@ -51,7 +51,7 @@ def match_all(
 
 
 def _room(words: matching.Words, bits: int, angles: NDArray[np.float64], taken: NDArray[np.int32]) -> kernels.Steps:
-    """Return output arrays filled as if no detection overlapped an object; `words` tells which detections are ignored."""
+    """Return output arrays for detections that overlap no object. `words` tells which of them are ignored."""
     count = len(words.hit)
     missed = np.empty((count, bits), np.int32)
     for bit in range(bits):

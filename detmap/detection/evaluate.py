@@ -197,7 +197,7 @@ def _match_cells(
 
 
 def _choose(arranged: Arrangement, out: matching.Words, threads: int | None) -> None:
-    """Match under a rule by which objects choose detections, and set the bits of each threshold and area range."""
+    """Match by THUMOS14's rule, under which objects choose detections, and write the outcomes to `out`."""
     protocol, objects = arranged.protocol, arranged.objects
     outside = outside_of(objects.measures, arranged.ranges)
     for area in range(len(protocol.range_names)):

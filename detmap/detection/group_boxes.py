@@ -74,8 +74,8 @@ def settle(words: matching.Words, scores: NDArray[np.float64]) -> NDArray[np.boo
 
 
 def tie_order(protocol: Protocol, side: Any, found_groups: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-    """Return the positions of detections, reordered so that equal scores of a cell rank by the protocol's rule; None if the
-    order stays. A cell is one category on one image.
+    """Return the positions of detections in an order that breaks ties of scores, within an image and category, by the
+    protocol's rule. None if the order stays.
 
     Under "reversed", detections that found a group rank before all others of equal score. Among the rest, earlier rows
     rank first, although later rows are matched first.

@@ -41,8 +41,8 @@ class Matches(Frozen):
     beyond the largest cap, or for one whose image or category is not selected or not in the ground truth. Where a
     detection has no matched or nearest object, the object's index is -1 and the overlap NaN.
 
-    `outcome` agrees with the bits of the `detmap.Tally` of the same protocol at that threshold and area range. In each
-    category the number of objects in `missed` is the number of false negatives.
+    `outcome` agrees with the `detmap.Tally` of the same protocol at that threshold and area range. In each category the
+    number of objects in `missed` is the number of false negatives.
 
     Attributes
     ----------

@@ -190,8 +190,8 @@ def absorbers(
     category: NDArray[np.int32],
 ) -> tuple[NDArray[np.int32], overlap.Cells]:
     """Find, for each pair of image and category, the `small` detections of other categories on the image. Return the
-    table rows of these detections, ordered by cell, and where each cell's rows start and stop. `small`, `image` and
-    `category` have one value per row of the table.
+    table rows of these detections, and where the rows for each pair of image and category start and stop. `small`,
+    `image` and `category` have one value per row of the table.
     """
     rows = np.flatnonzero(small & (image >= 0))
     rows = rows[np.argsort(image[rows], kind="stable")]

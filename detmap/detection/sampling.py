@@ -106,5 +106,5 @@ def _steps(tally: Tally) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[
 
 
 def _unpacked(words: NDArray[np.uint64], bits: int) -> NDArray[np.bool_]:
-    """Return the bits of each row of words, shape (n, bits)."""
+    """Return rows of 64-bit words as rows of flags, shape (n, bits)."""
     return np.stack([(words[:, b >> 6] >> np.uint64(b & 63)) & np.uint64(1) == 1 for b in range(bits)], axis=1)

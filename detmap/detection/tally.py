@@ -513,7 +513,7 @@ class Tally(Frozen):
         return np.array([self.frequencies.get(key) == group for key, _ in self.categories], np.bool_)
 
     def bit(self, words: NDArray[np.uint64], area: int, threshold: int) -> NDArray[np.bool_]:
-        """Return one bit of every row of `hit` or `ignored`, shape (n,)."""
+        """Return the flags in `words` (`hit` or `ignored`) for one area range and threshold, shape (n,)."""
         bit = area * len(self.protocol.iou_thresholds) + threshold
         return np.asarray(words[:, bit >> 6] >> np.uint64(bit & 63) & np.uint64(1), np.bool_)
 

@@ -44,7 +44,7 @@ class Otherwise(Frozen):
     image: NDArray[Any]
     category: NDArray[Any]
     rank: NDArray[np.int32]
-    #: The words of `hit` and `ignored` under the other value of `id_zero`; shape (n, w).
+    #: `Tally.hit` and `Tally.ignored` of these detections if `id_zero` had its other value, shape (n, w).
     hit: NDArray[np.uint64]
     ignored: NDArray[np.uint64]
 
@@ -147,7 +147,9 @@ def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Wo
 
 
 def effect(metric: str, id_zero: str, here: float, there: float) -> dict[str, int]:
-    """Return a notice with a metric under the protocol's value of `id_zero` (`here`) and its other value (`there`)."""
+    """Return a notice that states a metric for both values of `id_zero`. `here` is the metric under the protocol's
+    value, and `there` the metric under the other value.
+    """
     found, missed = (there, here) if id_zero == MISSED else (here, there)
     digits = 4 if f"{found:.4f}" != f"{missed:.4f}" or found == missed else 17
     return {f"zero_id_effect:{metric} {found:.{digits}f} or {missed:.{digits}f}": 1}
@@ -173,7 +175,8 @@ def unmatched_words(
     outside: NDArray[np.bool_],
     words: matching.Words,
 ) -> matching.Words:
-    """Return the words of `detmap.kernels.matching.match` with hits on objects of id 0 turned into unmatched detections.
+    """Return the outcomes that `detmap.kernels.matching.match` wrote, with hits on objects of id 0 turned into unmatched
+    detections.
 
     The d detections of `cells` are numbered consecutively from 0. `zero` flags, by position, the objects whose
     annotation has the id 0. `outside`, shape (d, A), flags the ranges in which a detection is ignored if unmatched.
@@ -204,6 +207,6 @@ def unmatched_words(
 
 
 def _words(flags: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """Return rows of flags as words of bits."""
+    """Return rows of flags as rows of 64-bit words."""
     packed = np.packbits(flags, axis=1, bitorder="little")
     return np.ascontiguousarray(packed).view("<u8").astype(np.uint64)

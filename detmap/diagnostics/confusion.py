@@ -131,7 +131,9 @@ def _cells(
     pairs: tuple[NDArray[np.int64], NDArray[np.int64]],
     shown: tuple[NDArray[np.bool_], NDArray[np.bool_]],
 ) -> Cells:
-    """Return, for every object, detection or pair that the matrix counts, the row and column of its cell, and its image."""
+    """Return the row and the column in the matrix, and the image, of every matched pair, unmatched object and unmatched
+    detection.
+    """
     # `truth` holds category and image of the objects, `found` those of the detections. `pairs` are the matched
     # detections and objects. `shown` has masks of the objects and of the detections that count if they are unmatched.
     alone_truth, alone_found = shown[0].copy(), shown[1].copy()

@@ -1,4 +1,4 @@
-"""Precision and recall from the entries of `evalImgs` (the cells: one per image, category and area range)."""
+"""Precision and recall from the entries of `evalImgs`, each of which is for an image, a category and an area range."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.float
 
 
 def _curves(cells: list[Any], cap: Any, positives: int, grid: Any) -> tuple[Any, Any, Any]:
-    """Return recall (T,), precision (T, R) and scores (T, R) of the ranking of all detections in the cells."""
+    """Return recall (T,), precision (T, R) and scores (T, R) of the ranking of all detections in the entries `cells`."""
     found = np.concatenate([cell["dtScores"][0:cap] for cell in cells])
     order = np.argsort(-found, kind="stable")
     found = found[order]

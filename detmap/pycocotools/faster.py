@@ -234,7 +234,8 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     def _evaluate_images(self) -> None:
         super()._evaluate_images()
-        # The fast path does not handle NaN scores. faster_coco_eval refuses NaN in every evaluated cell.
+        # The fast path does not handle NaN scores. faster_coco_eval refuses every evaluated detection whose score is
+        # NaN.
         for (image, category), found in self._dts.items():
             for d in found:
                 score = d.get("score")

@@ -123,12 +123,14 @@ class Cluster:
             return None
 
     def keep(self, function: Callable[..., Any], *arguments: Any, needs: Any) -> Kept:
-        """Run a function on a worker, where the result stays; `needs` is the argument that `share` returned."""
+        """Run a function on a worker, and leave the result there. `needs` is kept, because Dask needs it to compute a
+        lost result again.
+        """
         return Kept(self._client, self._client.submit(function, *arguments, pure=False), needs)
 
     def check(self, *, idle: bool) -> None:
-        """Check that the scheduler answers and, if `idle` (no task has finished since the last check), that it has
-        workers.
+        """Check that the scheduler answers. If `idle` is true, because no task has finished since the last check, also
+        check that there are workers.
 
         Raises `DetmapError` if the scheduler is gone, or if there has been no worker for `_PATIENCE` seconds.
         """

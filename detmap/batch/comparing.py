@@ -127,7 +127,7 @@ def compare_files(
     entries = {one.entry.name: one for one in scored}
     parts = [stamps.code(confidence=True), decided.to_dict(), *options.recorded, name, made.permutations, seed]
     parts += [] if splits is None else [splits.to_list()]
-    keys = {}  # key of the saved test of each pair of files with known contents
+    keys = {}  # for each pair of files with known contents, the key of its test in tests.json
     for pair in made.p:
         contents = [entries[one].identity.get("key") for one in pair]
         if None not in contents:

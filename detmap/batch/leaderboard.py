@@ -114,8 +114,8 @@ class Leaderboard:
 
     @cached_property
     def orders(self) -> list[dict[str, Any]]:
-        """For each pair of neighbours on the leaderboard, whether their order survives other rules, see
-        `detmap.explanations.orders.orders`; empty if not computed.
+        """For each pair of neighbours on the leaderboard, whether they have the same order under other rules. Empty if
+        not computed. See `detmap.explanations.orders.orders`.
         """
         found = {
             one.entry.name: one.under
@@ -129,8 +129,8 @@ class Leaderboard:
         return orders(found)
 
     def doubts(self) -> list[dict[str, Any]]:
-        """Return a row for each pair of neighbours whose order does not survive: the two models, the number of rules
-        under which the order holds, and the smallest change of rules that ends the order.
+        """Return a row for each pair of neighbours whose order changes under other rules. It holds the two models, the
+        number of rules under which the order holds, and the smallest change of rules that ends the order.
         """
         rows = []
         for one in self.orders:
@@ -265,7 +265,7 @@ class Leaderboard:
         if all(one.error for one in self.results):
             return []
         rows = self._rows
-        empty = {""}, {"", "–"}  # interval columns with only dashes are empty, too; `sentences` gives the reason
+        empty = {""}, {"", "–"}  # a dash marks a missing interval, for which `sentences` gives the reason
         ends = (f"{self.rank_by} low", f"{self.rank_by} high")
         shown = [
             name
@@ -512,7 +512,9 @@ def default_metric(known: Sequence[str], splits: Sequence[str]) -> str:
 
 
 def _in_all(given: Sequence[Collection[T]]) -> list[T]:
-    """Return the distinct keys of all collections, those of the longest collection first, because files may skip classes."""
+    """Return the distinct keys of all collections. The longest collection sets the order, because others may skip
+    classes.
+    """
     return list(dict.fromkeys(key for one in sorted(given, key=len, reverse=True) for key in one))
 
 

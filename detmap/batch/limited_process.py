@@ -112,8 +112,8 @@ def run(
     limit, `DetmapError` if the process ends without a result, and any exception that the task raises.
 
     The process is forked from a server process that has called ``prepare(*shared)``; without limits, the server itself
-    runs the task. This thread reuses the server as long as `shared` is the same. Time and memory are counted from the
-    fork. All arguments are pickled.
+    runs the task. Later calls in the same thread reuse the server if `shared` is the same. Time and memory are counted
+    from the fork. All arguments are pickled.
     """
     server: _Server | None = getattr(_own, "server", None)
     if server is None or not server.serves(prepare, task, shared):

@@ -20,8 +20,8 @@ _FAILED = "it could not be scored"
 
 
 def check(folder: PathLike, out: PathLike | None, splits: Sequence[str], hidden: Sequence[str]) -> None:
-    """Raise `OptionError` if a leaderboard must not be published into `folder`, because the folder contains private files
-    or the organisers' folder `out`, lies among private files, or has a leaderboard that shows other splits.
+    """Raise `OptionError` if a leaderboard must not be published into `folder`. The folder must not contain private
+    files or the organisers' folder `out`, lie among private files, or have a leaderboard that shows other splits.
     """
     if splits and not hidden:
         raise OptionError(f"--publish needs --hide SPLIT: say which of {', '.join(splits)} must not be seen")
@@ -47,7 +47,9 @@ def check(folder: PathLike, out: PathLike | None, splits: Sequence[str], hidden:
 
 
 def _holds_results(folder: Path) -> bool:
-    """Return whether a folder is the folder ``results`` of a run with ``--out``, whose files have metrics of every split."""
+    """Return whether a folder is the folder ``results`` of a run with ``--out``. Its files reveal the metrics of every
+    split.
+    """
     return folder.name == "results" and any(b'"seal"' in path.read_bytes() for path in folder.glob("*.json"))
 
 

@@ -93,7 +93,7 @@ class FileResult(Result):
 
     @property
     def bootstrap(self) -> dict[str, Any]:
-        """The bootstrap's results for metrics on all images, not per category; empty without a bootstrap."""
+        """The bootstrap of the metrics on all images, without those of single categories; empty if there is none."""
         return self._bootstraps[None]
 
     def part(self, split: str | None) -> dict[str, Any]:
@@ -160,14 +160,14 @@ def _kind_in(document: dict[str, Any]) -> str:
 
 
 def _of_metrics(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the bootstrap's results for metrics, not per category, of a file or split; empty without a bootstrap."""
+    """Return the bootstrap of a file or split, without the results of single categories."""
     return {name: told for name, told in part.get("bootstrap", {}).items() if name != "per_category"}
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of scoring a file. Options that change no metric are not part of the key of a result. `recorded` lists
-    the values of `reading`, with hashes of the files that they name.
+    """Options of scoring a file. The key of a result depends only on options that can change a metric. For the key,
+    `recorded` holds the values of `reading`, and the hash of each file that they name.
     """
 
     protocol: Protocol
@@ -215,12 +215,13 @@ class _Common(NamedTuple):
 def _score(
     ground_truth: GroundTruth, common: _Common, found: Input, before: Seen | None
 ) -> tuple[Seen, dict[str, Any] | None]:
-    """Score a file. Return its state and key (both empty unless results are saved), and its document unless the key is
-    known. A file whose state equals that of `before` is not read.
+    """Score a file, and return its state, its key and its document. The document is None if a saved result has this key.
+    State and key are empty unless results are saved. If the file is in the same state as in the earlier run (`before`),
+    it is not read.
     """
     options, truth, known = common
     identity, now = {}, Seen("", "")
-    begun = time.time_ns()  # taken before the stamps, because the file may be written to in between
+    begun = time.time_ns()  # read before the stamps, so that no later change of the file is missed
     with found.unchanged() as stamps:
         if truth is not None:
             state = seen.state(found.path, stamps, begun, options.key(truth, "", ""))
@@ -490,7 +491,9 @@ def rules_of(
     decisions: EveryDecision | None = None,
     caller: Callable[..., Any] | None = None,
 ) -> Protocol:
-    """Return the protocol with `decisions`; a ground-truth table decides its kind of geometry."""
+    """Return the protocol with `decisions`. If the ground truth is a table, its geometries decide what the protocol
+    compares.
+    """
     given: dict[str, Any] = {**(decisions or {})}
     if isinstance(ground_truth, GroundTruth):
         protocol = asked_protocol(protocol, ground_truth)
@@ -501,7 +504,9 @@ def rules_of(
 
 
 def read_truth(ground_truth: GroundTruth | PathLike, options: Options, found: Iterable[Input]) -> GroundTruth:
-    """Return ground truth, read with the data that protocol and detections `found` need; a table is returned as is."""
+    """Read ground truth, with everything that the protocol and the detections (`found`) need. A table is returned as it
+    is.
+    """
     if isinstance(ground_truth, GroundTruth):
         return ground_truth
     kind, more = options.protocol.iou_type, needs(options.protocol)
@@ -510,7 +515,7 @@ def read_truth(ground_truth: GroundTruth | PathLike, options: Options, found: It
 
 
 def nothing(ground_truth: GroundTruth, objects: int = 0) -> Detections:
-    """Return the first `objects` of the ground truth as detections; by default an empty table of the same kinds."""
+    """Return detections that equal the first `objects` objects of the ground truth. By default there are none."""
     some = ground_truth.take(np.arange(min(objects, len(ground_truth))))
     others = {name: column for name, column in some.shapes.items() if name != BOXES}
     return Detections.from_arrays(

@@ -22,8 +22,8 @@ NAME = ".index"
 #: Maximum size of an index in bytes: the size of an index of about 200,000 files.
 _LARGEST = 1 << 25
 
-#: Minimum age in nanoseconds of a file's last change for its time stamps to reveal later changes. This is the coarsest
-#: resolution of time stamps of any file system.
+#: Time in nanoseconds after the last change of a file in which it can change again without a new time stamp. This is the
+#: coarsest resolution of time stamps of any file system.
 _SETTLED = 2_000_000_000
 
 
@@ -35,9 +35,9 @@ class Seen(NamedTuple):
 
 
 def state(path: str, stamps: Sequence[sources.Stamp] | None, begun: int, shared: str) -> str:
-    """Return a hash of the path, of the stamps of an input's files (taken after the time `begun`), and of `shared`. Return
-    "" if the stamps cannot show whether files change: for a stream, for files written shortly before `begun`, and on
-    Windows, where all time stamps can be set.
+    """Return a hash that changes if a file of the input changes, or if `path` or `shared` differs. The `stamps` of the
+    files were read after the time `begun`. Return "" if the stamps cannot show whether files change: for a stream, for
+    files written shortly before `begun`, and on Windows, where all time stamps can be set.
     """
     if os.name == "nt":
         return ""
@@ -70,7 +70,7 @@ class Index:
         if self._path is None or self.seen == self.before:
             return
         document = {"files": {name: list(one) for name, one in sorted(self.seen.items())}}
-        with contextlib.suppress(DetmapError):  # without an index, the next run only reads the files again
+        with contextlib.suppress(DetmapError):  # if the index cannot be written, the next run has to read all files
             write_atomically(self._path, saving.sealed(document))
 
 

@@ -55,8 +55,8 @@ def _match_shard(ground_truth: GroundTruth, protocol: Protocol, found: Input) ->
     records, images, given = len(detections), detections.images.ids, Owned(detections)
     del detections
     tally = tally_of(ground_truth, given, protocol, protocol.iou_type, images)
-    # Notices of the ground truth are left out, because the tally of the images without detections already contains
-    # them. Only zero_id is counted for the images of each shard.
+    # Notices of the ground truth are left out, because the tally of the images without detections already contains them.
+    # The notice zero_id is an exception, because it counts objects on the shard's own images.
     truth = {code: count for code, count in ground_truth.notices.items() if code != "zero_id"}
     notices = {code: count - truth.get(code, 0) for code, count in tally.notices.items()}
     return _Shard(records, PackedTally.of(replace(tally, notices=notices)))
@@ -109,7 +109,7 @@ def evaluate_shards(
     images = truth.images.ids
     owner = np.full(images.size, -1, np.int32)
     counts: Counter[str] = Counter()
-    lacking: Counter[str] = Counter()  # number of shards with each notice about classes without a file
+    lacking: Counter[str] = Counter()  # by notice on a class without a file, the number of shards that have the notice
     packed: list[Any] = [None] * len(paths)
     kept: list[Any] = [None] * len(paths)  # handles of the shards whose columns stay on a cluster's workers
     records = np.zeros(len(paths), np.int64)

@@ -80,9 +80,10 @@ def _on_worker(
 ) -> tuple[T] | None:
     """Run a task and return its result in a tuple; None if this worker lacks an object that the tasks share."""
     # The ground truth is sent pickled, because it must be loaded after the plug-ins of `home`, which may define its
-    # classes. Asking for shared objects by returning None works with every executor, even if the executor cannot send an
+    # classes. A worker that lacks shared objects asks for them by returning None, because many executors cannot send an
     # object to each worker once. `submission` differs for each call, because Dask treats calls with equal arguments as
-    # one: the second call would get the result of the first, even if the file has changed or the first was cancelled.
+    # one. A second call would otherwise get the result of the first, even if the file has changed or the first call was
+    # cancelled.
     plugins.load(home.modules)
     home.check()
     with _lock:
@@ -134,8 +135,9 @@ def dispatch(
     summarize: Callable[[T], Any] | None = None,
 ) -> Generator[tuple[int, Any], None, None]:
     """Yield the index i and the outcome of each ``task(ground_truth, common, *arguments[i])`` as it finishes. Without an
-    executor, tasks run in threads. `ground_truth` and `common` are sent to each worker once. With `summarize`, results
-    stay on the workers of a Dask cluster, and the outcome of a task is a `Kept` with ``summarize(result)``.
+    executor, tasks run in threads. `ground_truth` and `common` are sent to each worker once. If `summarize` is given and
+    the executor is Dask's, results stay on the workers. The outcome of a task is then a `Kept`, whose summary is
+    ``summarize(result)``.
     """
     if executor is not None:
         yield from _run(executor, threads or 1, (ground_truth, common), task, arguments, summarize)
@@ -219,7 +221,7 @@ def _run(
 
 
 def _summarized(summarize: Callable[[T], Any], result: tuple[T] | None) -> tuple[Any] | None:
-    """Return the summary of a result of `_on_worker`, which stays on the worker."""
+    """Return only the summary of a result of `_on_worker`, because the result stays on the worker."""
     return None if result is None else (summarize(result[0]),)
 
 

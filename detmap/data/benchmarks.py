@@ -52,7 +52,7 @@ BENCHMARKS = (
     Benchmark("KITTI", {}, protocol="kitti"),
 )
 
-#: For field names that other data sets use too, the values that identify the benchmark's field.
+#: Values that identify a benchmark's field if other data sets use a field of the same name.
 VALUES = {"frequency": ("r", "c", "f")}
 
 #: Prefix of the code of notices on foreign fields.
@@ -78,7 +78,9 @@ NO_FLAG = "must be 1 or true, 0 or false, or -1 where it is not known"
 
 
 def fields_of(section: str) -> dict[str, str]:
-    """Return the benchmark of each benchmark-specific field in a list of COCO's JSON (`section`)."""
+    """Return the fields that are specific to a benchmark, with its name. `section` is a list in COCO's JSON, such as
+    images.
+    """
     return {field: one.name for one in BENCHMARKS for field in one.fields.get(section, ())}
 
 
@@ -107,8 +109,8 @@ def unread(notices: Mapping[str, int], fields: Iterable[str]) -> dict[str, int]:
 
 
 def converted(notices: Mapping[str, int]) -> dict[str, int]:
-    """Return the notices of a conversion, without advice on scoring. Groups need no notice, because the conversion keeps
-    groups or lists them as lost.
+    """Return the notices of a conversion, without advice on scoring. Notices on groups are dropped, because a conversion
+    keeps groups or reports them as lost.
     """
     plain = {code: count for code, count in notices.items() if code not in ("group_boxes", LEVELS)}
     return {code.replace(_FOREIGN, "converted_fields:", 1): count for code, count in plain.items()}

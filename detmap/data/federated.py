@@ -61,7 +61,7 @@ class CategoryLists(Frozen):
     ) -> CategoryLists:
         """Return the lists with these pairs of image and category, in any order; `count` is the number of categories."""
         cells = np.sort(images.astype(np.int64) * max(count, 1) + categories)
-        cells = cells[np.diff(cells, prepend=-1) > 0]  # numpy's `unique` hashes, which takes ten times as long
+        cells = cells[np.diff(cells, prepend=-1) > 0]  # ten times as fast as numpy.unique
         image, category = np.divmod(cells, max(count, 1))
         return cls(readonly(image, np.int32), readonly(category, np.int32), readonly(listed, np.bool_))
 

@@ -68,8 +68,8 @@ def columns_of(
     source: str,
     have: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Return the arguments of ``from_arrays`` from a `pyarrow.Table`; `have` are the column titles that messages
-    list, by default those of the table. Raises `InputError` for a missing column or invalid values.
+    """Return the arguments of ``from_arrays`` from a `pyarrow.Table`. Messages list the column titles `have`, by default
+    those of the table. Raises `InputError` for a missing column or invalid values.
     """
     titles = list(table.column_names if have is None else have)
     found = _by_role(table, columns, source, titles)
@@ -363,15 +363,15 @@ class Framed:
         return cls.from_arrow(frame, **options)
 
     def to_arrow(self) -> Any:
-        """Return a `pyarrow.Table` with a row per object or detection, boxes only, which `from_arrow` reads.
+        """Return the boxes as a `pyarrow.Table` with a row per object or detection, which `from_arrow` reads.
 
         Masks and other shapes are left out. The schema's metadata counts the rows with such shapes, and `from_arrow` gives
         a notice.
 
-        The columns are image_id and category_id if the ids are integers, else image and category, dictionary-encoded; and
-        ``bbox`` (x, y, width, height) or ``bbox_xyxy``. Detections also have score; ground truth has area, crowd,
-        difficult, and the names and sizes of images. An image without objects has a row with values only in the columns
-        of images. Categories without objects are left out.
+        The columns of integer ids are image_id and category_id, and those of strings are image and category,
+        dictionary-encoded. Boxes are in ``bbox`` (x, y, width, height) or ``bbox_xyxy``. Detections also have score;
+        ground truth has area, crowd, difficult, and the names and sizes of images. An image without objects has a row
+        with values only in the columns of images. Categories without objects are left out.
 
         Raises
         ------
@@ -381,7 +381,7 @@ class Framed:
         return _to_arrow(self)
 
     def to_frame(self) -> Any:
-        """Return a `pandas.DataFrame` with the columns of `to_arrow`, but four columns for a box.
+        """Return a `pandas.DataFrame` like the table of `to_arrow`, in which a box has four columns.
 
         The frame's ``attrs`` count the rows whose masks and other shapes are left out; `from_frame` gives a notice.
 

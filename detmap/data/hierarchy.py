@@ -21,7 +21,7 @@ T = TypeVar("T", GroundTruth, Detections)
 #: Maximum depth of a hierarchy.
 _DEEPEST = 100
 
-#: Maximum number of labels above or below a label, counted once per path.
+#: Maximum number of labels above a label. A label that several paths reach counts several times.
 _MOST = 10_000
 
 
@@ -29,8 +29,8 @@ _MOST = 10_000
 class Hierarchy(Frozen):
     """The labels above and below each label of a hierarchy."""
 
-    #: The labels above a label, nearest first, and the labels below it. A label on several paths can occur more than
-    #: once, as in TensorFlow's program; an object is then repeated once per occurrence. The root is not a label.
+    #: The labels above a label, nearest first, and the labels below it. As in TensorFlow's program, a label that several
+    #: paths reach occurs several times, and an object is then copied several times. The root is not a label.
     above: Mapping[str, tuple[str, ...]]
     below: Mapping[str, tuple[str, ...]]
 
@@ -81,8 +81,9 @@ def _flattened(
 def expanded(table: T, hierarchy: Hierarchy) -> T:
     """Return a table in which each row is followed by a copy for every label above the row's label.
 
-    In ground truth, labels verified as present on an image are likewise repeated for every label above, and labels
-    verified as absent for every label below. Labels that the hierarchy lacks are unchanged, with a notice.
+    The verified labels of images are extended, too. A label that is present on an image implies every label above it,
+    and a label that is absent implies that every label below it is absent. Labels that the hierarchy lacks are
+    unchanged, with a notice.
 
     Raises
     ------
@@ -138,7 +139,7 @@ def _listed(names: Sequence[str], above: Mapping[str, Sequence[str]]) -> tuple[l
 def _lists(
     lists: CategoryLists | None, to: Sequence[int], more: Sequence[Iterable[int]], count: int
 ) -> CategoryLists | None:
-    """Remap the categories of lists by `to`; for each listed category *k* add the categories ``more[k]`` to the list."""
+    """Replace each category *k* in the lists by the category ``to[k]`` and the categories ``more[k]``."""
     if lists is None:
         return None
     every = [[own, *others] for own, others in zip(to, more, strict=True)]

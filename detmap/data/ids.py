@@ -113,8 +113,8 @@ class Categories(Ids):
     #: Frequency of each category in LVIS's training data: r (rare), c (common) or f (frequent), "" if unknown; None if
     #: all are unknown.
     frequencies: tuple[str, ...] | None = None
-    #: The limbs of each category's poses, COCO's ``skeleton``: pairs of points counted from 0, () if unknown; None if all
-    #: are unknown. Pictures show the limbs.
+    #: The limbs of each category's poses, from COCO's ``skeleton``. A limb is a pair of points, counted from 0. A
+    #: category with unknown limbs has (). None if all are unknown. Pictures show the limbs.
     limbs: tuple[tuple[tuple[int, int], ...], ...] | None = None
 
 
@@ -163,8 +163,9 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
     return Ids(readonly(distinct, distinct.dtype), readonly(index.reshape(-1), np.int32))
 
 
-#: Regular expression that matches every string that `float` parses as 0. It matches few other strings, because calling
-#: `float` on many strings is slow. Non-ASCII digits may be zeros; a large negative exponent makes any digits 0.
+#: Regular expression that matches every string that `float` parses as 0. It matches few other strings, so that the slow
+#: `float` is called on few strings. Some zeros are not ASCII, and with a large negative exponent any digits are parsed
+#: as 0.
 _ZERO = r"\s*[+-]?(?:(?:[0.]|[^\x00-\x7f])[\d._]*(?:[eE][+-]?[\d_]+)?|[\d._]+[eE]-[\d_]+)\s*"
 
 
@@ -180,7 +181,7 @@ def zeros(ids: Sequence[Any]) -> NDArray[np.bool_]:
 
 
 def index_among(ids: ArrayLike | Ids, listed: ArrayLike | Ids | None, source: str, field: str, plural: str) -> Ids:
-    """Index `ids` among the `listed` ids, or among the distinct `ids` if `listed` is None."""
+    """Return the index of each of the `ids` among the `listed` ids. If `listed` is None, these are the distinct `ids`."""
     own = index_ids(ids, source=source, field=field)
     if listed is None:
         return own

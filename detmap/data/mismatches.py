@@ -16,7 +16,9 @@ from detmap.shapes.kinds import BOXES
 def classes_without_results(
     ground_truth: GroundTruth, detections: Detections, selected: NDArray[np.bool_] | None = None
 ) -> dict[Any, str]:
-    """Return id and name of every `selected` class with objects but without a file, if results have a file per class."""
+    """Return id and name of every `selected` class that has objects but no result file. Empty unless results have a file
+    per class.
+    """
     if detections.classes is None:
         return {}
     values, names = ground_truth.categories.ids, ground_truth.categories.names
@@ -57,8 +59,8 @@ _FEWEST_SHARES = 3
 
 
 def notices_of_units(ground_truth: GroundTruth, detections: Detections) -> dict[str, int]:
-    """Return a notice if the boxes of one table, or of both, seem to be shares of their images. If only one table's boxes
-    lie within 0 to 1, the median area of the other table's boxes must be above 1. Areas are computed in that case only.
+    """Return a notice if the boxes of one table, or of both, seem to be shares of their images. If only those of one
+    table do, the boxes of the other table must have a median area above 1, as boxes in pixels have.
     """
     if not (len(detections) and len(ground_truth)):
         return {}

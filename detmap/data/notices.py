@@ -9,7 +9,7 @@ from detmap.data.benchmarks import advice
 from detmap.errors import shorten
 from detmap.shapes.kinds import KINDS
 
-#: Fragments of sentences on boxes within 0 to 1: the comparison with shares of an image, and the conversion to pixels.
+#: Parts of sentences on boxes that seem to be shares of an image rather than in pixels.
 _SHARES = "as shares of an image do"
 _SCALE = (
     "multiply x and width by the image's width, y and height by its height (--image-sizes does so for Open Images' files "
@@ -135,7 +135,9 @@ NOTICES = {
 
 
 def describe(notices: Mapping[str, int], iou_type: str | None = None) -> list[str]:
-    """Return the sentences for `notices`, in the order of `NOTICES`; `iou_type` sets the noun, such as video for image."""
+    """Return the sentences for `notices`, in the order of `NOTICES`. `iou_type` decides if they speak of images, videos
+    or samples.
+    """
     counts: dict[str, int] = {}
     named: dict[str, list[str]] = {}
     for key, count in notices.items():

@@ -28,8 +28,8 @@ class LabelMap(NamedTuple):
 
     @classmethod
     def of(cls, given: Any, name: str) -> LabelMap:
-        """Return the label map of an array, which errors call `name`. The array has integer ids, shape (H, W), or uint8
-        colours, shape (H, W, 3) or (H, W, 4), which stand for the ids R + 256 G + 65536 B.
+        """Return the label map of an array. Errors refer to the array as `name`. The array has integer ids, shape (H,
+        W), or uint8 colours, shape (H, W, 3) or (H, W, 4), which stand for the ids R + 256 G + 65536 B.
         """
         try:
             array = np.asarray(given)

@@ -21,8 +21,8 @@ Chosen = Sequence[Any]
 
 
 def subset(ground_truth: GroundTruth, images: Chosen | None = None, categories: Chosen | None = None) -> GroundTruth:
-    """Return ground truth of some images and categories. The result refers to the whole table, because detections are read
-    for the whole table.
+    """Return ground truth of some images and categories. The result keeps the whole table as its attribute `whole`,
+    because detections may lie on images that are left out.
 
     Images are named by their ids or by the names of their files, with or without folder and ending, and categories by
     their ids or names. Raises `InputError` for an image or category that the ground truth does not have.

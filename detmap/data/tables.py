@@ -46,7 +46,7 @@ def complete(column: NDArray[np.float64]) -> bool:
 
 
 def _column(column: NDArray[Any], values: Any, count: int, source: str, name: str, tail: tuple[int, ...] = ()) -> Any:
-    """Return a column read-only, copied unless the table already owns it, because the caller may change `values`."""
+    """Return a read-only column. It is copied if the caller could still change it through `values`."""
     if isinstance(values, np.ndarray) and values.flags.writeable and np.may_share_memory(values, column):
         column = column.copy()
     column = readonly(column, column.dtype)
@@ -103,7 +103,7 @@ def _boxes(
 
 
 def _columns(shapes: Mapping[str, Column] | None, source: str, **values: Any) -> dict[str, Column]:
-    """Return the columns `shapes`, and columns made from the keyword arguments `values`, named as in `Kind.argument`."""
+    """Return the columns `shapes`, and those made from keyword arguments such as `masks`."""
     columns = dict(shapes or {})
     if all(value is None for value in values.values()):
         return columns
@@ -614,8 +614,8 @@ class Detections(_Shaped, Frozen):
         Other scores of each detection by name, such as the score of a part of its pose; NaN if a detection has none. See
         `Protocol.score_field`.
     areas : ndarray of float64, shape (n,), or None
-        If there are masks or other geometries besides boxes, the areas that area ranges use; NaN stands for the
-        geometry's own area. None if there are only boxes.
+        If there are masks or other geometries besides boxes, the areas that decide area ranges. NaN means that the area
+        of the geometry decides. None if there are only boxes.
     """
 
     images: Ids

@@ -1,4 +1,4 @@
-"""Tables arranged for matching: rows grouped into cells, one per image and category, and the overlapping pairs of a cell.
+"""Tables arranged for matching. The rows of a category on an image are a cell, in which overlapping pairs are found.
 
 A `detmap.Tally` and `detmap.Matches` are both made from an `Arrangement`.
 """
@@ -32,7 +32,7 @@ from detmap.shapes import Boxes, Column, Kind, Pairs, find
 from detmap.shapes.kinds import BOXES
 from detmap.system import parallel
 
-_LONG = 1e5  # Maximum cost of a block of cells in the main thread, which handles interrupts only between blocks.
+_LONG = 1e5  # Larger blocks of work run outside the main thread, so that Ctrl-C has an effect at once.
 
 #: Minimum overlap of boxes that touch: the smallest normal float.
 _TOUCHING = float(np.finfo(np.float64).tiny)
@@ -68,8 +68,9 @@ class Side:
     ) -> Side:
         """Arrange rows; rows with a category or image of -1 are left out.
 
-        `merged` treats all categories as one. With `scores` a cell's rows are sorted by descending score, and only the
-        first `cap` are kept; with `reverse`, rows of equal score are in reverse order.
+        `merged` treats all categories as one. If `scores` are given, the rows of a category on an image are sorted by
+        descending score, and only the first `cap` are kept. If `reverse` is true, rows of equal score are in reverse
+        order.
         """
         kept = (category >= 0) & (image >= 0)
         count = int(np.count_nonzero(kept))
@@ -77,7 +78,7 @@ class Side:
             *[(count, np.int32)] * 3, (count if scores is not None else 0, np.float64)
         )
         order, cells, starts = np.empty(count, np.int32), np.empty(count, np.int64), np.empty(images + 1, np.int64)
-        # Empty `rows` tell the kernel to take all rows of `image`, so `image` is passed empty too if no row is kept.
+        # The kernel takes empty `rows` to mean all rows. If no row is kept, `image` is therefore passed empty, too.
         rows = readonly(() if count == kept.size and not reverse else np.flatnonzero(kept), np.int32)
         if reverse:
             rows = readonly(rows[::-1], np.int32)
@@ -132,9 +133,9 @@ class Arrangement:
     #: Detections and ground truth by position.
     found: Side
     truth: Side
-    #: The cells with both detections and objects; all other cells, usually most of them, are left out.
+    #: The pairs of image and category with both detections and objects, usually a small part of all pairs.
     cells: overlap.Cells
-    #: The area ranges and levels.
+    #: The limits of area ranges and levels of difficulty.
     ranges: matching.Ranges
     #: The properties of objects that matching needs, by position.
     objects: matching.Objects
@@ -148,8 +149,8 @@ class Arrangement:
     frequencies: dict[Any, str]
     #: The number of occurrences of each kind of unusual input, by notice code.
     notices: dict[str, int]
-    #: For each of the `cells`, the detections of other categories that may take an object of the cell; see
-    #: `Protocol.absorbing`. The positions of these detections come after the positions of `found`.
+    #: For each pair of image and category in `cells`, the detections of other categories that can be matched to its
+    #: objects; see `Protocol.absorbing`. The positions of these detections come after the positions of `found`.
     others: overlap.Cells
     #: The row in the table and the score of each detection, by position; the detections of `others` are included.
     order: NDArray[np.int32]
@@ -308,13 +309,16 @@ class Arrangement:
             unknown = np.isnan(areas)
             if unknown.any():
                 areas = np.where(unknown, self._shape_areas(begin, end), areas)
-        # VOC's rule has no area ranges, so an unmatched box of negative size is a miss like any other
+        # Under VOC's rule an unmatched box of negative size is a false positive. An area below 0 would lie outside of
+        # all ranges.
         if self.protocol.matching == "best":
             areas = np.maximum(areas, 0.0)
         return readonly(areas, np.float64)
 
     def unmatched_measures(self, begin: int, end: int) -> NDArray[np.float64]:
-        """Return the measures, shape (n, M), that decide if unmatched detections are ignored; -inf is outside any range."""
+        """Return the measures, such as area, that decide in which ranges an unmatched detection counts, shape (n, M). A
+        measure of -inf lies in no range.
+        """
         areas = self.detection_areas(begin, end)
         measures = self._measuring.of_detections(areas, self._measured, begin, end)
         if self._lenient is not None:
@@ -334,9 +338,10 @@ class Arrangement:
     def candidates(
         self, cells: overlap.Cells, lowest: float, begin: int, end: int, stop: NDArray[np.uint8] = NEVER
     ) -> overlap.Candidates:
-        """Return the candidate pairs of cells ``[begin, end)`` that overlap by at least `lowest`, with their overlaps.
+        """Return the pairs of detection and object in cells ``[begin, end)`` that overlap by at least `lowest`, with
+        their overlaps.
 
-        `cells` are those of the arrangement or other ranges of positions. Once `stop` is set, further cells are skipped.
+        `cells` can also hold the positions of whole images. Once `stop` is set, further cells are skipped.
         """
         kind, bounds = self.kind, self._bounds
         if self.protocol.matching == "by-object":  # this rule needs all ignored objects that a detection touches
@@ -376,7 +381,7 @@ class _Evaluated(NamedTuple):
     found_category: NDArray[np.int32]
     truth_image: NDArray[np.int32]
     truth_category: NDArray[np.int32]
-    #: Detections that are never matched and always ignored, but count for caps; None if there are none.
+    #: Detections that are ignored without being matched, but count towards `max_per_category`; None if there are none.
     unscored: NDArray[np.bool_] | None
     #: Detections that are ignored if unmatched; None if there are none.
     lenient: NDArray[np.bool_] | None
@@ -406,7 +411,7 @@ def _evaluated(
     lenient = judgement.lenient
     if protocol.max_per_category is None:
         out_of_found, unscored = either(out_of_found, unscored), None
-    else:  # unscored detections are kept as ignored, because caps count them, also in merged tallies
+    else:  # unscored detections are ignored rather than removed, because they count towards the cap
         lenient = either(lenient, unscored)
     if (image_of < 0).any():
         image = image_of[image]
@@ -455,7 +460,9 @@ def _ignored(ground_truth: GroundTruth, kind: Kind, protocol: Protocol) -> NDArr
 def _areas(
     areas: NDArray[np.float64], annotated: Column, shape: Column, protocol: Protocol, pixel: float
 ) -> NDArray[np.float64]:
-    """Return the areas of objects for area ranges; `areas` and `annotated` are the areas and boxes in the annotations."""
+    """Return the areas that decide the area ranges of objects. `areas` and `annotated` are the areas and boxes in the
+    annotations.
+    """
     if isinstance(shape, Boxes) and (protocol.object_areas == "shape" or protocol.inclusive_pixels):
         # If an object's area is that of its box, compute it with the protocol's convention for pixels, as for
         # detections.
@@ -542,7 +549,9 @@ def rule_at(protocol: Protocol, iou: float) -> pairs.Rule:
 
 
 def least_near(protocol: Protocol, iou: float, floor: float) -> float:
-    """Return the minimum overlap at which an object is near a detection: `floor`, or for distances ``-iou / floor``."""
+    """Return `floor`, the minimum overlap of a detection with a nearby object. For distances, which are compared as
+    negative overlaps, return ``-iou / floor``.
+    """
     return -iou / floor if find(protocol.iou_type).falls else floor
 
 
@@ -556,7 +565,7 @@ def over_cells(task: Callable[[int, int], None], cells: overlap.Cells, threads: 
 
 
 def _joined(found: Side, truth: Side) -> overlap.Cells:
-    """Return the cells with both detections and objects."""
+    """Return the pairs of image and category with both detections and objects."""
     left = np.empty(min(found.starts.size, truth.starts.size), np.int64)
     right = np.empty_like(left)
     count = sorting.join(*found.cells(), *truth.cells(), left, right)
@@ -601,7 +610,7 @@ def _relevant(notices: dict[str, int], protocol: Protocol, own_areas: bool) -> d
     """Drop notices that count 0 or have no effect under the protocol; `own_areas` tells whether areas come from files."""
     irrelevant = {
         "group_boxes": protocol.group_of != "object",
-        # normalised boxes have the same overlaps
+        # boxes as fractions of the image have the same IoU as boxes in pixels
         "shares_of_images": len(protocol.area_ranges) == 1 and not protocol.inclusive_pixels,
         "missing_iscrowd": "crowd" not in (*protocol.ignore, *protocol.left_out),
         # with inclusive pixels, a box from a pixel to itself is a pixel wide

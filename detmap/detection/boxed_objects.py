@@ -50,7 +50,7 @@ class BoxedObjects:
         return cls(rows, corners, shares is not None or ground_truth.within_unit) if rows.any() else None
 
     def proposed(self, bounds: overlap.Boxes) -> overlap.Boxes:
-        """Return `bounds` with the boxes of boxed objects enlarged so that they overlap every detection."""
+        """Return `bounds` in which the boxes of these objects are so large that every detection overlaps them."""
         coordinates, areas = bounds.coordinates.copy(), bounds.areas.copy()
         far = np.array(_ANYWHERE)
         coordinates[self.rows] = far if bounds.sizes else np.append(far[:2], far[:2] + far[2:])
@@ -58,7 +58,9 @@ class BoxedObjects:
         return bounds._replace(coordinates=readonly(coordinates, np.float64), areas=readonly(areas, np.float64))
 
     def refine(self, detections: Column, kind: Kind, pairs: Pairs, out: NDArray[np.float64]) -> None:
-        """Write the overlaps of pairs with boxed objects: IoU, or for a group the intersection over the detection's area."""
+        """Write the overlaps of detections with these objects to `out`. The overlap is IoU or, if the object is a group,
+        the intersection over the detection's area.
+        """
         at = np.flatnonzero(self.rows[pairs.ground_truth])
         bounds = detections.bounds()
         assert isinstance(bounds, Boxes)
@@ -78,7 +80,9 @@ class BoxedObjects:
 
 
 def roles_of(group: NDArray[np.bool_] | None, boxed: BoxedObjects | None) -> NDArray[np.uint8] | None:
-    """Return the role of each object in matching: single object, group, boxed, or both; None if all are single objects."""
+    """Return bits that tell for each object whether it is a group, and whether it has only a box. None if there are no
+    such objects.
+    """
     if group is None and boxed is None:
         return None
     role = np.uint8(0) if group is None else np.where(group, np.uint8(matching.GROUP), np.uint8(0))
@@ -88,7 +92,7 @@ def roles_of(group: NDArray[np.bool_] | None, boxed: BoxedObjects | None) -> NDA
 
 
 def notices_of(boxed: BoxedObjects | None, notices: dict[str, Any], rows: NDArray[np.int32]) -> dict[str, Any]:
-    """Replace the notice on absent masks by a notice with the number of boxed objects among the evaluated `rows`."""
+    """Replace the notice on absent masks by a notice on the evaluated objects (`rows`) that have only a box."""
     if boxed is None:
         return notices
     left = {code: count for code, count in notices.items() if code != "absent_masks"}

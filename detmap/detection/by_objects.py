@@ -27,10 +27,10 @@ def match_all(
     threads: int | None,
     taken: NDArray[np.int32] | None = None,
 ) -> kernels.Steps:
-    """Match all cells and return the changes of hits and misses at each score.
+    """Match all detections, and return how the numbers of hits and misses change at each score.
 
-    `thresholds` are minimum overlaps. `words`, which marks all detections as unmatched, is updated in place. `taken`
-    receives the index, within the cell, of the object that each detection matches.
+    `thresholds` are minimum overlaps. `words` holds the outcomes of the detections, at first all unmatched, and is
+    updated in place. `taken` receives the index, within the cell, of the object that each detection matches.
     """
     bits = arranged.ranges.measure.size * thresholds.size
     out = _room(words, bits, arranged.angles[0], np.empty(0, np.int32) if taken is None else taken)
@@ -51,7 +51,7 @@ def match_all(
 
 
 def _room(words: matching.Words, bits: int, angles: NDArray[np.float64], taken: NDArray[np.int32]) -> kernels.Steps:
-    """Return output arrays filled as if no detection overlapped an object; `words` tells which detections are ignored."""
+    """Return output arrays for detections that overlap no object. `words` tells which of them are ignored."""
     count = len(words.hit)
     missed = np.empty((count, bits), np.int32)
     for bit in range(bits):
@@ -61,7 +61,7 @@ def _room(words: matching.Words, bits: int, angles: NDArray[np.float64], taken: 
 
 
 def taken(arranged: Arrangement, objects: matching.Objects, iou: float, at: int, threads: int | None) -> pairs.Taken:
-    """Match by objects at one threshold; return each detection's outcome in the first pass and its object's position."""
+    """Match at one threshold. Return the outcome and the object of each detection after the first of KITTI's two passes."""
     thresholds = least_overlaps(arranged.protocol, [iou])
     ranges, size = arranged.ranges, arranged.order.size
     one = replace(

@@ -41,7 +41,9 @@ def scored(
     caller: Callable[..., Any] | None = None,
     **decisions: Any,
 ) -> DetectionResult:
-    """Evaluate as `detmap.evaluate` does, but without intervals; error messages suggest keyword arguments of `caller`."""
+    """Evaluate as `detmap.evaluate` does, but without intervals. Error messages name the keyword arguments of the
+    function `caller`.
+    """
     detections = owned(detections)
     given = protocol, iou_type, image_ids, category_ids, threads, caller
     tally = tally_of(ground_truth, detections, *given, **decisions)
@@ -157,8 +159,8 @@ def _errors(arranged: Arrangement, threads: int | None) -> NDArray[np.float64]:
 def _match_cells(
     arranged: Arrangement, threads: int | None
 ) -> tuple[matching.Words, dict[str, NDArray[Any]], zero_ids.Otherwise | None]:
-    """Return the `hit` and `ignored` words of every detection by position, the columns `STEPS`, and the detections whose
-    words differ under the other value of `id_zero`. The columns are empty unless matching is repeated at each score.
+    """Return the outcome of every detection, the columns `STEPS`, and the detections whose outcome depends on `id_zero`.
+    The columns are empty unless matching is repeated at each score.
     """
     protocol, cells = arranged.protocol, arranged.cells
     count, words = arranged.found.order.size, word_count(protocol)
@@ -195,7 +197,7 @@ def _match_cells(
 
 
 def _choose(arranged: Arrangement, out: matching.Words, threads: int | None) -> None:
-    """Match under a rule by which objects choose detections, and set the bits of each threshold and area range."""
+    """Match by THUMOS14's rule, under which objects choose detections, and write the outcomes to `out`."""
     protocol, objects = arranged.protocol, arranged.objects
     outside = outside_of(objects.measures, arranged.ranges)
     for area in range(len(protocol.range_names)):

@@ -105,7 +105,7 @@ _FIELDS = {
 
 
 def fields_read(protocol: Protocol) -> list[str]:
-    """Return the fields that need no notice: those that the protocol reads, and `frequency` if LVIS's lists are read."""
+    """Return the fields that the protocol reads. `frequency` is included if LVIS's lists are read."""
     read = [field for name, (default, own) in _FIELDS.items() if getattr(protocol, name) != default for field in own]
     read += find(protocol.iou_type).lists
     return list(dict.fromkeys([*read, *(["frequency"] if {*LISTS} & {*read} else [])]))

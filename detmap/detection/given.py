@@ -61,7 +61,7 @@ def _is_one(detections: object) -> bool:
     if isinstance(detections, list | tuple):
         if not detections:
             return True
-        first = detections[0]  # a mapping may be a record of one model, or the whole results of one of several models
+        first = detections[0]  # if it is a mapping, it is either one detection, or all results of one model
         return isinstance(first, Mapping) and not hasattr(first, "tally") and not _is_one(first)
     return True
 
@@ -109,8 +109,8 @@ def tables_of(
 ) -> tuple[GroundTruth, Detections]:
     """Return tables of ground truth and detections. Raises `InputError` for other types and for swapped arguments.
 
-    From files and dictionaries, the scored kind of geometry is read, and the object fields that `levels` use. By default
-    `levels` are those of the protocol. For `once` see `Input.detections`.
+    From files and dictionaries, only the geometries to be scored and the object fields that `levels` use are read. By
+    default `levels` are those of the protocol. For `once` see `Input.detections`.
     """
     detections = detections.take() if isinstance(detections, Owned) else detections
     if isinstance(ground_truth, GroundTruth) and isinstance(detections, Detections):
@@ -137,7 +137,9 @@ def tables_of(
 
 
 def _asked(given: Truth) -> str:
-    """Return the protocol that the fields of unread ground truth suggest; COCO's if the data cannot be read twice."""
+    """Return the protocol that the fields of the ground truth suggest. For a pipe, which can be read only once, return
+    COCO's.
+    """
     if not isinstance(given, str | os.PathLike | Mapping):
         return COCO.name
     from detmap.formats.files import asked_protocol

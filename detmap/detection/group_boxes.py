@@ -51,7 +51,7 @@ WITHOUT_SHAPE = _decision(
     group="federated",
 )
 
-#: Columns of Open Images' CSV, and fields of other files, that `group_of` reads or that do not affect scores.
+#: Names of the flag of groups (`group_of`), and of Open Images' flags that do not affect scores.
 FIELDS = ("IsGroupOf", "isgroupof", "is_group_of", "IsDepiction", "IsInside")
 
 
@@ -61,8 +61,9 @@ def groups_of(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.bool_
 
 
 def settle(words: matching.Words, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Turn found groups, for which `matching.match` sets both bits, into hits; return a mask of the detections that found
-    a group. A group whose best score is 0 or less is not found, because TensorFlow's program starts its maximum at 0.
+    """Turn detections that found a group into hits, and return a mask of them. `matching.match` has marked these
+    detections both as hits and as ignored. A group whose best score is 0 or less is not found, because TensorFlow's
+    program starts its maximum at 0.
     """
     found = words.hit & words.ignored
     rows = found.any(axis=1)
@@ -73,11 +74,11 @@ def settle(words: matching.Words, scores: NDArray[np.float64]) -> NDArray[np.boo
 
 
 def tie_order(protocol: Protocol, side: Any, found_groups: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-    """Return the positions of detections, reordered so that equal scores of a cell rank by the protocol's rule; None if the
-    order stays. A cell is one category on one image.
+    """Return the positions of detections in an order that breaks ties of scores, within an image and category, by the
+    protocol's rule. None if the order stays.
 
-    Under "reversed" later detections are matched first but ranked last; detections that found a group are ranked before
-    all other detections of equal score.
+    Under "reversed", detections that found a group rank before all others of equal score. Among the rest, earlier rows
+    rank first, although later rows are matched first.
     """
     if protocol.ties != "reversed":
         return None

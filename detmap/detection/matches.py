@@ -41,8 +41,8 @@ class Matches(Frozen):
     beyond the largest cap, or for one whose image or category is not selected or not in the ground truth. Where a
     detection has no matched or nearest object, the object's index is -1 and the overlap NaN.
 
-    `outcome` agrees with the bits of the `detmap.Tally` of the same protocol at that threshold and area range. In each
-    category the number of objects in `missed` is the number of false negatives.
+    `outcome` agrees with the `detmap.Tally` of the same protocol at that threshold and area range. In each category the
+    number of objects in `missed` is the number of false negatives.
 
     Attributes
     ----------
@@ -110,8 +110,8 @@ class Matches(Frozen):
         return int(self.detection.size)
 
     def quality(self) -> NDArray[np.float64]:
-        """Return the localisation quality of each matched detection, shape (n,): the overlap, or for distances 1 minus
-        distance over threshold; NaN if unmatched.
+        """Return the localisation quality of each detection, shape (n,); NaN if unmatched. It is the overlap or, if
+        distances are compared, ``1 - distance / threshold``.
         """
         return 1 + self.overlap / self.iou if find(self.protocol.iou_type).falls else self.overlap
 
@@ -206,7 +206,9 @@ def match_pairs(
 def matches_of(
     arranged: Arrangement, iou: float, area: str = "all", floor: float | None = None, threads: int | None = None
 ) -> Matches:
-    """Return the matches of arranged tables; if there is a `floor`, also the nearest object across categories."""
+    """Return the matches of arranged tables. If `floor` is given, they include the nearest objects of each detection, in
+    its own category and in others.
+    """
     decided = arranged.protocol
     if area not in decided.range_names:
         raise OptionError(f"no area range is called {area!r}; these are: {', '.join(decided.range_names)}")
@@ -260,7 +262,9 @@ def _at(column: NDArray[np.int32], positions: NDArray[np.int32]) -> NDArray[np.i
 
 
 def taken_at(arranged: Arrangement, objects: Objects, iou: float, at: int, threads: int | None) -> pairs.Taken:
-    """Match at one threshold in the area range with index `at`; `objects` outside of this range are flagged as ignored."""
+    """Match at one threshold, in the area range with index `at`. The caller has flagged `objects` outside of it as
+    ignored.
+    """
     protocol = arranged.protocol
     if rematched(protocol):
         return by_objects.taken(arranged, objects, iou, at, threads)
@@ -280,7 +284,9 @@ def taken_at(arranged: Arrangement, objects: Objects, iou: float, at: int, threa
 
 
 def unmatched(arranged: Arrangement, outside: NDArray[np.bool_]) -> pairs.Taken:
-    """Return the columns that `pairs.assign` fills; detections flagged by `outside` are ignored if unmatched."""
+    """Return columns in which no detection is matched. Detections flagged by `outside` are ignored, and all others are
+    misses.
+    """
     count = arranged.found.order.size
     return pairs.Taken(
         np.where(outside, IGNORED, MISS).astype(np.uint8),
@@ -291,7 +297,7 @@ def unmatched(arranged: Arrangement, outside: NDArray[np.bool_]) -> pairs.Taken:
 
 
 def images_of(arranged: Arrangement) -> overlap.Cells:
-    """Return one cell, of all categories together, for each image with both detections and objects."""
+    """Return, for each image with both detections and objects, the ranges of their positions."""
     found, truth = arranged.found, arranged.truth
     images = np.arange(arranged.image_ids.size + 1, dtype=np.int32)
     left, right = (np.searchsorted(side.image, images) for side in (found, truth))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A table to measure: its boxes, and the row and image of each position."""
+    """A table whose boxes are measured."""
 
     #: The boxes of the table's rows.
     boxes: Boxes
@@ -33,8 +33,9 @@ class Measured:
 
 
 class Measures:
-    """The measures of a protocol's ranges. Measure 0 is the area. A range that is not in square pixels has its own
-    measure: 1 for rows in the range, else 0. `ranges` holds the limits of each range and the index of its measure.
+    """The measures of a protocol's ranges. Measure 0 is the area. Each range that is not in square pixels has a measure
+    of its own, which is 1 for rows in the range and 0 for all others. `ranges` holds the limits of each range and the
+    index of its measure.
     """
 
     def __init__(self, protocol: Protocol, sizes: NDArray[np.int64] | None, images: NDArray[Any], source: str) -> None:

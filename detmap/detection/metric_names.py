@@ -11,10 +11,11 @@ from detmap.detection.true_positives import names_of
 from detmap.shapes import find
 
 #: A metric: kind, IoU threshold, index of the area range, index of the cap, and category. The category is an index, or
-#: the letter of a frequency group. None as threshold or category means all thresholds or categories. The kinds "AP" and
-#: "AR" are means, and "pooled" is AP of one ranking of several categories. "group" and "published" (CrowdPose's number)
-#: are AP on a group of images, and have the group's name as category. Other kinds are the names of errors of true
-#: positives, "score" (nuScenes' detection score), and `OF_CLASS`.
+#: the letter of a frequency group. None as threshold or category means all thresholds or categories. "AP" and "AR" are
+#: means over thresholds and categories, and "pooled" is the AP of several categories in one ranking. "group" is the AP
+#: on a group of images, and "published" is the same number as CrowdPose's program computes it. Both have the name of the
+#: group as category. Other kinds are nuScenes' errors of true positives, "score" (nuScenes' detection score), and those
+#: in `OF_CLASS`.
 Row = tuple[str, float | None, int, int, int | str | None]
 
 
@@ -39,7 +40,7 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
     if kind == "published":
         crowds += [(f"AP_{name}_defined", ("group", None, 0, last, name)) for name, _ in protocol.crowd_groups]
     if protocol.class_levels:
-        start = min(1, len(areas) - 1)  # KITTI has no level of all objects
+        start = min(1, len(areas) - 1)  # skip the range of all objects, which KITTI does not have
         # as on KITTI's leaderboards, which rank by the moderate level
         levels = sorted(list(enumerate(protocol.range_names))[start:], key=lambda one: one[1] != "moderate")
         return [
@@ -86,7 +87,7 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
 
 
 def most_of_all(protocol: Protocol) -> int | None:
-    """Return the cap in AR's name if detections are not capped per category and image: the cap per image or per category."""
+    """Return the cap per image, or else per category, if it is part of AR's name; otherwise None."""
     if protocol.max_dets[-1] < UNLIMITED or not protocol.groups:
         return None
     return protocol.max_per_image or protocol.max_per_category

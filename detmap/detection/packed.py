@@ -1,4 +1,4 @@
-"""Tallies of shards in narrow columns, ranked and unpacked a few categories at a time."""
+"""Tallies of shards, packed to save memory, and unpacked a few categories at a time."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ def _pieces(count: int) -> list[tuple[int, int]]:
 
 
 def _pieces_of(rows: NDArray[np.uint8]) -> list[tuple[int, int, NDArray[Any]]]:
-    """View rows of bytes as columns of integers, which are copied faster; return the word, shift and view of each column."""
+    """View rows of bytes as columns of integers, because integers are copied faster. Return each column with the index
+    of its 64-bit word and its shift in the word.
+    """
     count, width = rows.shape
     return [
         (at // 8, 8 * (at % 8), np.ndarray(count, f"<u{size}", rows.data if count else None, at if count else 0, width))
@@ -89,7 +91,7 @@ def _pieces_of(rows: NDArray[np.uint8]) -> list[tuple[int, int, NDArray[Any]]]:
 
 
 def _narrow(column: Column, values: NDArray[Any], protocol: Protocol) -> NDArray[Any]:
-    """Return a column in the narrowest lossless type; of words of bits, keep only the bytes in use, shape (n, bytes)."""
+    """Return a column in the narrowest lossless type. Of 64-bit words only the bytes in use are kept, shape (n, bytes)."""
     if column.width == "words":
         out = np.empty((len(values), _byte_count(protocol)), np.uint8)
         for word, shift, piece in _pieces_of(out):
@@ -102,7 +104,6 @@ def _narrow(column: Column, values: NDArray[Any], protocol: Protocol) -> NDArray
 
 
 def _widened(rows: NDArray[np.uint8], words: int) -> NDArray[np.uint64]:
-    """Return words of bits, shape (n, words), from the bytes in use."""
     out = np.zeros((len(rows), words), np.uint64)
     for word, shift, piece in _pieces_of(rows):
         out[:, word] |= piece.astype(np.uint64) << np.uint64(shift)
@@ -110,10 +111,10 @@ def _widened(rows: NDArray[np.uint8], words: int) -> NDArray[np.uint64]:
 
 
 class ShardedTally:
-    """The packed tallies of shards with disjoint images, merged and unpacked a few categories at a time. The shards
-    have the same protocol and categories; `before` has the position of each shard's first detection in the
-    concatenation of all shards, `notices` are those of the merged tally, and `frame` is that tally without detections.
-    `columns_of` returns `PackedTally.columns_of` of each shard, for shards whose columns are in other processes.
+    """The packed tallies of shards with disjoint images, merged and unpacked a few categories at a time. The shards have
+    the same protocol and categories. `before` is the number of detections in all earlier shards. `notices` are those of
+    the merged tally, and `frame` is the merged tally without detections. If the columns of shards are in other
+    processes, `columns_of` fetches those of a range of categories.
     """
 
     def __init__(
@@ -190,7 +191,7 @@ class ShardedTally:
         sorting.group_by(keys.category, keys.tie_order(), order, starts)
         scores = np.take(keys.scores, order)
         del keys
-        # The kernel sorts the columns image and rank by score. `order` is passed in place of image, so `order` is sorted.
+        # The kernel sorts the columns image and rank by score. Here it sorts `order`, which is passed in place of image.
         rank = self._column("rank", columns)[order].astype(np.int32)
         words = np.empty((order.size, 0), np.uint64)
         rows = sorting.Rows(order, rank, np.empty(0, np.int64), scores.view(np.uint64), words, words)

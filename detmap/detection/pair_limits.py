@@ -23,7 +23,9 @@ def candidates(
     end: int,
     stop: NDArray[np.uint8],
 ) -> overlap.Candidates:
-    """Call `detmap.kernels.overlap.candidates`; raise `InputError` if the pairs of one cell exceed `limits.PAIRS`."""
+    """Call `detmap.kernels.overlap.candidates`; raise `InputError` if the pairs of one image and category exceed
+    `limits.PAIRS`.
+    """
     found = cells.detection_stops[begin:end] - cells.detection_starts[begin:end]
     objects = cells.ground_truth_stops[begin:end] - cells.ground_truth_starts[begin:end]
     most = limits.PAIRS.value() // _PAIR

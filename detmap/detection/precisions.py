@@ -47,7 +47,7 @@ class Rankings:
         return len(self.caps) * len(self.tally.protocol.iou_thresholds)
 
     def _capacity(self, begin: int, end: int) -> NDArray[np.int64]:
-        """Return the maximum number of hits of each ranking: its hits within the largest cap."""
+        """Return the number of hits of each ranking within the largest cap. No other cap has more hits."""
         thresholds = len(self.tally.protocol.iou_thresholds)
         ranking = np.arange(begin, end)
         return np.asarray(
@@ -55,9 +55,7 @@ class Rankings:
         )
 
     def blocks(self) -> list[tuple[int, int]]:
-        """Cut the rankings into blocks. To limit memory, the cost of a block is at most `_LEAST`, the number of
-        detections, or the number of rankings, whichever is largest.
-        """
+        """Cut the rankings into blocks. Blocks limit the memory in use at a time."""
         hits, areas = int(self.tally.hit_counts.sum()), self.tally.positives.shape[1]
         if len(self.caps) * hits + areas * len(self.tally) + 4 * len(self) <= _LEAST:  # the sum of the costs below
             return parallel.even(len(self), 1)
@@ -85,9 +83,9 @@ class Rankings:
 
 @dataclass(frozen=True, eq=False)
 class Curves(Frozen):
-    """The curves of `detmap.DetectionResult` for some of the caps. `scores` is empty unless requested. `alike`, the mean
-    similarity of orientation, is None unless the protocol reads precision at up to 41 scores; see
-    `detmap.detection.sampling.Averages`.
+    """The curves of `detmap.DetectionResult` for some of the caps. `scores` is empty unless requested. `alike` is the
+    mean similarity of orientation, see `detmap.detection.sampling.Averages`. It is None except under KITTI's
+    interpolation.
     """
 
     precision: NDArray[np.float64]
@@ -178,7 +176,9 @@ class Curves(Frozen):
 
 
 def averaged(curves: Curves, protocol: Protocol) -> NDArray[np.float64]:
-    """Return the values whose mean is AP, within the last cap, by threshold, recall, category and area range."""
+    """Return the values of which AP is the mean, within the largest cap. The axes are threshold, recall, category and
+    area range.
+    """
     grid = protocol.interpolation == "grid"
     values = curves.precision[..., -1] if grid else curves.average_precision[:, None, :, :, -1]
     return with_empty(values, protocol)
@@ -217,7 +217,9 @@ def published_mean(values: NDArray[np.float64]) -> float:
 
 
 def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, int]:
-    """Return a notice with AP of a tally in ranking order for both values of `id_zero`; empty if no annotation has id 0."""
+    """Return a notice that states AP for both values of `id_zero`. It is empty if no annotation has the id 0. The tally
+    must be in ranking order.
+    """
     changed = changed_by_zero_ids(tally, threads)
     if changed is None:
         return {}
@@ -225,7 +227,7 @@ def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, in
 
 
 class Changed(NamedTuple):
-    """The effect of the other value of `id_zero`. `categories` is a mask, shape (K,), of the affected categories.
+    """What changes if `id_zero` has its other value. `categories` is a mask, shape (K,), of the affected categories.
     `values` are the new values of these categories, in the first area range, as `averaged` returns them.
     """
 
@@ -234,7 +236,9 @@ class Changed(NamedTuple):
 
 
 def changed_by_zero_ids(tally: Tally, threads: int | None = None) -> Changed | None:
-    """Return the changes due to annotations of the id 0; None without such annotations, or if the changes are unknown."""
+    """Return what changes if `id_zero` has its other value. None if no annotation has the id 0, or if the effect is
+    unknown.
+    """
     under = zero_ids.under_other(tally)
     if under is None:
         return None

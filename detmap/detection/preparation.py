@@ -51,7 +51,7 @@ def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protoc
 
 
 def _parted(table: T, protocol: Protocol) -> T:
-    """Return a table whose poses have only the points that the protocol compares; count labelled points if needed."""
+    """Return a table whose poses have only the points that the protocol compares."""
     kind = find(protocol.iou_type)
     if kind.part is None or (protocol.points is None and protocol.labelled == "field"):
         return table
@@ -126,7 +126,9 @@ def left_out(
 
 
 def _by_kind(table: GroundTruth | Detections, ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.bool_]:
-    """Return a mask of the rows that the kind of shape leaves out because of their location, shape (n,)."""
+    """Return a mask, shape (n,), of the rows that are not scored because of where they are, such as bicycles in
+    nuScenes' racks.
+    """
     kind = find(protocol.iou_type)
     assert kind.left_out is not None
     names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
@@ -184,7 +186,6 @@ def corners_of(boxes: Boxes) -> NDArray[np.float64]:
 
 
 def _with_corners(table: T, corners: NDArray[np.float64]) -> T:
-    """Return `table` with boxes that have the given corners, stored with corners or with sizes as in `table`."""
     sizes = boxes_of(table).sizes
     if sizes:
         corners = np.concatenate((corners[:, :2], corners[:, 2:] - corners[:, :2]), axis=1)

@@ -826,7 +826,7 @@ FOREIGN = {
 
 
 def preset(name: str) -> Protocol:
-    """Return the protocol called `name`; the error for the name of a kind of shape suggests the keyword `iou_type`."""
+    """Return the protocol called `name`. If `name` is a kind of shape instead, the error suggests the keyword `iou_type`."""
     if name not in PRESETS and name in KINDS:
         raise OptionError(f"{name!r} is a kind of shape, not a protocol: iou_type={name!r}")
     return PRESETS.find(name)

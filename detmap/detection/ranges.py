@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Measures of boxes that ranges and levels can limit. The length of a box is its longer side.
 MEASURES = ("area", "height", "width", "length")
 
-#: Columns that every table of ground truth has, by the field names that stand for them in levels.
+#: Flags that every table of ground truth has as columns, by the field names that levels of difficulty use.
 FLAGS = {"iscrowd": "crowd", "crowd": "crowd", "difficult": "difficult", "ignore": "difficult"}
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -42,9 +42,9 @@ _WORDS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 
 
 class Condition(NamedTuple):
-    """A comparison such as ``height>=25``: a measure or field (`of`), an operator, and a number. Flags tell whether the
-    number is a percentage of the image's measure, and whether the condition applies to objects and to detections (only
-    `MEASURES` apply to detections).
+    """A comparison such as ``height>=25``: a measure or field (`of`), an operator, and a number. `share` tells whether
+    the number is a percentage of the image's measure. `objects` and `detections` tell to which table the condition
+    applies. Conditions on fields apply to objects only.
     """
 
     of: str
@@ -97,7 +97,7 @@ def parse_area_ranges(given: Sequence[str]) -> dict[str, tuple[Any, ...]]:
 
 
 def _limits(low: Any, high: Any, of: str) -> tuple[Any, ...]:
-    """Return minimum and maximum of a range and, unless they are in square pixels, its measure."""
+    """Return minimum, maximum and measure of a range. The measure is left out if it is the area in square pixels."""
     ends = [one.strip() if isinstance(one, str) else one for one in (low, high)]
     share = of.endswith("%") or any(isinstance(one, str) and one.endswith("%") for one in ends)
     of = of.removesuffix("%")
@@ -108,9 +108,9 @@ def _limits(low: Any, high: Any, of: str) -> tuple[Any, ...]:
 
 
 def plain_area_ranges(given: Any) -> tuple[tuple[Any, ...], ...]:
-    """Return area ranges as (name, minimum, maximum) and, unless in square pixels, the measure. A range may be a pair
-    of numbers or of texts such as ``"1%"``, with the measure before or after the pair, or text such as
-    ``"height:0:32"``.
+    """Return area ranges as tuples of name, minimum, maximum and measure. The measure is left out if it is the area in
+    square pixels. A range is given by two limits, which are numbers or texts such as ``"1%"``, and optionally a measure.
+    A text such as ``"height:0:32"`` gives all of them.
     """
     made: list[tuple[Any, ...]] = []
     for name, limits in given.items() if isinstance(given, Mapping) else ((one, rest) for one, *rest in given):

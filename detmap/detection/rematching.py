@@ -1,5 +1,5 @@
-"""KITTI's rules: objects choose their detections once to find the scores at which precision is read, and again at each of
-these scores; each class has its own thresholds and neighbouring classes.
+"""KITTI's rules, by which objects choose their detections. A first matching finds the scores at which precision is read,
+and matching is then repeated at each of these scores. Each class has its own thresholds and neighbouring classes.
 
 The source is the benchmark's program, the devkit of KITTI's object detection, with 40 recall points since October 2019.
 """
@@ -158,8 +158,8 @@ class Repeated(NamedTuple):
 def with_neighbours(
     truth: GroundTruth, protocol: Protocol, category: NDArray[np.int32], image: NDArray[np.int32]
 ) -> Repeated | None:
-    """Copy each object of a neighbouring class into every category that ignores that class, in table order; None if
-    nothing is copied. `category` and `image` have one value per row of the table, -1 if the row is not scored.
+    """Copy each object of a neighbouring class, such as a van, into the categories that ignore it, such as cars. Return
+    None if nothing is copied. `category` and `image` have one value per row of the table, -1 if the row is not scored.
     """
     names = [name.casefold() for name in truth.categories.names]
     parts = []
@@ -189,9 +189,9 @@ def absorbers(
     image: NDArray[np.int32],
     category: NDArray[np.int32],
 ) -> tuple[NDArray[np.int32], overlap.Cells]:
-    """Find, for each cell, the `small` detections of other categories on the cell's image. Return the table rows of these
-    detections, ordered by cell, and where each cell's rows start and stop. `small`, `image` and `category` have one value
-    per row of the table.
+    """Find, for each pair of image and category, the `small` detections of other categories on the image. Return the
+    table rows of these detections, and where the rows for each pair of image and category start and stop. `small`,
+    `image` and `category` have one value per row of the table.
     """
     rows = np.flatnonzero(small & (image >= 0))
     rows = rows[np.argsort(image[rows], kind="stable")]

@@ -51,7 +51,7 @@ class Counts:
 
 
 class ClassCounts(NamedTuple):
-    """Detections and best F1 by category, shape (K,), and hits and ignored detections by threshold, shape (K, T)."""
+    """Counts of each category. `hits` and `ignored` have a column per threshold, shape (K, T)."""
 
     detections: NDArray[np.int64]
     hits: NDArray[np.int64]
@@ -103,7 +103,7 @@ class DetectionResult(Result):
     def __init__(self, tally: Tally | ShardedTally, *, threads: int | None = None) -> None:
         self._source = source = tally.in_ranking_order(threads)
         self._threads = threads
-        # A sharded tally's frame has no detections, because they are unpacked only a few categories at a time.
+        # `frame` is the tally without detections. The detections of shards are read a few categories at a time.
         self._frame = source if isinstance(source, Tally) else source.frame
         largest, recall, counted, changed = [], [], [], []
         for part in source.parts(threads):
@@ -177,7 +177,7 @@ class DetectionResult(Result):
 
     @property
     def _every(self) -> Curves:
-        """The curves within every cap. With a single cap, they were computed for the metrics already, without scores."""
+        """The curves within every cap. They have no scores if there is only one cap."""
         return self._largest if len(self.protocol.max_dets) == 1 else self._scored
 
     @property
@@ -238,8 +238,8 @@ class DetectionResult(Result):
         return self._largest.precision[self._threshold(iou), :, :, 0, 0]
 
     def _mean(self, kind: str, iou: float | None, area: int, cap: int, category: int | str | None) -> float:
-        """Return the value of a metric: the mean over thresholds and over the selected categories with ground truth, NaN if
-        there are none. As in pycocotools it is one mean over all values, because a mean of means differs in the last bit.
+        """Return the value of a metric, which is a mean over thresholds and categories with ground truth; NaN if there
+        are none. As in pycocotools it is one mean over all values, because a mean of means differs in the last bit.
         """
         if kind == "pooled":
             pool = 0 if category is None else 1 + self.protocol.groups.index(str(category))
@@ -264,7 +264,9 @@ class DetectionResult(Result):
         return mean_of_defined(values if category is None else values[..., chosen])
 
     def _few_positives(self) -> dict[str, int]:
-        """Return a notice for each metric with few objects, or a single notice if no category is a class of the protocol."""
+        """Return a notice for each metric that is based on few objects. If the benchmark has none of the categories, a
+        single notice says so.
+        """
         if self.protocol.interpolation not in SAMPLED:
             return {}
         names = [name.casefold() for _, name in self.categories]
@@ -340,9 +342,9 @@ class DetectionResult(Result):
 
         ``category_id``, ``category``, ``AP``, ``AP50``, ``AP75`` (whole area range, largest cap), ``positives``, and
         ``detections`` (within the cap). ``true_positives``, ``false_positives`` and ``false_negatives`` are lists over
-        the IoU thresholds. ``best_f1`` has ``score``, the minimum score that gives the largest F1, and the ``f1``,
-        ``precision`` and ``recall`` that it gives, at IoU 0.5 (or the first threshold); NaN without ground truth. If the
-        protocol measures errors of true positives, each error is a field too.
+        the IoU thresholds. ``best_f1`` is the point with the largest F1 at IoU 0.5 (or the first threshold). Its fields
+        are ``score`` (the minimum score), ``f1``, ``precision`` and ``recall``, which are NaN without ground truth. If
+        the protocol measures errors of true positives, each error is a field too.
         """
         positives, counted = self._frame.positives[:, 0], self._counted
         columns: dict[str, Sequence[Any]] = {

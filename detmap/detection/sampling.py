@@ -28,8 +28,8 @@ def of_class(
     values: NDArray[np.float64], name: str, protocol: Protocol, categories: Sequence[tuple[Any, str]], detected: Any
 ) -> float:
     """Return the mean, in percent, of `values`, shape (K, T), over the thresholds of a class. NaN if the class is not
-    evaluated or has no ground truth. Also NaN without detections (`detected`, shape (K,), has the number of detections of
-    each class), because KITTI's program then prints nothing.
+    evaluated or has no ground truth. Also NaN if the class has no detections, because KITTI's program then prints
+    nothing. `detected`, shape (K,), is the number of detections of each class.
     """
     places = [k for k, (_, own) in enumerate(categories) if own.casefold() == name.casefold()]
     if len(places) != 1 or not detected[places[0]]:
@@ -93,8 +93,9 @@ def positives_of(tally: Tally, copies: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _steps(tally: Tally) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """Return, for each detection and bit, the change of the number of hits, the change of the number of misses, and the sum
-    of similarities of orientation. Unless matching is repeated at each score, a detection only adds its own outcome.
+    """Return by how much each detection changes the number of hits, the number of misses, and the sum of similarities of
+    orientation, at each area range and threshold. If matching is not repeated at each score, a detection changes them
+    only by its own outcome.
     """
     if rematched(tally.protocol):
         return tally.found, tally.missed, tally.alike
@@ -105,5 +106,5 @@ def _steps(tally: Tally) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[
 
 
 def _unpacked(words: NDArray[np.uint64], bits: int) -> NDArray[np.bool_]:
-    """Return the bits of each row of words, shape (n, bits)."""
+    """Return rows of 64-bit words as rows of flags, shape (n, bits)."""
     return np.stack([(words[:, b >> 6] >> np.uint64(b & 63)) & np.uint64(1) == 1 for b in range(bits)], axis=1)

@@ -18,7 +18,9 @@ T = TypeVar("T")
 
 
 def asked_protocol(protocol: T, ground_truth: GroundTruth) -> T | PluginName:
-    """Return `protocol`, or instead of "auto" the name of the protocol whose fields and geometries the ground truth has."""
+    """Return `protocol`. If it is "auto", return the name of the protocol whose fields and geometries the ground truth
+    has.
+    """
     if not (isinstance(protocol, str) and protocol == AUTO):
         return protocol
     asked = protocol_for(ground_truth.notices) or COCO.name

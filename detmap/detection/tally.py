@@ -37,7 +37,7 @@ class Column(NamedTuple):
     per: Literal["detection", "pair"]
     #: The attribute of `Tally` that the values index; "" if they are not indices.
     index_of: Literal["", "categories", "image_ids"] = ""
-    #: The meaning of the column's second axis: words of bits, area ranges and levels, bits, or errors of true positives.
+    #: What the column's second axis stands for. A bit is a pair of area range and threshold, and a word has 64 bits.
     width: Literal["", "words", "areas", "bits", "errors"] = ""
     #: ``where(protocol)`` returns whether the column is used; an unused column is empty. If None, it is always used.
     where: Callable[[Protocol], bool] | None = None
@@ -110,9 +110,9 @@ class Tally(Frozen):
     * ``a.merge(b) == b.merge(a)``;
     * however the images are split, the merged tallies of the parts equal the tally of the whole.
 
-    The laws hold because ties are broken by stored columns, never by the order of merging. These columns are image and
-    rank; under some protocols the position in the file, or the number of hits, is compared before them. Under
-    ``ties="file"`` or ``"file-reversed"`` the third law requires parts of one file or table.
+    The laws hold because ties are broken by stored columns, never by the order of merging. Ties are broken by image and
+    rank, and under some protocols first by the position in the file or by the number of hits. Under ``ties="file"`` or
+    ``"file-reversed"`` the third law requires parts of one file or table.
 
     Attributes
     ----------
@@ -313,7 +313,7 @@ class Tally(Frozen):
     def pools(self, threads: int | None = None) -> Tally:
         """Return a tally in ranking order whose categories are pools: of all categories, and of each frequency group.
 
-        Ties are sorted by image, category and rank. Detections keep the rank within their category, to which caps apply.
+        Ties are sorted by image, category and rank. Caps apply to the rank of a detection within its own category.
         """
         groups = self.protocol.groups
         chosen = [np.ones(len(self.categories), np.bool_), *(self.in_group(group) for group in groups)]
@@ -340,14 +340,18 @@ class Tally(Frozen):
         return self._with_indices("categories", to, categories)
 
     def by_image_and_order(self) -> Tally:
-        """Return the tally with ties broken by image before position, if the protocol uses positions."""
+        """Return a tally in which images break ties, and positions in the file only break ties on one image. If the
+        protocol does not use positions, the tally is unchanged.
+        """
         if not self.order.size:
             return self
         order = (self.image.astype(np.int64) << 32) | (self.order & (2**32 - 1))
         return replace(self, order=readonly(order, np.int64), ranked=False)
 
     def _with_indices(self, of: str, to: NDArray[np.integer], things: Any) -> Tally:
-        """Return the tally with its attribute `of` replaced by `things`; ``to[i]`` is the new index of the old item *i*."""
+        """Return the tally with `things` as its images or categories, whichever attribute `of` names. Item *i* moves to
+        the index ``to[i]``.
+        """
         columns: dict[str, Any] = {
             column.name: readonly(to[getattr(self, column.name)], column.native())
             for column in COLUMNS
@@ -358,7 +362,7 @@ class Tally(Frozen):
     def in_ranking_order(self, threads: int | None = None, *, grouped: bool = False) -> Tally:
         """Return the same tally with its detections in ranking order.
 
-        With `grouped` the rows of each category are already in the order of image and rank.
+        If `grouped` is true, the rows of each category must be sorted by image and rank.
         """
         if self.ranked:
             return self
@@ -375,7 +379,7 @@ class Tally(Frozen):
             threads,
         )
         by_bits = ranked._replace(scores=ranked.scores.view(np.uint64))
-        # A category's rows are contiguous now, so they roughly fit into a cache while they are sorted.
+        # The rows of a category are contiguous now, so that most categories are sorted within the processor's cache.
         parallel.run(
             lambda begin, end: sorting.sort_rows(starts, begin, end, by_bits, category),
             parallel.cut(starts, threads),
@@ -395,9 +399,10 @@ class Tally(Frozen):
         return readonly(places, np.int32), readonly(starts, np.int64)
 
     def tie_order(self, grouped: bool = False) -> NDArray[np.int32]:
-        """Return the rows in the order in which equal scores of a category rank; empty if they already are in that order.
+        """Return the rows in the order that breaks ties of scores. The result is empty if the rows are already in this
+        order.
 
-        With `grouped` the rows of a category are already in the order of image and rank.
+        If `grouped` is true, the rows of each category must be sorted by image and rank.
         """
         order = readonly((), np.int32)  # an empty array stands for the rows in their present order
         if not grouped:
@@ -406,7 +411,7 @@ class Tally(Frozen):
             sorting.group_by(self.image, order, by_image, starts)
             order = readonly(by_image, np.int32)
         if self.protocol.ties in BY_FILE:
-            # Detections of merged files may have equal positions: then images break the tie, as under ``ties="image"``.
+            # If detections of merged files have equal positions, images break the tie, as under ``ties="image"``.
             given = order if order.size else np.arange(len(self))
             key = self.order[given] if self.protocol.ties == "file" else -self.order[given]
             order = readonly(given[np.argsort(key, kind="stable")], np.int32)
@@ -508,7 +513,7 @@ class Tally(Frozen):
         return np.array([self.frequencies.get(key) == group for key, _ in self.categories], np.bool_)
 
     def bit(self, words: NDArray[np.uint64], area: int, threshold: int) -> NDArray[np.bool_]:
-        """Return one bit of every row of `hit` or `ignored`, shape (n,)."""
+        """Return the flags in `words` (`hit` or `ignored`) for one area range and threshold, shape (n,)."""
         bit = area * len(self.protocol.iou_thresholds) + threshold
         return np.asarray(words[:, bit >> 6] >> np.uint64(bit & 63) & np.uint64(1), np.bool_)
 
@@ -563,7 +568,7 @@ class Tally(Frozen):
         try:
             header = msgspec.convert(content, Header, strict=True)
             unknown = set(header.protocol) - set(Protocol.__dataclass_fields__)
-            if unknown:  # a missing decision has its default, because an earlier version lacked the decision
+            if unknown:  # saved by a later version; the decisions that an earlier version lacked get their defaults
                 raise StateError(f"its protocol decides {shorten(min(unknown))}, which this version does not know")
             saved = msgspec.convert(header.protocol, Protocol)
         except (msgspec.ValidationError, DetmapError, RecursionError) as error:
@@ -721,7 +726,7 @@ def _frequencies(header: Header, protocol: Protocol) -> dict[Any, str]:
 
 
 def _misses_first(tally: Tally, key: NDArray[np.int64], tied: NDArray[np.bool_]) -> bool:
-    """Return whether detections of equal score are not sorted by descending `times_hit` and then `key`.
+    """Return whether equal scores are in a wrong order. The right order is by descending `times_hit` and then by `key`.
 
     `tied` flags successive detections of the same category and score.
     """
@@ -739,13 +744,15 @@ def _of_one_kind(ids: Sequence[Any], protocol: Protocol) -> bool:
 
 
 def _cells(tally: Tally, prefix: str = "", rows: Any = slice(None)) -> NDArray[np.int64]:
-    """Return a number per detection that stands for its image and category; with prefix ``positive_``, one per pair."""
+    """Return, for each detection, a number that stands for its image and category. With the prefix ``positive_`` return
+    these numbers for the pairs of image and category with objects.
+    """
     image, category = (getattr(tally, prefix + name)[rows].astype(np.int64) for name in ("image", "category"))
     return np.asarray(image * len(tally.categories) + category)
 
 
 def _beyond_thresholds(tally: Tally) -> bool:
-    """Return whether a bit beyond all area ranges and thresholds is set."""
+    """Return whether a bit is set that belongs to no area range and threshold."""
     used = len(tally.protocol.range_names) * len(tally.protocol.iou_thresholds)
     rest = np.uint64(0) if used % 64 == 0 else ~np.uint64((1 << used % 64) - 1)
     return any(bool((words[:, -1] & rest).any()) for words in (tally.hit, tally.ignored))

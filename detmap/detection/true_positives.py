@@ -1,8 +1,9 @@
-"""Errors of true positives matched within one distance, and the detection score that combines them with AP.
+"""nuScenes' errors of true positives, such as translation, and the detection score that combines these errors with AP.
 
-The rules are those of Caesar et al., "nuScenes: A multimodal dataset for autonomous driving", 2020. The running mean of an
-error over the matches of a class, by descending score, is sampled at 101 recalls, and averaged over the recalls above 0.1
-that the detector reaches. A class that does not reach a recall of 0.1 has errors of 1.
+The rules are those of Caesar et al., "nuScenes: A multimodal dataset for autonomous driving", 2020. The matches of a
+class are sorted by descending score, and the running mean of an error over these matches is read at 101 recalls. The
+error of the class is the mean over the recalls above 0.1 that the detector reaches. A class that does not reach a recall
+of 0.1 has errors of 1.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def has_rule(protocol: Protocol, names: Iterable[str], rule: str) -> NDArray[np.
 
 
 def running_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return cumulative means that skip NaN: 0 before the first number; all 1 if there are no numbers."""
+    """Return cumulative means that skip NaN. They are 0 before the first number, and all 1 if there are no numbers."""
     known = ~np.isnan(values)
     if not known.any():
         return np.ones(values.size)

@@ -39,17 +39,17 @@ class Image(NamedTuple):
     own_areas: NDArray[np.float64]  # areas of boxes given besides masks or poses; NaN if these boxes are missing
     true_boxes: NDArray[np.float64]
     true_labels: NDArray[Any]
-    areas: NDArray[np.float64]  # NaN if the area of the box counts
+    areas: NDArray[np.float64]  # NaN if the area of the box is used instead
     crowd: NDArray[np.bool_]
     difficult: NDArray[np.bool_]
     group_of: NDArray[np.bool_]
     dropped: int  # number of dropped boxes
     shapes: Any = None  # column of masks, keypoints or other geometries besides boxes
     true_shapes: Any = None
-    unscored: int = 0  # 1 if masks or keypoints were given besides boxes, without an `iou_type`
+    unscored: int = 0  # 1 if masks or keypoints are left unscored, because boxes are given too
     lists: Mapping[str, list[Any]] = {}  # category ids of each given list of `LISTS`
     crowd_index: float | None = None
-    fields: Mapping[str, NDArray[np.float64]] = {}  # fields of objects that levels read
+    fields: Mapping[str, NDArray[np.float64]] = {}  # fields of objects, for levels of difficulty
     size: tuple[int, int] = (0, 0)  # height and width, if the protocol has ranges in percent of the image
     # Angles at which the camera sees detections and objects, if both are given.
     angles: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
@@ -185,8 +185,8 @@ def kinds_given(prediction: object, target: object) -> list[str]:
 
 
 def kind_of_images(given: Mapping[int, list[str]], before: str | None) -> str | None:
-    """Return the kind of shape to score: boxes if all images have boxes, else the one other kind that all images have;
-    None if undecided.
+    """Return the kind of shape to score, None if undecided. If all images have boxes, these are scored, and otherwise
+    the only other kind that all images have.
 
     `given` maps the index of each image in the update to its kinds; `before` is the kind of earlier images, if any. Raises
     `InputError` if an image without boxes has several kinds, or if kinds differ between images.
@@ -267,8 +267,7 @@ def _read_boxes(
         raise InputError(
             f"shape {boxes.shape} where n x 4 was expected", source=source, record=f"image {i}", field="boxes"
         )
-    # Fast path for valid boxes: check the extremes (NaN if any value is NaN), then compare whole columns, because
-    # row-wise reductions are slow.
+    # Whole columns are compared, because reductions of rows are slow. The extremes are NaN if any value is NaN.
     if np.minimum.reduce(boxes, None) >= -FARTHEST and np.maximum.reduce(boxes, None) <= FARTHEST:
         left, top, right, bottom = boxes.T
         if box_format != "xyxy":

@@ -34,7 +34,7 @@ OTHER: dict[str, Literal["found", "missed"]] = {"found": "missed", "missed": "fo
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Otherwise(Frozen):
-    """Detections whose `hit` or `ignored` bits differ under the other value of `id_zero`."""
+    """Detections whose outcome would differ if `id_zero` had its other value."""
 
     #: The protocol used for matching.
     protocol: Protocol
@@ -44,7 +44,7 @@ class Otherwise(Frozen):
     image: NDArray[Any]
     category: NDArray[Any]
     rank: NDArray[np.int32]
-    #: The words of `hit` and `ignored` under the other value of `id_zero`; shape (n, w).
+    #: `Tally.hit` and `Tally.ignored` of these detections if `id_zero` had its other value, shape (n, w).
     hit: NDArray[np.uint64]
     ignored: NDArray[np.uint64]
 
@@ -73,7 +73,8 @@ def unknown(tally: Tally) -> Tally:
 
 
 def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
-    """Return a mask of the categories that the other value of `id_zero` affects, and their tally under that value.
+    """Return a mask of the categories whose outcomes depend on `id_zero`. Also return the tally that these categories
+    would have if `id_zero` had its other value.
 
     None if there are no annotations of the id 0, or if their effect is unknown because the tally was saved.
     """
@@ -102,9 +103,9 @@ def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
 
 
 def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Words) -> Otherwise | None:
-    """Apply `id_zero` to the matched words in place. Return the detections whose words would differ if `id_zero` had its
-    other value. Only cells with an object of id 0 are matched again, for each threshold and area range, to find the
-    detections that match the object.
+    """Change the outcomes in `words` as the decision `id_zero` says. Return the detections whose words would differ if
+    `id_zero` had its other value. Detections are matched again on the images and in the categories that have an object
+    of id 0, to find its matches.
     """
     if arranged.zero is None:
         return None
@@ -146,15 +147,17 @@ def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Wo
 
 
 def effect(metric: str, id_zero: str, here: float, there: float) -> dict[str, int]:
-    """Return a notice with a metric under the protocol's value of `id_zero` (`here`) and its other value (`there`)."""
+    """Return a notice that states a metric for both values of `id_zero`. `here` is the metric under the protocol's
+    value, and `there` the metric under the other value.
+    """
     found, missed = (there, here) if id_zero == MISSED else (here, there)
     digits = 4 if f"{found:.4f}" != f"{missed:.4f}" or found == missed else 17
     return {f"zero_id_effect:{metric} {found:.{digits}f} or {missed:.{digits}f}": 1}
 
 
 def unmatch(taken: pairs.Taken, zero: NDArray[np.bool_], outside: NDArray[np.bool_]) -> None:
-    """Turn hits on objects of id 0 into unmatched detections, in place. By position, `zero` flags objects whose
-    annotation has the id 0, and `outside` flags detections that are ignored if unmatched.
+    """Turn hits on objects of id 0 into unmatched detections, in place. `zero` flags objects whose annotation has the id
+    0, and `outside` flags detections that are ignored if unmatched. Both have one value per position.
     """
     lost = np.flatnonzero(taken.outcome == pairs.HIT)
     lost = lost[zero[taken.ground_truth[lost]]]
@@ -172,11 +175,12 @@ def unmatched_words(
     outside: NDArray[np.bool_],
     words: matching.Words,
 ) -> matching.Words:
-    """Return the words of `detmap.kernels.matching.match` with hits on objects of id 0 turned into unmatched detections.
+    """Return the outcomes that `detmap.kernels.matching.match` wrote, with hits on objects of id 0 turned into unmatched
+    detections.
 
-    In `cells` the d detections are numbered from 0, one cell after the other. `zero` flags, by position, the objects whose
-    annotation has the id 0. `outside`, shape (d, A), flags the ranges in which a detection is ignored if unmatched. `words`
-    holds the arrays that `match` wrote, both of shape (d, w).
+    The d detections of `cells` are numbered consecutively from 0. `zero` flags, by position, the objects whose
+    annotation has the id 0. `outside`, shape (d, A), flags the ranges in which a detection is ignored if unmatched.
+    `words` holds the arrays that `match` wrote, both of shape (d, w).
     """
     thresholds, found = levels.thresholds, np.zeros((len(outside), 64 * words.hit.shape[1]), np.bool_)
     ignored = np.zeros_like(found)
@@ -203,6 +207,6 @@ def unmatched_words(
 
 
 def _words(flags: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """Return rows of flags as words of bits."""
+    """Return rows of flags as rows of 64-bit words."""
     packed = np.packbits(flags, axis=1, bitorder="little")
     return np.ascontiguousarray(packed).view("<u8").astype(np.uint64)

@@ -154,13 +154,13 @@ class Diagnosis:
 
     @cached_property
     def matches(self) -> Matches:
-        """The matches at the threshold. They also name, for each detection, the object of its own category and the
-        object of another category with the largest overlaps.
+        """The matches at the threshold. For each detection they also name the object that it overlaps most, both in its
+        own category and in other categories.
         """
         return matches_of(self.arranged, self.iou, self.protocol.area_ranges[0][0], BACKGROUND, self.threads)
 
     def matched_at(self, iou: float, area: str | None = None) -> Matches:
-        """Return the matches at another threshold or in another area range, without overlaps across categories."""
+        """Return the matches at another threshold or in another area range."""
         whole = self.protocol.area_ranges[0][0]
         if iou == self.iou and area in (None, whole):
             return self.matches
@@ -168,7 +168,9 @@ class Diagnosis:
 
     @cached_property
     def counted(self) -> NDArray[np.bool_]:
-        """Mask of the objects that are positives, by position: neither ignored nor outside of the area range."""
+        """Mask of the objects that count as positives, by position. Ignored objects, and objects outside of the area
+        range, do not.
+        """
         objects = self.arranged.objects
         return np.asarray(~(objects.ignored | outside_of(objects.measures, self.arranged.ranges)[:, 0]))
 
@@ -207,8 +209,8 @@ class Diagnosis:
 
     @cached_property
     def overlaps(self) -> Overlaps:
-        """All pairs of a detection and an object on one image, both by position, that overlap by at least 0.1, or whose
-        distance is at most ten times the threshold. The categories of a pair may differ.
+        """All pairs of a detection and an object on one image that overlap by at least 0.1. If distances are compared,
+        the distance is at most ten times the threshold. The categories of a pair may differ.
         """
         return overlaps(self.arranged, self.floor, self.threads)
 
@@ -224,8 +226,8 @@ class Diagnosis:
 
     @cached_property
     def notices(self) -> dict[str, int]:
-        """Notices about the input. If an annotation has the id 0, a notice states the AP with this annotation's object
-        counted as found, and as missed.
+        """Notices about the input. If an annotation has the id 0, a notice states AP for both values of the decision
+        `id_zero`.
         """
         noted = dict(self.matches.notices)
         if self.arranged.zero is not None:

@@ -74,7 +74,7 @@ def take_in_order(found: Sequence[int], truth: Sequence[int], detections: int, o
 
 @dataclass(frozen=True, eq=False)
 class Rematch:
-    """Repeated matching at one threshold with different ignored objects; overlaps are measured once."""
+    """Matches repeatedly at one threshold, each time with other ignored objects. Overlaps are measured only once."""
 
     arranged: Arrangement
     rule: pairs.Rule
@@ -96,8 +96,8 @@ class Rematch:
     def match(
         self, left_out: NDArray[np.bool_], outside: NDArray[np.bool_]
     ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-        """Return the outcome of every detection and the mask of found objects, both by position. `left_out` flags
-        additional objects to ignore; `outside` flags detections to ignore if unmatched.
+        """Return the outcome of every detection and the mask of found objects, both by position. Objects in the mask
+        `left_out` are ignored, too. Detections in the mask `outside` are ignored if unmatched.
         """
         arranged = self.arranged
         objects = arranged.objects._replace(ignored=readonly(arranged.objects.ignored | left_out, np.bool_))

@@ -27,8 +27,8 @@ def average_precision(
     """Return the AP of each of K rankings, shape (K,); for a ranking without positives NaN or 0, as the protocol
     decides.
 
-    Ranking *k* consists of the items ``starts[k]:starts[k + 1]``, best first. `hit` flags hits, and `counts` flags items
-    that count, shape (n,); hits that do not count are ignored. `positives` are the numbers of positives, shape (K,).
+    Ranking *k* consists of the items ``starts[k]:starts[k + 1]``, best first. `counts` flags the items that are not
+    ignored, and `hit` flags hits, both of shape (n,). `positives` are the numbers of positives, shape (K,).
     """
     return ap_of_hits(hits_of(starts, hit, counts, positives), protocol)
 
@@ -36,8 +36,8 @@ def average_precision(
 def hits_first(
     starts: NDArray[np.int64], scores: NDArray[np.float64], hit: NDArray[np.bool_], protocol: Protocol
 ) -> NDArray[np.int64] | slice:
-    """Return the order of ranking places with hits first among equal scores, or ``slice(None)`` if the protocol keeps
-    ties.
+    """Return an index that moves hits before misses of equal score if the protocol ranks them so, otherwise
+    ``slice(None)``.
     """
     if protocol.ties != HITS_FIRST:
         return slice(None)
@@ -85,7 +85,7 @@ class Ranking:
 
     @classmethod
     def of(cls, matches: Matches, positives: NDArray[np.int64]) -> Ranking:
-        """Rank the rows of `matches`, whose order (by image, category and score) is COCO's order of ties."""
+        """Rank the rows of `matches`. Under COCO's rule, the order of these rows breaks ties."""
         # Sort by ties, by category, then by score within each category. A single sort takes twice as long, because it makes
         # no use of the rows that are in order already.
         size = len(matches.categories)
@@ -133,7 +133,9 @@ class Ranking:
         positives: NDArray[np.int64] | None = None,
         kept: NDArray[np.bool_] | None = None,
     ) -> NDArray[np.float64]:
-        """Return each category's AP with the given outcomes by place, and optionally other positives or fewer detections."""
+        """Return each category's AP if the ranked detections have the outcomes `outcome`. `positives` replaces the
+        numbers of positives, and `kept` is a mask of the detections that are not removed.
+        """
         counts = outcome != IGNORED
         if kept is not None:
             counts &= kept

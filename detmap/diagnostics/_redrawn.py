@@ -68,7 +68,7 @@ def _tally(diagnosis: Diagnosis, mend: Mending, mended: set[int]) -> Tally:
     if MISSED in mended:
         counted = counted.copy()
         counted[diagnosis.places[mend.missed]] = False
-    tally = tally_of(diagnosis, diagnosis.matches.outcome, counted)  # rows of the matches are rows of the tally
+    tally = tally_of(diagnosis, diagnosis.matches.outcome, counted)  # it has the same rows as `diagnosis.matches`
     return replace(
         tally.take(mend.rows[order], slice(None)),
         category=readonly(np.repeat(np.arange(len(tally.categories)), np.diff(mend.starts)), np.int32),

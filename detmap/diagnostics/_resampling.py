@@ -60,7 +60,9 @@ def sentence(diagnosis: Diagnosis) -> str:
 
 
 def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[np.bool_]) -> Tally:
-    """Return the tally at the diagnosis's threshold for given outcomes and a mask of objects that count, by position."""
+    """Return a tally at the diagnosis's threshold. `outcome` holds the outcomes of the detections, and `counted` is a
+    mask of the objects that count, both by position.
+    """
     arranged = diagnosis.arranged
     found, truth, protocol = arranged.found, arranged.truth, arranged.protocol
     bits = [readonly((outcome == what)[:, None], np.uint64) for what in (HIT, IGNORED)]
@@ -73,7 +75,7 @@ def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[
             area_ranges=protocol.area_ranges[:1],
             levels=(),
             max_dets=protocol.max_dets[-1:],
-            # Even if the protocol matches anew at each score, the given outcomes are the same at all scores.
+            # KITTI's protocols match anew at each score, but the given outcomes hold at all scores.
             matching="best-free" if rematched(protocol) else protocol.matching,
             error_threshold=None,
         ),
@@ -95,7 +97,7 @@ def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[
 
 
 def bootstrap_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[np.bool_]) -> Bootstrap:
-    """Return the bootstrap of the tally for given outcomes and a mask of objects that count; column 0 is the mean AP."""
+    """Return the bootstrap of `tally_of`, in which column 0 is the mean AP."""
     tally = tally_of(diagnosis, outcome, counted).in_ranking_order(diagnosis.threads, grouped=True)
     return replicated(tally, diagnosis.replicates, diagnosis.seed, threads=diagnosis.threads)
 

@@ -40,8 +40,8 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """The points of a ranking, sorted once: all detections, and a copy of each detection that a fix moves to another
-    class.
+    """The ranked detections, here called points. A detection that a fix moves to another class is a point of both
+    classes.
     """
 
     #: The points sorted by category, descending score, and tidecv's order of detections; shape (n,).
@@ -73,8 +73,8 @@ class _Points:
         return order
 
     def ap(self, shown: NDArray[np.bool_], hit: NDArray[np.bool_], positives: NDArray[np.int64]) -> float:
-        """Return the mean AP of the points flagged by `shown`, over the classes that have flagged points or objects; a
-        class without objects counts as 0. `shown` and `hit` are in an order returned by `by`.
+        """Return the mean AP if only the points in the mask `shown` exist. A class without objects counts as 0 if it has
+        such points, and is left out otherwise. `shown` and `hit` are in an order returned by `by`.
         """
         hits = hits_of(self.starts, hit, shown, positives)
         there = (hits.items > 0) | (positives > 0)
@@ -84,7 +84,7 @@ class _Points:
 def _grouped(
     keys: NDArray[np.integer], order: NDArray[np.int32] | None, size: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return `order` (by default all indices) sorted stably by ``keys[order]``, and the start of each key below `size`."""
+    """Sort the indices `order` (by default all) stably by key. Also return where each key, from 0 to `size`, starts."""
     out, starts = allocate((keys.size, np.int32), (size + 1, np.int64))
     sorting.group_by(readonly(keys, np.int32), readonly(() if order is None else order, np.int32), out, starts)
     return out, starts
@@ -164,12 +164,11 @@ def tidecv(diagnosis: Diagnosis) -> Found:
 
 
 class _Errors(NamedTuple):
-    """Columns of the points, which are all detections and then the copies: `category`, `rank` of the score, and place
-    in tidecv's order (`push`). Each detection with the error Cls that `best` flags has a copy in the category of its
-    object.
+    """Detections with their errors. `best` flags the best of the detections that point to the same object. If the error
+    of such a detection is Cls, fixing it moves the detection to the category of the object.
 
-    Columns of the detections alone: `error`, `outcome`, and `best`, which flags the best of the detections that point
-    to the same object.
+    `category`, `rank` (of the score) and `push` (the place in tidecv's order) have one value per detection, followed by
+    one value per moved detection. The other columns have one value per detection.
     """
 
     category: NDArray[np.int64]
@@ -181,7 +180,7 @@ class _Errors(NamedTuple):
 
 
 class _View(NamedTuple):
-    """Columns of the points in one order. `lone` flags points of classes without objects."""
+    """The points in one ranking order, see `_Points`. `lone` flags points of classes without objects."""
 
     error: NDArray[np.uint8]
     hit: NDArray[np.bool_]
@@ -236,7 +235,7 @@ def _values(
         now = mended(done, first if code == CLS else second if code == LOC else third)
         values[f"progressive_{name}"] = max(now - before, 0.0)
         before = now
-    # For FalsePos, remove all false positives, except in classes without objects, which still count as AP 0.
+    # FalsePos removes all false positives. Those of classes without objects stay, so that these classes still have AP 0.
     values["dAP_FalsePos"] = points.ap(plain.hit | (plain.miss & plain.lone), plain.hit, positives) - ap
     values["dAP_FalseNeg"] = points.ap(first.hit | first.miss, first.hit, positives - unfound) - ap
     return values

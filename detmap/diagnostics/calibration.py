@@ -121,8 +121,8 @@ def _binned(score: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
 
 
 def _weighted(bins: _Bins, size: int) -> NDArray[np.float64]:
-    """Return each class's calibration error weighted by detections, NaN without detections; bins of a class are
-    contiguous.
+    """Return the calibration error of each class, which is the mean of its bins weighted by their detections; NaN
+    without detections.
     """
     gaps = np.nan_to_num(np.abs(bins.target - bins.score) * bins.count)
     each = gaps.size // max(size, 1)

@@ -131,9 +131,11 @@ def _cells(
     pairs: tuple[NDArray[np.int64], NDArray[np.int64]],
     shown: tuple[NDArray[np.bool_], NDArray[np.bool_]],
 ) -> Cells:
-    """Return, for every object, detection or pair that the matrix counts, the row and column of its cell, and its image."""
-    # `truth` holds category and image of the objects, `found` those of the detections. `pairs` are the matched detections
-    # and objects, and `shown` masks of the objects and detections to count if unmatched.
+    """Return the row and the column in the matrix, and the image, of every matched pair, unmatched object and unmatched
+    detection.
+    """
+    # `truth` holds category and image of the objects, `found` those of the detections. `pairs` are the matched
+    # detections and objects. `shown` has masks of the objects and of the detections that count if they are unmatched.
     alone_truth, alone_found = shown[0].copy(), shown[1].copy()
     alone_found[pairs[0]] = False
     alone_truth[pairs[1]] = False
@@ -170,7 +172,6 @@ def _as_ap(diagnosis: Diagnosis, score: float, iou: float, match: str) -> Cells:
 
 
 def _near(diagnosis: Diagnosis, least: float) -> Overlaps:
-    """Return the pairs that overlap by at least `least`, from `Diagnosis.overlaps` if its minimum is low enough."""
     if least < diagnosis.floor:
         return overlaps(diagnosis.arranged, least, diagnosis.threads)
     return diagnosis.overlaps.take(diagnosis.overlaps.overlap >= least)

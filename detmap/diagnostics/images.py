@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Number of images whose gain in AP is computed exactly: the images with the largest estimated gains.
 CANDIDATES = 200
 
-#: Number of collected hits above which these hits are scored and dropped, to limit memory.
+#: Number of hits that are collected before AP is computed from them, which limits memory.
 _ROOM = 4_000_000
 
 
@@ -93,7 +93,9 @@ def _places(ranking: Ranking) -> tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def _estimate(diagnosis: Diagnosis, lost: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return a first-order estimate of the gain in AP if each image were perfect, for AP as the mean precision at hits."""
+    """Return, for each image, a first-order estimate of the gain in AP if the image were perfect. AP is taken as the
+    mean precision at hits.
+    """
     # Removing a false positive raises the precision j / R of each later hit j at rank R by about j / R². A new hit at rank
     # 1 adds the precision 1, and raises the precision of each other hit by (R - j) / (R (R + 1)).
     ranking, matches, truth = diagnosis.ranking, diagnosis.matches, diagnosis.arranged.truth

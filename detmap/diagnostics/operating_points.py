@@ -125,7 +125,7 @@ def _intervals(
         for i, name in enumerate(("score", "precision", "recall")):
             value, bounded = cuts.row(place)[name], name != "score"
             ends = interval(value, table[:, 3 * at + i], diagnosis.replicates, units, objects, bounded=bounded)
-            if name == "score" and cuts.score.size:  # clip the ends to the scores that replicates can select
+            if name == "score" and cuts.score.size:  # no replicate can select a score outside of this range
                 ends = tuple(np.clip(ends, cuts.score.min(), cuts.score.max()).tolist())
             row |= dict(zip((f"{name} low", f"{name} high"), ends, strict=True))
         rows.append(row)

@@ -60,7 +60,9 @@ _BORDER = 1.0
 
 
 class _Slice(NamedTuple):
-    """Masks, by position, of the objects in a slice, and of detections that count there if unmatched (None for all)."""
+    """A slice of the objects. `objects` is a mask of the objects in the slice, and `detections` a mask of the detections
+    that count there if unmatched (None if all do).
+    """
 
     by: str
     name: str
@@ -126,8 +128,8 @@ def slices(
         own = mean(ranking.ap_of(outcome[ranking.order], positives))
         total, found = int(positives.sum()), int(np.count_nonzero(taken))
         wrong = np.bincount(error[outcome == MISS], minlength=BKG + 1)
-        # A hit among all objects can be a miss in a slice. This happens if a detection of higher score takes the hit's
-        # object, because the detection's own object is ignored in the slice. The miss counts as a duplicate.
+        # A hit among all objects can be a miss in a slice. This happens if its object is matched to a detection of
+        # higher score, whose own object is ignored in the slice. The miss counts as a duplicate.
         wrong[DUPE] += wrong[0]
         rows.append(
             {
@@ -165,7 +167,7 @@ def slices(
 
 
 def _bootstrap(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[np.bool_]) -> Any:
-    """Return the bootstrap of AP for given outcomes and a mask of objects that count; None if no interval is requested."""
+    """Return the bootstrap of AP; None if no interval is requested."""
     if not diagnosis.replicates:
         return None
     from detmap.diagnostics._resampling import bootstrap_of

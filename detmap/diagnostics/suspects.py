@@ -29,8 +29,8 @@ def suspects(diagnosis: Diagnosis, *, most: int = 100, duplicate: float = 0.9) -
 
     * ``no label``: a detection of at least the diagnosis's score that overlaps no object of any class. The suspicion is
       the precision of detections of the same class with at least the detection's own score.
-    * ``other class``: an object that no detection of its class covers, but that detections of one other class cover, with
-      at least the diagnosis's score. The suspicion is the precision, as for ``no label``, at the best of these
+    * ``other class``: an object that is covered by detections of one other class, with at least the diagnosis's score,
+      and by no detection of its own class. The suspicion is computed as for ``no label``, from the best of these
       detections.
     * ``never found``: an object that no detection overlaps. The suspicion is the recall of its class.
     * ``labelled twice``: two objects of one image that overlap by `duplicate` or more. The suspicion is this overlap.
@@ -73,7 +73,7 @@ def _made(suspicion: NDArray[Any], first: Any = None, second: Any = None, detect
 
 
 def _precision(diagnosis: Diagnosis) -> NDArray[np.float64]:
-    """Return for each detection, by position, the precision of its class at the detection's place in the ranking."""
+    """Return, for each detection, the precision of its class down to the detection's place in the ranking."""
     ranking = diagnosis.ranking
     first = ranking.starts[:-1][ranking.category]
     total = np.concatenate(([0], np.cumsum(ranking.outcome == HIT)))

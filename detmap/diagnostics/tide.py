@@ -42,8 +42,8 @@ class Tide(Finding):
     error : ndarray of uint8, shape (n,)
         For each detection in the order of ``diagnosis.matches``: 0 for no error, else 1 plus its index in `ERRORS`.
     missed : ndarray of int32
-        Rows of the ground-truth table with the error Miss: objects that are not found and to which no Cls or Loc error
-        points.
+        Rows of the ground-truth table with the error Miss. These objects are not found, and no Cls or Loc points to
+        them.
     """
 
     error: NDArray[np.uint8]
@@ -61,8 +61,8 @@ def tide(diagnosis: Diagnosis, *, rules: Literal["detmap", "tidecv"] = "detmap")
 
     Errors are fixed as follows. Of the detections with Loc or Cls that point to the same unfound object, the detection
     with the highest score becomes a hit of the object's class. Every other false positive is removed. For a Miss the
-    object is removed. AP is then computed from the changed data: a class that has no objects left is excluded from the
-    mean, and AP is undefined if no class is left.
+    object is removed. AP is then computed from the changed data. A class that has no objects left is excluded from the
+    mean. If no class is left, AP is undefined.
 
     Parameters
     ----------
@@ -147,8 +147,9 @@ def _finding(
 
 
 class Mending:
-    """The ranking with a second place for each detection that fixing Cls moves to another category. `rows` has the row of
-    ``diagnosis.matches`` at each place, `starts` the start of each category, `missed` the objects with the error Miss.
+    """The ranking in which errors are fixed. A detection that moves to another category if Cls is fixed has a place in
+    both categories. `rows` is the row of ``diagnosis.matches`` at each place, and `starts` is the first place of each
+    category. `missed` are the objects with the error Miss.
     """
 
     def __init__(self, diagnosis: Diagnosis, error: NDArray[np.uint8]) -> None:
@@ -170,7 +171,7 @@ class Mending:
         self.missed = matches.missed[~reached[matches.missed]]
         truth = diagnosis.arranged.truth.category
         self.fewer = np.bincount(truth[places[self.missed]], minlength=self.positives.size)
-        # The places: all detections in ranking order, with a copy of each fixed Cls inserted in its object's category.
+        # Each detection whose error Cls is fixed gets a second place, in the category of its object.
         moved = best[error[best] == CLS]
         to = truth[places[target[moved]]].astype(np.int64)
         tie = matches.tie_keys()
@@ -187,7 +188,9 @@ class Mending:
         self.best = is_best[rows]
 
     def outcomes(self, mended: set[int]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return masks of the places that are hits, and of the places that count, after fixing errors of kinds `mended`."""
+        """Fix errors of the kinds `mended`, and return masks of the places that are hits and of those that are not
+        ignored.
+        """
         counts, hit = (self.outcome != IGNORED) & ~self.moved, (self.outcome == HIT) & ~self.moved
         if LOC in mended:
             mine = (self.error == LOC) & ~self.moved
@@ -211,7 +214,7 @@ class Mending:
         )
 
     def order_of(self, hit: NDArray[np.bool_]) -> NDArray[np.int64] | slice:
-        """Return the order of places after fixing errors, given the mask of hits by place."""
+        """Return the order of the places if `hit` is the mask of hits."""
         return hits_first(self.starts, self.scores, hit, self.protocol)
 
 

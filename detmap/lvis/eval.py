@@ -267,7 +267,7 @@ class _Evaluation:
         )
         for gt in gts:
             gt.setdefault("ignore", 0)
-        if not self.use_cats:  # lvis-api concatenates the records of an image category by category
+        if not self.use_cats:  # lvis-api sorts the records of an image by category
             place = {category: k for k, category in reversed(list(enumerate(self.cat_ids)))}
             gts, dts = (sorted(records, key=lambda one: place[one["category_id"]]) for records in (gts, dts))
         self.gts, self.dts = gts, dts
@@ -355,7 +355,9 @@ class _Evaluation:
         return {"dt_ids": ids, "tps": flags["hit"], "fps": ~flags["hit"] & ~flags["ignored"]}
 
     def _cells(self) -> tuple[dict[Any, list[int]], dict[Any, list[int]]]:
-        """Return the rows of the evaluated objects and detections by (image, category); detections in matching order."""
+        """Return the rows of objects and of detections for each pair of image and category. Detections are in the order
+        of matching.
+        """
         gts, dts = defaultdict(list), defaultdict(list)
         for row, gt in enumerate(self.gts):
             gts[gt["image_id"], gt["category_id"] if self.use_cats else -1].append(row)
@@ -423,7 +425,7 @@ class _Evaluation:
 
 
 class _Pointers(Mapping[int, Any]):
-    """Maps the index of a category to the results of `_Evaluation.pointers` by area range; computed lazily."""
+    """lvis-api's ``dt_pointers``, which are computed when they are read."""
 
     def __init__(self, made: _Evaluation) -> None:
         self._made = made

@@ -77,7 +77,7 @@ class PanopticResult(Result):
 
     @cached_property
     def number_of_categories(self) -> dict[str, int]:
-        """The number of categories with segments that count, by the keys ``All``, ``Things`` and ``Stuff``."""
+        """The number of categories with a defined quality, by the keys ``All``, ``Things`` and ``Stuff``."""
         known, things = ~np.isnan(self.qualities[0]), self.tally.classes.things
         groups = {"All": known, "Things": known & things, "Stuff": known & ~things}
         return {name: int(group.sum()) for name, group in groups.items()}

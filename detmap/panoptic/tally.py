@@ -117,8 +117,8 @@ class PanopticTally:
         return out
 
     def sums(self) -> Sums:
-        """Return the sums over all images. IoUs are summed in order within each of the `Rules.parts` parts of the images,
-        then over the parts.
+        """Return the sums over all images. The images are divided into `Rules.parts` parts. IoUs are summed within each
+        part first, and then over the parts.
         """
         number, images, parts = len(self.classes.ids), len(self.image_ids), min(self.rules.parts, len(self.image_ids))
         iou = np.zeros(number)
@@ -186,11 +186,11 @@ class PanopticTally:
         )
 
     def in_ranking_order(self, threads: int | None = None) -> PanopticTally:
-        """Return the tally unchanged: segments have no ranking."""
+        """Return the tally unchanged, because segments have no ranking."""
         return self
 
     def objects(self) -> NDArray[np.int64]:
-        """Return a row of category, image and number of ground-truth segments for each cell with ground truth."""
+        """Return a row for each category and image with ground truth, which holds category, image and number of segments."""
         held = self.cell_counts[:, 3] > 0
         return np.column_stack((self.cell_category, self.cell_image, self.cell_counts[:, 3]))[held].astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""Precision and recall from the entries of `evalImgs` (the cells: one per image, category and area range)."""
+"""Precision and recall from the entries of `evalImgs`, each of which is for an image, a category and an area range."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 
 def accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.float64]]:
-    """Return precision, recall and scores under the params `p`, from cells evaluated under the params `evaluated`."""
+    """Return precision, recall and scores under the params `p`. `cells` are the entries of `evalImgs`, and `evaluated`
+    are the params under which they were made.
+    """
     T, R, A, M = len(p.iouThrs), len(p.recThrs), len(p.areaRng), len(p.maxDets)
     K = len(p.catIds) if p.useCats else 1
     precision, recall = np.full((T, R, K, A, M), -1.0), np.full((T, K, A, M), -1.0)
@@ -24,7 +26,7 @@ def accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.float
     image_places = chosen(p.imgIds, evaluated.imgIds)
     area_places = chosen(map(tuple, p.areaRng), map(tuple, evaluated.areaRng))
     caps = [cap for cap in p.maxDets if cap in set(evaluated.maxDets)]
-    # If none of the caps was evaluated, no cell is read, so that missing cells raise no error.
+    # If none of the caps was evaluated, the entries of `evalImgs` are not read, and may be missing.
     for k, category in enumerate(categories if caps else ()):
         for a, area in enumerate(area_places):
             first = (category * areas + area) * images
@@ -33,7 +35,7 @@ def accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.float
             if not positives:
                 continue
             longest = max(len(cell["dtScores"]) for cell in held)
-            made: dict[Any, Any] = {}  # caps that drop no detection share an entry
+            made: dict[Any, Any] = {}  # curves by cap; all caps that drop no detection have the same curves
             for m, cap in enumerate(caps):
                 cut = cap if cap < longest else None
                 if cut not in made:
@@ -47,7 +49,7 @@ def accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.float
 
 
 def _curves(cells: list[Any], cap: Any, positives: int, grid: Any) -> tuple[Any, Any, Any]:
-    """Return recall (T,), precision (T, R) and scores (T, R) of the ranking of all detections in the cells."""
+    """Return recall (T,), precision (T, R) and scores (T, R) of the ranking of all detections in the entries `cells`."""
     found = np.concatenate([cell["dtScores"][0:cap] for cell in cells])
     order = np.argsort(-found, kind="stable")
     found = found[order]

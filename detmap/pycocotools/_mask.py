@@ -215,7 +215,7 @@ def iou(dt: Any, gt: Any, pyiscrowd: Any) -> Any:
     else:
         for side in (found, truth):
             if type(side) is list and side:
-                _runs(side)  # invalid strings are reported first
+                _runs(side)  # raises for an invalid string before all other errors
     if crowd.size != len(truth) and (len(truth) == 0 or len(found) == 0 or boxes[0] == boxes[1]):
         raise AssertionError("iscrowd must have the length of gt")
     if len(found) == 0 or len(truth) == 0:
@@ -272,7 +272,7 @@ def merge(rleObjs: Any, intersect: Any = 0) -> Any:
     both = int(intersect) != 0
     text, sizes, count = _text(objects), _sizes(objects), len(objects)
     if count == 0 or (type(sizes) is not tuple and (sizes != sizes[0]).any()):
-        _runs(objects)  # invalid strings are reported first
+        _runs(objects)  # raises for an invalid string before all other errors
         return {"size": [0, 0], "counts": b""}
     height, width = sizes if type(sizes) is tuple else sizes[0].tolist()
     out = np.empty(7 * len(text), np.uint8)
@@ -424,7 +424,7 @@ def _lengths(counts: Any) -> NDArray[np.uint32]:
 
 
 def frUncompressedRLE(ucRles: Any, h: Any, w: Any) -> list[dict[str, Any]]:
-    """Return compressed run-length masks of dicts with lists of counts; sizes come from the dicts, not from h and w."""
+    """Compress run-length masks whose counts are lists. The sizes are those of the masks, not h and w."""
     _siz(h), _siz(w)
     lengths, sizes = [], []
     for i in range(len(ucRles)):

@@ -92,7 +92,7 @@ class COCO:
     record that lacks a field, or has an invalid box, raises an error at that time.
     """
 
-    _takes_no_results = False  # for an empty list pycocotools raises an IndexError
+    _takes_no_results = False  # whether `loadRes` accepts an empty list, for which pycocotools raises an IndexError
 
     dataset: dict[str, Any]
     anns: dict[Any, Any]

@@ -95,7 +95,9 @@ class COCOeval:
         return self.__dict__
 
     def _open(self) -> None:
-        """Compute ``_gts``, ``_dts``, ``ious`` and ``evalImgs`` after a fast evaluation; assigned attributes are kept."""
+        """Compute ``_gts``, ``_dts``, ``ious`` and ``evalImgs``, which the evaluation of all images at once leaves out.
+        Attributes that were assigned since are kept.
+        """
         snapshot: fast.Snapshot = self.__dict__["_snapshot"]
         p = snapshot.params
         found = snapshot.dts()
@@ -133,7 +135,9 @@ class COCOeval:
         return records
 
     def _compared(self, image: Any, category: Any) -> bool:
-        """Return whether the overlaps of a cell are computed; if not, ``ious`` has an empty list for the cell."""
+        """Return whether the overlaps for an image and category are computed. If not, ``ious`` has an empty list for
+        them.
+        """
         return True
 
     def _whole(self) -> bool:
@@ -247,11 +251,11 @@ class COCOeval:
         self._paramsEval = copy.deepcopy(self.params)
 
     def computeIoU(self, imgId: Any, catId: Any) -> Any:
-        """Return the overlaps of a cell's detections, by descending score, with the cell's ground truth, shape (d, g)."""
+        """Return the overlaps of detections (best score first) and objects of a category in an image, shape (d, g)."""
         return _cell_ious(self.params, self._gts, self._dts, imgId, catId, self._refusal)
 
     def computeOks(self, imgId: Any, catId: Any) -> Any:
-        """Return the keypoint similarities of a cell's detections, by descending score, with the cell's ground truth."""
+        """Return the keypoint similarities of detections (best score first) and objects of a category in an image."""
         return _cell_oks(self.params, self._gts, self._dts, imgId, catId, self._own_area())
 
     def _own_area(self) -> bool:
@@ -422,7 +426,7 @@ def _by_cell(records: list[Any]) -> defaultdict[Any, list[Any]]:
 
 
 def _cell(p: Any, cells: Any, image: Any, category: Any) -> list[Any]:
-    """Return the records of a cell; without `useCats`, the image's records of all categories in sequence."""
+    """Return the records of an image and category. Without `useCats`, return the image's records of all categories."""
     if p.useCats:
         records: list[Any] = cells[image, category]
         return records
@@ -494,7 +498,7 @@ def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any, own_area: A
 
 
 def _quick_oks(variances: Any, points: list[Any], gt: list[Any], own_area: Any) -> Any:
-    """Return the similarities of a cell; None unless all values are plain numbers, and all poses have a point per sigma."""
+    """Return the keypoint similarities of an image and category. None if only `_cell_oks` gives pycocotools' result."""
     # `_cell_oks` handles input for which pycocotools raises errors, and numbers that are neither float64 nor int64.
     size = 3 * variances.size
     listed = points + [np.array(g["keypoints"]) for g in gt]
@@ -523,7 +527,7 @@ def _quick_oks(variances: Any, points: list[Any], gt: list[Any], own_area: Any) 
 
 
 def _evaluate_cells(p: Any, gts: Any, dts: Any, ious: Any) -> list[Any]:
-    """Return the matches of every cell and area range, in the order of category, area range and image."""
+    """Return the matches by category, area range and image, in the order of ``evalImgs``."""
     out: list[Any] = []
     for category in p.catIds if p.useCats else [-1]:
         made = [_evaluate_cell(p, gts, dts, ious, image, category, p.areaRng, p.maxDets[-1]) for image in p.imgIds]
@@ -535,7 +539,7 @@ def _evaluate_cells(p: Any, gts: Any, dts: Any, ious: Any) -> list[Any]:
 def _evaluate_cell(
     p: Any, gts: Any, dts: Any, ious: Any, image: Any, category: Any, area_ranges: Any, cap: Any
 ) -> list[Any]:
-    """Return the matches of one cell for each area range."""
+    """Return the matches of one image and category for each area range."""
     gt, dt = _cell(p, gts, image, category), _cell(p, dts, image, category)
     if not gt and not dt:
         return [None] * len(area_ranges)

@@ -211,7 +211,7 @@ def _protocol(p: Any, dilation: float | None, own_area: bool) -> Protocol:
             raise UnusualError
         changes |= {"sigmas": tuple(sigmas.tolist()), "oks_area": "area" if own_area else "bbox*0.53, ranges by area"}
     elif p.iouType != "bbox" and min(thresholds) <= 0:
-        raise UnusualError  # masks of different sizes have an overlap of -1
+        raise UnusualError  # here it matters that pycocotools gives masks of different sizes an overlap of -1
     if p.iouType == "boundary":
         changes["dilation"] = dilation
     return replace(
@@ -250,7 +250,7 @@ def _waiting(coco: Any, kind: str) -> Results | None:
 
 @dataclass(frozen=True)
 class _Side:
-    """Ground truth or detections: records, their fields as columns, their geometry, and masks to be written back."""
+    """The records of the ground truth or of the detections, and their fields as columns."""
 
     records: Sequence[Any]
     columns: Columns

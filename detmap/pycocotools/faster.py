@@ -20,7 +20,7 @@ __all__ = ["COCO", "COCOeval", "COCOeval_faster", "Params"]
 _log = logging.getLogger(__name__)
 #: Row of a summary: precision (1) or recall (0), IoU threshold, area range, and cap.
 _Row = tuple[int, float | None, str, int]
-#: Suffixes of the names of recall at COCO's caps; at other caps the suffix is the cap itself.
+#: Endings of the names of recall at COCO's caps. At any other cap, the name ends in the cap.
 _CAPS = {1: "all", 10: "second", 100: "third"}
 _CROWD = "keypoints_crowd"
 _KINDS = ("segm", "bbox", cocoeval.BOUNDARY, "keypoints", _CROWD)
@@ -165,7 +165,9 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     @property
     def eval(self) -> dict[str, Any]:
-        """The output of `accumulate`. Without ``separate_eval``, it is computed lazily if only `evaluate` was called."""
+        """The output of `accumulate`. Unless ``separate_eval`` is set, it is computed on first access if `accumulate`
+        was not called.
+        """
         if not self._found and self._paramsEval and not self.separate_eval:
             with self._silently():
                 self._accumulate()
@@ -232,7 +234,8 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     def _evaluate_images(self) -> None:
         super()._evaluate_images()
-        # The fast path does not handle NaN scores. faster_coco_eval refuses NaN in every evaluated cell.
+        # The fast path does not handle NaN scores. faster_coco_eval refuses every evaluated detection whose score is
+        # NaN.
         for (image, category), found in self._dts.items():
             for d in found:
                 score = d.get("score")
@@ -247,7 +250,7 @@ class COCOeval_faster(cocoeval.COCOeval):
                         remedy="leave out the record: NaN has no place in a ranking",
                     )
 
-    #: Alias of `evalImgs`, which training code that evaluates batch by batch reads and assigns.
+    #: Alias of `evalImgs`. Training code reads and assigns it to evaluate batch by batch.
     _evalImgs_cpp = other_name("evalImgs")
 
     def accumulate(self, p: Any = None) -> None:
@@ -328,14 +331,14 @@ class COCOeval_faster(cocoeval.COCOeval):
     def extended_metrics(self) -> dict[str, Any]:
         """The metrics of each class; precision and recall are read at the score threshold with the best mean F1.
 
-        ``class_map`` is a list of dicts with ``class``, ``map@50:95``, ``map@50``, ``precision`` and ``recall``; the last
-        dict is "all", and classes with an undefined metric are left out. ``map`` is AP50; ``precision`` and ``recall``
-        are means over classes.
+        ``class_map`` is a list of dicts with ``class``, ``map@50:95``, ``map@50``, ``precision`` and ``recall``. There
+        is a dict for each class whose metrics are defined, and a last one for "all". ``map`` is AP50; ``precision`` and
+        ``recall`` are means over classes.
         """
         return faster_metrics.extended(self)
 
     def _rows(self) -> list[tuple[str, _Row | None]]:
-        """Return the names and rows of `summarize`; None as a row stands for the value 0, which is not printed."""
+        """Return the names and rows of `summarize`. If a row is None, its value is 0 and is not printed."""
         p = self.params
         most, areas = p.maxDets[-1], [] if p.iouType == _CROWD else p.areaRngLbl[1:]
         rows: list[tuple[str, _Row | None]] = []

@@ -41,7 +41,8 @@ class Columns:
 
     @classmethod
     def read(cls, records: list[Any], images: Ids | None = None, *, scored: bool = True, boxed: bool = True) -> Columns:
-        """Read the fields of all records. Scores are read if `scored`, boxes if `boxed`, image ids unless `images` is given.
+        """Read the fields of all records. `scored` and `boxed` tell whether scores and boxes are read. Image ids are
+        read unless `images` is given.
 
         Raises
         ------
@@ -106,8 +107,8 @@ def chosen(records: Sequence[Any], rows: NDArray[np.bool_] | None) -> Sequence[A
 
 
 def plain_boxes(boxes: NDArray[np.float64]) -> Boxes:
-    """Return a column of boxes; raise `UnusualError` unless all are finite, with areas that neither underflow nor exceed
-    2**53.
+    """Return a column of boxes. Raise `UnusualError` for numbers that are not finite, for negative sizes, and for areas
+    that underflow or reach 2**53.
     """
     sizes = boxes[:, 2:]
     areas = sizes[:, 0] * sizes[:, 1]
@@ -122,7 +123,7 @@ def plain_boxes(boxes: NDArray[np.float64]) -> Boxes:
 
 
 def compressed(records: list[Any]) -> bool:
-    """Return whether all masks are compressed strings, which an evaluation does not convert."""
+    """Return whether all masks are compressed strings."""
     try:
         return {type(record["segmentation"]["counts"]) for record in records} <= {str, bytes}
     except (LookupError, TypeError):
@@ -225,7 +226,7 @@ def ids_of(values: list[Any]) -> NDArray[Any]:
 
 def _python_numbers(values: Sequence[Any]) -> bool:
     """Return whether all values are Python's floats or integers, or numpy's float64."""
-    # A sum is faster than a check of every type: the sum is a Python float only if all numbers are Python's.
+    # A sum is faster than a check of every type. It is a Python float only if all numbers are Python's.
     return type(sum(values)) is float or set(map(type, values)) <= {float, int, np.float64}
 
 

@@ -1,9 +1,9 @@
 """Kernels compiled ahead of time: select and verify a shared object, and call it without numba.
 
-``ahead/<platform>-<level>.so`` holds the machine code of every kernel for a level of processors, and a few C functions
-that check arguments and call the kernels (``scripts/ahead/runtime.c``). The object receives pointers to Python's C API
-from this module, so that one object serves every version of Python. ``ahead/<platform>-<level>.txt`` says what the
-object was built from:
+``ahead/<platform>-<level>.so`` holds the machine code of every kernel for processors of a level (of x86-64, for
+example), and a few C functions that check arguments and call the kernels (``scripts/ahead/runtime.c``). The object
+receives pointers to Python's C API from this module, so that one object serves every version of Python.
+``ahead/<platform>-<level>.txt`` says what the object was built from:
 
     object <size> <CRC-32>
     source <file> <size> <CRC-32>      of every file of kernels

@@ -77,7 +77,7 @@ def _draw(row: Array, q: int, identities: Identities, drawing: Drawing, room: Ro
                 name = _scramble(_scramble(name ^ np.uint64(d)) ^ np.uint64(p))
                 chosen[p] = np.int64(name % np.uint64(size[p]))
         match = 0
-        for i in range(n):  # the item number ``chosen[p]`` of identity p is chosen
+        for i in range(n):  # find the item that was chosen for each identity
             if not room.skipped[i]:
                 p = people[i]
                 if ahead[p] == chosen[p]:

@@ -25,7 +25,7 @@ def _add_curves(
 ) -> None:
     """Add the sums of interpolated precision of one class and threshold to `out`, for each of the two models (sides).
 
-    The class and threshold have the items ``[items, stop)``; the first element of `ahead` is for the run `begin`.
+    The items of this class and threshold are ``[items, stop)``; the first element of `ahead` is for the run `begin`.
     ``found`` holds the numbers of hits and of ignored detections of the first side, followed by those of both sides
     together. Hit *j* of a side, counted from 1, has the weight ``weights[j]``.
     """

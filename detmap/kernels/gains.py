@@ -1,7 +1,7 @@
 """Measures that depend on the ranks of gains or of wrong items: trec_eval's variants of nDCG, and the residual of
 unjudged items.
 
-`ranks` and `gains` hold the ranks and gains of all items that have a gain; query *q* has the elements from
+`ranks` and `gains` hold the ranks and gains of all ranked items that have a gain; query *q* has the elements from
 ``starts[q]`` to ``starts[q + 1] - 1``. The ideal ranking of query *q* has the descending gains
 ``ideal[ideal_starts[q]:ideal_starts[q + 1]]``. Sums are taken in rank order, because the order determines the last bit.
 """

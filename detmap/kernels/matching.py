@@ -241,8 +241,8 @@ def match(
     ignored, the detection is ignored; if that object is already taken, the detection is a miss.
 
     All thresholds and area ranges are matched at once, with one bit for each combination. Candidates are tried in
-    descending order of overlap. At a given bit, a candidate is taken if it is free, if its overlap reaches the threshold,
-    and if the detection has not taken a better candidate.
+    descending order of overlap. For each combination, a candidate is matched if it is free, if its overlap reaches the
+    threshold, and if the detection has no better match.
 
     A detection that matches no single object is assigned to the group that it overlaps most. The first detection that
     is assigned to a group is a hit. To mark such hits, the bits of both ``hit`` and ``ignored`` are set. Later

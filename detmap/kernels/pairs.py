@@ -180,7 +180,7 @@ def assign(
             row += 1
             if chosen >= 0:
                 g = start + candidates.ground_truth[chosen]
-                if out.taken[g] and not (objects.crowd[g] or objects.ignored[g]):  # VOC: it is matched already
+                if out.taken[g] and not (objects.crowd[g] or objects.ignored[g]):  # matched already (VOC's rule)
                     chosen = -1
             for role in range(GROUP, best.shape[0] if roles else GROUP):
                 if chosen >= 0 or best[role] < 0 or candidates.iou[best[role]] < rule.overlap:

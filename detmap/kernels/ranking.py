@@ -21,8 +21,8 @@ Array = NDArray[Any]
 #: Maximum number of distinct distances of relevant items for which one vectorised counting pass per distance is fastest.
 FEW = 24
 
-#: Slots per distinct distance in the lookup table, maximum number of slots, number of distances looked up together, and
-#: maximum number of candidates that are compared linearly.
+#: The lookup table has `SLOTS` slots per distinct distance, but at most `MOST_SLOTS`. `TOGETHER` distances are looked
+#: up at a time. Up to `SHORT` candidates are compared one by one.
 SLOTS, MOST_SLOTS, TOGETHER, SHORT = 8, 1 << 15, 2048, 4
 
 
@@ -503,8 +503,8 @@ def _stream_many(
 
 
 class Coded(NamedTuple):
-    """The codes of the items (`codes`, flat) and of the `queries`; all codes have the same number of words. `own` is, for
-    each query, the item that the query leaves out, or the number of items if the query leaves out none.
+    """The codes of the items (`codes`, flat) and of the `queries`; all codes have the same number of words. For each
+    query, `own` is the item that is left out of its ranking, or the number of items if no item is left out.
     """
 
     codes: Array

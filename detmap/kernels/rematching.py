@@ -72,7 +72,9 @@ class Steps(NamedTuple):
 
 
 class Span(NamedTuple):
-    """The ``start`` and number (``size``) of a cell's objects, and its number of ``detections``."""
+    """The objects of one image and category begin at position ``start``; ``size`` is their number, and ``detections``
+    the number of detections.
+    """
 
     start: int
     size: int

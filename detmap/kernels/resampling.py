@@ -46,9 +46,9 @@ class Events(NamedTuple):
     items of class *c* and bit *b*, in ranking order, are ``item_starts[k]:item_starts[k + 1]`` with ``k = c * A * T +
     b``. Item *i* belongs to run ``item_runs[i]``. At the item's bit, ``item_steps[i]`` of the run's detections count,
     and ``item_skips[i]`` are ignored. ``places[place_starts[i]:place_starts[i + 1]]`` are the ranks of the hits, from
-    1, among the detections of the run that count. The hit at ``places[p]`` is ranked beyond ``beyond[p]`` of the
-    maximum numbers of detections (caps). ``item_kinds[i]`` is `ALONE` if a hit is the only detection that counts and
-    none is ignored, `NO_HIT` if there is no hit, and else 0.
+    1, among the detections of the run that count. ``beyond[p]`` of the maximum numbers of detections (caps) exclude the
+    hit at ``places[p]``. ``item_kinds[i]`` is `ALONE` if a hit is the only detection that counts and none is ignored,
+    `NO_HIT` if there is no hit, and else 0.
     """
 
     class_starts: Array

@@ -283,7 +283,7 @@ class KeypointReader:
         labelled = place.fields.get("num_keypoints")
         if labelled is None and place.kind:
             notices["missing_num_keypoints"] = len(starts)
-        if place.kind:  # objects' boxes may give areas, and the similarity to objects without labelled points
+        if place.kind:  # boxes may be used for areas, and for objects without labelled points
             missing = len(starts) if place.boxes is None else int(np.count_nonzero(np.isnan(place.boxes[:, 0])))
             notices["missing_bbox"] = missing
         counted = visible if labelled is None else labelled

@@ -58,8 +58,8 @@ class LeftStrings:
         weakref.finalize(self, file.close)
 
     def read(self, spans: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Return the strings as one text, in memory that this thread's next call overwrites, and the span of each string
-        in the text.
+        """Return the strings as one text, and the span of each string in it. This thread's next call overwrites the
+        text.
 
         Raises `InputError` if the file has changed, because areas and boxes were measured from its earlier content.
         """

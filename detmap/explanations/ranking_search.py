@@ -107,7 +107,7 @@ class _Numbers(Vocabulary):
             one.replay.known = self.looked[0].replay.known  # share evaluations among all metrics
 
     def value(self, name: str, changes: Changes, number: int) -> float:
-        """Return the value of the metric number `number`, from 0, under a convention with changes; NaN if the rules do
+        """Return the value of the metric with the index `number` under a convention with changes; NaN if the rules do
         not apply.
         """
         return self.looked[number].number(self.rules(name, changes))

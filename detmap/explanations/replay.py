@@ -64,7 +64,8 @@ _FEW = 20_000
 
 def parse(text: str, iou_type: str | None = None) -> Protocol:
     """Return a protocol from its name and changes, such as ``coco`` or ``coco+min_score=0.25+max_dets=300``. With
-    `iou_type`, return the protocol's variant for this geometry: "coco" for keypoints has a cap of 20 detections.
+    `iou_type`, return the protocol's variant for this geometry. For example, "coco" for keypoints has a cap of 20
+    detections.
     """
     name, *changes = text.split("+")
     found = resolve(name.strip(), iou_type=iou_type)

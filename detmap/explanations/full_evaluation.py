@@ -19,9 +19,9 @@ from detmap.kernels import readonly
 
 @dataclass(eq=False)
 class Whole:
-    """Scores two tables as `detmap.evaluate` does, for the last area range or level of protocols with one cap (maximum
-    number of detections). The class has the interface of `Lean`, but is slower. `matchings` is the number of matchings so
-    far.
+    """Scores two tables as `detmap.evaluate` does. Protocols must have one cap (maximum number of detections). If a
+    protocol has several area ranges or levels, the last one is scored. The class has the interface of `Lean`, but is
+    slower. `matchings` is the number of matchings so far.
     """
 
     ground_truth: GroundTruth
@@ -39,8 +39,8 @@ class Whole:
         return dict(DetectionResult(self._tally(protocol), threads=self.threads).notices)
 
     def ends(self, protocol: Protocol) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return `values` with hits last, and `values` with hits first, among equal scores of a category; None without
-        ties.
+        """Return `values` for two orders of equal scores in a category: with hits last, and with hits first. Return
+        None without ties.
         """
         tally = self._tally(protocol).in_ranking_order(self.threads)
         tied = (np.diff(tally.scores) == 0) & (np.diff(tally.category) == 0)
@@ -52,7 +52,9 @@ class Whole:
         return np.concatenate(last), np.concatenate(first)
 
     def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return each detection's outcome (-1: not scored) and overlap (NaN: unmatched) at one threshold, by row."""
+        """Return each detection's outcome and overlap at one threshold. The outcome is -1 if the detection is not
+        scored; the overlap is NaN if it is unmatched.
+        """
         area = protocol.range_names[-1]
         made = match_pairs(
             self.ground_truth,

@@ -109,8 +109,8 @@ class Lean:
     _matched: Recent = field(default_factory=lambda: Recent(48))
 
     def values(self, protocol: Protocol) -> NDArray[np.float64]:
-        """Return the values of which the metric is the mean, by threshold, recall (if precision is read at recalls) and
-        category; NaN for a category without ground truth.
+        """Return the values of which the metric is the mean, by threshold, recall and category; NaN for a category
+        without ground truth. If precision is not read at fixed recalls, the axis of recalls has the length 1.
         """
         scene = self._scene(protocol)
         return self._curves(protocol, scene, scene.count(scene.threshold, scene.place + 1, scene.category))
@@ -124,8 +124,8 @@ class Lean:
         return {**self.arranged.notices, **{code: count for code, count in own.items() if count}}
 
     def ends(self, protocol: Protocol) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return `values` with hits last, and `values` with hits first, among equal scores of a category; None without
-        ties.
+        """Return `values` for two orders of equal scores in a category: with hits last, and with hits first. Return
+        None without ties.
         """
         ranking = self._ranking(protocol)
         begins, stops = ranking.tied
@@ -145,7 +145,9 @@ class Lean:
         return self._curves(protocol, scene, through - together + within), self._curves(protocol, scene, ahead + within)
 
     def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return each detection's outcome (-1: not scored) and overlap (NaN: unmatched) at one threshold, by row."""
+        """Return each detection's outcome and overlap at one threshold. The outcome is -1 if the detection is not
+        scored; the overlap is NaN if it is unmatched.
+        """
         rule = rule_at(protocol, iou)
         found = self._overlapping(protocol, rule.overlap)
         celled, order = self._cells_of(protocol, found), self._order(protocol)
@@ -190,7 +192,9 @@ class Lean:
 
     @cached_property
     def arranged(self) -> Arrangement:
-        """Both tables, arranged without score threshold and caps; the source of scored images, categories and notices."""
+        """Both tables, arranged without score threshold and caps. Scored images, categories and notices are taken from
+        here.
+        """
         plain = replace(
             self._plain(self.protocol, {*_NOT_OF_PAIRS, *_LATE}), use_categories=True, max_dets=(UNLIMITED,)
         )
@@ -309,7 +313,8 @@ class Lean:
     def _overlapping(self, protocol: Protocol, lowest: float) -> Pairs:
         low, high = protocol.area_ranges[0][1:]
         near_only = self._tame and low <= 0 and high >= 1e10
-        # Overlaps with crowds are computed in another way, but only if crowds are ignored.
+        # If crowds are ignored, overlaps with them are computed in another way. Therefore the cached pairs depend on
+        # `ignore`.
         ignore = protocol.ignore if protocol.crowd_overlap and self.ground_truth.crowd.any() else ()
         key = (_key(protocol, _OF_PAIRS), near_only, ignore)
         if key in self._pairs and self._pairs[key].lowest > lowest:
@@ -323,8 +328,8 @@ class Lean:
 
     @cached_property
     def _near(self) -> dict[bool, NDArray[np.int64]]:
-        """Maps `use_categories` to the rows of detections in cells with objects. Detections in other cells overlap no
-        object.
+        """Maps `use_categories` to the rows of detections on images with objects; if it is true, the objects must be of
+        the same category. Other detections overlap no object.
         """
         made = {}
         for use in (True, False):
@@ -338,7 +343,9 @@ class Lean:
         return made
 
     def _measure(self, plain: Protocol, lowest: float, near_only: bool) -> Pairs:
-        """Find the overlapping pairs. With `near_only`, only detections of `_near` are compared, without their areas."""
+        """Find the overlapping pairs. With `near_only`, only detections of `_near` are compared, and areas of
+        detections are not computed.
+        """
         rows = self._near[plain.use_categories] if near_only else np.arange(len(self.detections))
         detections = replace(self.detections.take(rows) if near_only else self.detections, missing_classes="zero")
         arranged = Arrangement.of(self.ground_truth, detections, plain, threads=self.threads)

@@ -88,8 +88,8 @@ class Search:
 
     @property
     def verdict(self) -> str:
-        """Return "nothing" without candidates. Otherwise return "found" if at most 0.02 candidates at least as usual as the
-        first are expected by chance, else "chance".
+        """Return "nothing" without candidates. Otherwise return "found" if at most 0.02 candidates with the prior
+        weight of the first candidate or more are expected by chance, else "chance".
         """
         if not self.candidates:
             return "nothing"

@@ -22,7 +22,7 @@ from detmap.hits import INTERPOLATIONS
 from detmap.retrieval.conventions import CONVENTIONS, Convention, convention_of
 from detmap.retrieval.scoring import RankingResult
 
-#: Changes that are tried in addition to named conventions. A row has the changes of one decision: the values to try.
+#: Changes that are tried in addition to named conventions. A row has the values that are tried for one decision.
 GRID: dict[str, tuple[dict[str, Any], ...]] = {
     name: tuple({name: value} for value in values)
     for name, values in {
@@ -42,7 +42,8 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
     }.items()
 }
 
-#: Prior weight of each row of `GRID`, divided evenly among the row's changes; 2 for rows that are not listed.
+#: Prior weight of each row of `GRID`. It is divided evenly among the row's changes. Rows that are not listed have the
+#: weight 2.
 _USUAL = {"ties": 20.0, "missing": 15.0, "normalizer": 15.0, "depth": 10.0, "order": 8.0, "interpolation": 8.0}
 
 #: Kind of each decision in tests of the order of systems; decisions that are not listed are "other decisions".
@@ -106,7 +107,9 @@ class _Numbers(Vocabulary):
             one.replay.known = self.looked[0].replay.known  # share evaluations among all metrics
 
     def value(self, name: str, changes: Changes, number: int) -> float:
-        """Return the metric with the index `number` under a convention with changes; NaN if the rules do not apply."""
+        """Return the value of the metric with the index `number` under a convention with changes; NaN if the rules do
+        not apply.
+        """
         return self.looked[number].number(self.rules(name, changes))
 
     def plain(self, name: str, changes: Changes) -> Convention:

@@ -211,7 +211,9 @@ class RankingReplay:
         return value
 
     def band(self, convention: Convention) -> tuple[float, float]:
-        """Return the metric's minimum and maximum over all orders of equal scores, or the value itself if undefined."""
+        """Return the metric's minimum and maximum over all orders of equal scores. If they are undefined, return the
+        metric's value twice.
+        """
         value = self.value(convention)
         if self.metric.lower() not in ("map", "ap"):
             return value, value

@@ -28,7 +28,7 @@ from detmap.explanations.incremental import Lean, knows
 from detmap.shapes.boxes import Boxes
 from detmap.shapes.kinds import BOXES
 
-#: The IoU threshold of each metric at a single threshold.
+#: IoU thresholds of the metrics that use a single threshold.
 AT = {"AP50": 0.5, "AP75": 0.75}
 
 T = TypeVar("T", bound=Any)
@@ -64,7 +64,8 @@ _FEW = 20_000
 
 def parse(text: str, iou_type: str | None = None) -> Protocol:
     """Return a protocol from its name and changes, such as ``coco`` or ``coco+min_score=0.25+max_dets=300``. With
-    `iou_type`, return the protocol's variant for this geometry: "coco" for keypoints has a cap of 20 detections.
+    `iou_type`, return the protocol's variant for this geometry. For example, "coco" for keypoints has a cap of 20
+    detections.
     """
     name, *changes = text.split("+")
     found = resolve(name.strip(), iou_type=iou_type)
@@ -111,8 +112,9 @@ def moved_to(source: T, target: T, names: Iterable[str]) -> T:
 def trimmed(protocol: Protocol, metric: str) -> Protocol:
     """Return a protocol reduced to the thresholds, area ranges and caps that one metric needs.
 
-    The metric is "AP" (also called "mAP"), "AP50", "AP75", or "AP_" and the name of an area range or level, which becomes
-    the last one of the protocol. `OptionError` is raised if the protocol does not have the metric.
+    The metric is "AP" (also called "mAP"), "AP50", "AP75", or "AP_" followed by the name of an area range or level.
+    Such a range or level becomes the last one of the protocol. `OptionError` is raised if the protocol does not have
+    the metric.
     """
     whole = protocol.area_ranges[0]
     ranges = {one[0]: one for one in (*protocol.area_ranges, *protocol.levels)}
@@ -200,7 +202,8 @@ class Replay:
             value = mean_under(plain, values)
             if np.isnan(value):
                 raise undefined(self.ground_truth, protocol, self.metric)
-            # Contiguous in the order in which the mean is taken, so that numpy adds in the same order as `detmap.evaluate`.
+            # Values are made contiguous in the order of the mean, so that numpy adds them in the same order as
+            # `detmap.evaluate`.
             by_class = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(values.shape[-1], -1)
             self._known[plain] = Value(value, np.asarray(by_class.mean(axis=1)), values.mean(axis=1))
         return self._known[plain]
@@ -259,12 +262,16 @@ class Replay:
         return min(*ends, value), max(*ends, value)
 
     def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return each detection's outcome (-1: not scored) and overlap (NaN: unmatched) at one threshold, by row."""
+        """Return each detection's outcome and overlap at one threshold. The outcome is -1 if the detection is not
+        scored; the overlap is NaN if it is unmatched.
+        """
         plain = self.simplified(protocol)
         return self._scored(plain).outcomes(plain, iou)
 
     def simplified(self, protocol: Protocol) -> Protocol:
-        """Return a protocol with the same numbers on these tables; decisions without effect have their defaults."""
+        """Return a protocol that gives the same numbers on these tables, with the default of every decision that has no
+        effect.
+        """
         if protocol not in self._simpler:
             self._simpler[protocol] = self._simplify(protocol)
         return self._simpler[protocol]
@@ -370,7 +377,9 @@ def undefined(ground_truth: GroundTruth, protocol: Protocol, metric: str) -> Inp
 
 
 def decided(protocol: str | Protocol, iou_type: str | None, *tables: GroundTruth | Detections) -> Protocol:
-    """Return a protocol, parsed if it is text, for the geometry `iou_type`, by default the geometry of the tables."""
+    """Return a protocol, parsed if it is text. It is the variant for the geometry `iou_type`, by default the geometry
+    of the tables.
+    """
     if not isinstance(protocol, str):
         return resolve(protocol, iou_type=scored_kind(protocol, iou_type, *tables))
     if iou_type is None and parse(protocol).iou_type == COCO.iou_type:

@@ -65,7 +65,7 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
     "id_zero": ({"id_zero": "missed"}, {"id_zero": "found"}),
 }
 
-#: Maximum number of detections in cached transformed tables, and minimum number of cached pairs of tables.
+#: Transformed tables are cached up to `_KEPT` detections in total, but at least `_LEAST` pairs of tables.
 _KEPT, _LEAST = 1_000_000, 4
 
 
@@ -211,7 +211,7 @@ class _Looked(Vocabulary):
                 raise InputError(problem, source=tables[0].source)
 
     def value(self, name: str, changes: Changes, number: int) -> float:
-        """Return the number with the index `number` under a protocol with changes; NaN if the number is undefined."""
+        """Return the value of ``numbers[number]`` under a protocol with changes; NaN if it is undefined."""
         settings = self._settings(changes)
         metric, category = self.numbers[number]
         made, protocol = self._scene(name, settings, metric)
@@ -318,7 +318,7 @@ class _Looked(Vocabulary):
         return self._treated.get_or(ways, lambda: treated(self._tables(ways[:-1]), *ways[-1]))
 
     def _mean(self, made: _Made, plain: Protocol, mean: str, metric: str, category: int | None) -> float:
-        """Return a metric of the class `category`; if it is None, the mean over classes of the kind `mean`."""
+        """Return a metric for the class `category`. If it is None, return the mean over classes, taken as `mean` says."""
         if self._last[0] is not made or self._last[1] != plain:
             self._last = (made, plain, made.replay.value(plain))
             made.replay.forget()  # keep the numbers, free the per-class values

@@ -55,7 +55,9 @@ class Order:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Positions sorted by category, descending score and the rule for ties (`order`), and the inverse (`place`)."""
+    """`order` holds the positions sorted by category, descending score and the rule for ties. `place` is the inverse
+    permutation.
+    """
 
     order: NDArray[np.int64]
     place: NDArray[np.int32]
@@ -64,7 +66,7 @@ class Ranking:
 
     @cached_property
     def tied(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Begin and end of the run of equal scores in one category that contains each place of the ranking."""
+        """For each place of the ranking, begin and end of its tied group: the places with the same category and score."""
         new = np.ones(self.order.size, np.bool_)
         new[1:] = self.scores[1:] != self.scores[:-1]
         new[self.class_starts[:-1][self.class_starts[:-1] < new.size]] = True
@@ -75,9 +77,9 @@ class Ranking:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """The places of a ranking that score threshold and caps keep. `flags` is the mask of kept places, and `all` whether
-    every place is kept. `ahead`, shape (n + 1,), is the number of kept places before each place. `seen` flags the
-    images that have a detection within the score threshold and the cap on the image.
+    """The places of a ranking that remain after the score threshold and the caps. `flags` is the mask of kept places,
+    and `all` whether every place is kept. `ahead`, shape (n + 1,), is the number of kept places before each place.
+    `seen` flags the images that have a detection within the score threshold and the cap on the image.
     """
 
     flags: NDArray[np.bool_]
@@ -105,7 +107,7 @@ class Pairs:
 @dataclass(frozen=True, eq=False)
 class Cells:
     """Pairs in matching order. `live` holds the positions of the detections that overlap an object. `cells` are the
-    cells (image and category) of these detections, and `candidates` the objects that each detection overlaps.
+    pairs of image and category with such detections, and `candidates` are the objects that each detection overlaps.
     """
 
     live: NDArray[np.int64]
@@ -129,9 +131,10 @@ class Matched:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """The hits under a protocol, sorted by threshold: the threshold, the place in the ranking, and the category of each
-    hit. `positives` are the numbers of positives by category, `items` the numbers of detections that count, by threshold
-    and category. ``count(thresholds, stops, categories)`` returns how many detections count in a category before a place.
+    """The hits under a protocol, sorted by threshold. For each hit: its threshold, its place in the ranking, and its
+    category. `positives` are the numbers of positives by category, `items` the numbers of detections that count, by
+    threshold and category. ``count(thresholds, stops, categories)`` returns how many detections count in a category
+    before a place.
     """
 
     threshold: NDArray[np.int64]

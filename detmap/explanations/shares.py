@@ -346,8 +346,8 @@ def explain(
 
     ends = [replay.value(one).value for one in both]
     bands = [replay.band(one) for one in both]  # now, while the matches are still cached
-    # In the enumeration of changes, decisions about the curve change fastest, so that consecutive protocols share the
-    # same matches.
+    # Sets of changes are enumerated so that the first decisions of `order` change most often. Decisions about the curve
+    # come first, so that consecutive protocols share the same matches.
     order = sorted(range(len(differ)), key=lambda at: all(map(is_late, differ[at][1])), reverse=True)
     shares, error, steps = weighed(both, differ, lambda rules: replay.value(rules).value, orders, seed, order)
     return Explanation(
@@ -410,8 +410,9 @@ def check_orders(orders: int) -> None:
 
 
 def shapley(count: int, value: Values, order: Sequence[int] | None = None) -> list[Fraction]:
-    """Return the Shapley values of a game with `count` players. They sum to the value of the set of all players minus the
-    value of the empty set. In the enumeration of sets, the first player in `order` changes most often.
+    """Return the Shapley values of a game with `count` players. They sum to the value of the set of all players minus
+    the value of the empty set. Sets are evaluated in a sequence in which the first player of `order` is added or
+    removed most often.
     """
     fastest = list(range(count)) if order is None else list(order)
     sets = [frozenset(fastest[bit] for bit in range(count) if code >> bit & 1) for code in range(1 << count)]

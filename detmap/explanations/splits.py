@@ -349,8 +349,9 @@ def contrast(
 
 
 def _ranges(named: Protocol, base: Protocol) -> tuple[tuple[str, float, float], ...]:
-    """Return the area range of the metric, followed by the ranges by which the difference is split, from the protocol or
-    else from COCO. If the metric is limited to a smaller range, return this range alone.
+    """Return the area range of the metric, followed by the ranges by which the difference is split. These come from the
+    protocol or, if it has one range only, from COCO. If the metric is limited to a smaller range, return this range
+    alone.
     """
     (whole,) = base.area_ranges
     if whole[0] != named.area_ranges[0][0]:
@@ -411,7 +412,9 @@ def _sizes(results: Sequence[DetectionResult], names: Sequence[str], ends: NDArr
 
 
 def _gain(first: Bootstrap, second: Bootstrap) -> Bootstrap:
-    """Return the bootstrap of the differences, second minus first, with the smaller of the two supports."""
+    """Return the bootstrap of the differences, second minus first. The support of a difference (number of images with
+    positives) is the smaller one of both.
+    """
     support = np.minimum(first.support, second.support)
     return replace(second, support=support) - replace(first, support=support)
 
@@ -493,9 +496,9 @@ def _without(
     level: float,
 ) -> list[tuple[float, float]]:
     """Return for each of `images` an interval of the difference without this image; NaN without an interval."""
-    # Draws that do not contain an image are draws from the other images, for which there are jackknife samples too.
-    # This does not hold for draws of clusters, because a draw without an image also lacks the other images of its
-    # cluster.
+    # Draws that do not contain an image are draws from the other images. The jackknife also has samples without this
+    # image. This does not hold for draws of clusters, because a draw without an image also lacks the other images of
+    # its cluster.
     from detmap.statistics import draws, intervals
 
     if drawn.unit == "clusters":

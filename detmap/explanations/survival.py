@@ -37,8 +37,8 @@ _KINDS = {
 #: Display order of the kinds.
 KINDS = ("conventions", *dict.fromkeys(_KINDS.values()), "relevance levels", "other decisions", "labels")
 
-#: Rows of `GRID` that only apply to boxes, and rows that are not tried, because moved boxes are a mistake in a file,
-#: not a rule for comparing models.
+#: Rows of `GRID` that only apply to boxes, and rows that are not tried. Moved boxes are a mistake in a file, not a rule
+#: for comparing models.
 _OF_BOXES, _MISTAKES = ("pixels", "box_decimals", "numbers"), ("box_offset",)
 
 #: For each model, the maximum number of suspicious labels to leave out is one per 100 objects, but at least 10.

@@ -20,13 +20,15 @@ from detmap.system import progress
 Change = tuple[str, int]
 Changes = tuple[Change, ...]
 
-#: Maximum number of rules that are chosen by estimated effects and then evaluated, by the number of changes.
+#: Maximum number of rules that are evaluated because their estimated values are nearest to the quoted numbers, by the
+#: number of changes.
 _COMBINED = {1: 100, 2: 1200, 3: 500}
 
 #: Prior weight of rows that the vocabulary's `usual` does not list.
 _OTHERWISE = 2.0
 
-#: Step between the evaluated changes of a row in `smooth`; the effects of the other changes are interpolated.
+#: In rows of ascending numbers (`smooth`), every fifth change is evaluated; the effects of the other changes are
+#: interpolated.
 _STRIDE = 5
 
 #: Minimum prior weight of a change to be tried in combinations of three changes.
@@ -54,7 +56,9 @@ class Vocabulary(Protocol):
     smooth: Sequence[str] = ()
 
     def value(self, name: str, changes: Changes, number: int) -> float:
-        """Return the number with the index `number` under the rule `name` with changes; NaN if the rule does not apply."""
+        """Return the value of the quoted number with the index `number`, under the rule `name` with changes; NaN if the
+        rule does not apply.
+        """
         ...
 
     def plain(self, name: str, changes: Changes) -> Hashable:
@@ -141,7 +145,9 @@ class Tries:
         return self._chance()(0.0)
 
     def _chance(self) -> Callable[[float], float]:
-        """Return a function from a prior weight to the expected number of chance matches of at least this weight."""
+        """Return a function of a prior weight: the number of matches of at least this weight that are expected by
+        chance.
+        """
         values = np.array(list(self.tried)).reshape(-1, len(self.quoted))
         density, shares = Chance(values, np.array(self.quoted)), np.array(list(self.tried.values()))
         return cache(lambda usual: density.expected(shares >= usual))

@@ -20,7 +20,8 @@ from detmap.shapes.kinds import BOXES
 
 Tables = tuple[GroundTruth, Detections]
 
-#: Relative prior weight of each row of changes, divided evenly among the row's changes; 2 for rows that are not listed.
+#: Relative prior weight of each row of changes. It is divided evenly among the row's changes. Rows that are not listed
+#: have the weight 2.
 USUAL = {
     "min_score": 20.0,
     "curve": 10.0,
@@ -43,7 +44,7 @@ USUAL = {
 _AREAS = (16, 64, 100, 256, 1024)
 
 #: Changes other than decisions of a protocol, and decisions that only `explain --value` tries. A name that is not a
-#: decision is a key of `_WAYS` (a transformation of both tables) or "mean".
+#: decision is a transformation of both tables (a key of `_WAYS`), or "mean" for how the mean is taken.
 WIDER: dict[str, tuple[dict[str, Any], ...]] = {
     "boxes": ({"boxes": "xywh rounded"}, {"boxes": "xywh truncated"}),
     "nms": (
@@ -212,8 +213,8 @@ class ByImage:
         return bool(self.images.size <= _MOST_CELLS)
 
     def mean(self, values: NDArray[np.float64], category: int | None) -> float:
-        """Return the mean over images, either of the means over an image's classes, or of the values of one class; NaN
-        without values.
+        """Return the mean over images of a value of each image: the value of the class `category` or, if it is None,
+        the mean over the image's classes. Return NaN without values.
         """
         there = ~np.isnan(values) & (category is None or self.classes == category)
         if not there.any():

@@ -63,10 +63,9 @@ def kernel(function: F) -> F:
 def helper(function: F) -> F:
     """Compile a function that only kernels call, and that neither allocates nor returns an array.
 
-    A kernel's arrays live until the kernel returns, so helpers need no reference counting. By default numba counts
-    references to an array that some path does not use, by atomic operations on memory shared by all threads (41 such
-    operations instead of 16 in the scanner of records). ``_nrt=False`` removes the counting; numba then cannot make a
-    wrapper for Python, and a call from Python crashes.
+    A kernel's arrays live until the kernel returns, so helpers need no reference counting. By default numba counts the
+    references to a helper's arrays by atomic operations, which are slow with several threads. ``_nrt=False`` removes
+    the counting; numba then cannot make a wrapper for Python, and a call from Python crashes.
     """
     return _helped(function)
 

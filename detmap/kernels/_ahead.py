@@ -1,9 +1,9 @@
 """Kernels compiled ahead of time: select and verify a shared object, and call it without numba.
 
-``ahead/<platform>-<level>.so`` holds the machine code of every kernel for a level of processors, and a few C functions
-that check arguments and call the kernels (``scripts/ahead/runtime.c``). The object receives pointers to Python's C API
-from this module, so that one object serves every version of Python. ``ahead/<platform>-<level>.txt`` says what the
-object was built from:
+``ahead/<platform>-<level>.so`` holds the machine code of every kernel for processors of a level (of x86-64, for
+example), and a few C functions that check arguments and call the kernels (``scripts/ahead/runtime.c``). The object
+receives pointers to Python's C API from this module, so that one object serves every version of Python.
+``ahead/<platform>-<level>.txt`` says what the object was built from:
 
     object <size> <CRC-32>
     source <file> <size> <CRC-32>      of every file of kernels
@@ -123,8 +123,8 @@ class Object(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The object that this process takes kernels from (None if numba compiles them), and why an existing object was
-    refused (None if no object was refused).
+    """`object` is the object that this process takes kernels from; None if numba compiles them. `refused` says why an
+    existing object is not used; None if no object was refused.
     """
 
     object: Object | None
@@ -175,7 +175,7 @@ class StandIn:
 
     @property
     def _numba_type_(self) -> Any:
-        """Return numba's type of the compiled function, with which numba compiles a kernel that calls this function."""
+        """Return the type that numba needs to compile a kernel that calls this function."""
         return self.compiled()._numba_type_
 
     def compiled(self) -> Any:
@@ -262,7 +262,9 @@ def in_use() -> str:
 
 
 def describe(sources: Path, size: int, checksum: int) -> list[str]:
-    """Return the lines that describe the sources of an object; `sources` is the folder of kernels."""
+    """Return the lines of an object's ``.txt`` file: its size and checksum, and those of every source file in
+    `sources`.
+    """
     lines = [f"object {size} {checksum:08x}"]
     for path in _sources(sources):
         content = path.read_bytes()

@@ -335,7 +335,8 @@ class _Forgiving:
 
 
 def _without_source(library: Any, module: Any) -> tuple[Any, bytes]:
-    """Return numba's cached form of a compiled kernel with a stand-in for the LLVM code, and the LLVM code, compressed.
+    """Replace the LLVM code in numba's cached form of a kernel by a stand-in. Return the cached form and the compressed
+    LLVM code.
 
     The LLVM code is only needed to compile a kernel that calls this one, but reading it takes half of the time of
     loading a kernel, and more memory than the machine code. The stand-in defines all names of the LLVM code as empty
@@ -353,7 +354,7 @@ def _without_source(library: Any, module: Any) -> tuple[Any, bytes]:
 
 
 def _source_module(source: bytes) -> Any:
-    """Return the LLVM code that `_without_source` removed. numba made this code linkable before it cached the kernel."""
+    """Return the LLVM code that `_without_source` removed, ready to be linked."""
     from llvmlite import binding
 
     return binding.parse_bitcode(zlib.decompress(source))
@@ -536,7 +537,7 @@ def _write(path: Path, data: bytes) -> None:
     except BaseException as error:
         with suppress(OSError):
             passing.unlink()
-        # Windows cannot replace a file while another process reads it; the complete file then exists already.
+        # Windows cannot replace a file that another process is reading. In this case the file is already complete.
         if not (os.name == "nt" and isinstance(error, PermissionError) and path.exists()):
             raise
 
@@ -548,8 +549,8 @@ def _prune_once(folder: Path, stamp: str) -> None:
 
 def _prune(folder: Path, stamp: str, label: str | None) -> None:
     """Remove files compiled from other sources, all but the newest `_MOST` files of a kernel, and unfinished files of
-    killed processes. Files of all kernels are removed if `label` is None (in the folder of detmap's kernels), else only
-    files of the kernel `label`. A process that misses a removed file compiles the kernel again.
+    killed processes. With a `label`, only files of this kernel are removed. A process that misses a removed file
+    compiles the kernel again.
     """
     kept: dict[str, list[tuple[float, Path]]] = {}
     with suppress(OSError):

@@ -19,7 +19,7 @@ from detmap.kernels.words import ALL, NOTHING, _lowest_bit
 
 Array = NDArray[Any]
 
-#: Approximate number of words per step, which bounds the memory that large masks need.
+#: Approximate number of words of 64 pixels that are processed at a time, to limit memory.
 _WORDS = 1 << 16
 
 
@@ -166,8 +166,7 @@ def boundary_runs(
             inner, outer = right, right
         else:
             inner, outer = left + distance, right - distance
-        # Upper bound of the number of ends that are appended between two checks for room: those of one column between
-        # `inner` and `outer`, or those of all columns to the left or to the right of these.
+        # Upper bound of the number of ends that are appended before the next check for room.
         most = span[1] - span[0] + tallest
         if used + most > out.shape[0]:
             out_spans[i, 1] = used + most - first

@@ -50,8 +50,8 @@ class Drawing(NamedTuple):
 
 class Room(NamedTuple):
     """Buffers of `shots`. For each item: whether it is ``skipped``. For each identity: its number of items (``size``),
-    the number of its items ``ahead``, and its ``chosen`` item. ``chances[r]`` is the probability that *r* identities
-    are ahead of the match, not counting identities that are certainly ahead.
+    the number of its items before a given item (``ahead``), and the item drawn (``chosen``). Some identities are ahead
+    of the match in every draw. ``chances[r]`` is the probability that *r* of the other identities are ahead.
     """
 
     skipped: Array
@@ -77,7 +77,7 @@ def _draw(row: Array, q: int, identities: Identities, drawing: Drawing, room: Ro
                 name = _scramble(_scramble(name ^ np.uint64(d)) ^ np.uint64(p))
                 chosen[p] = np.int64(name % np.uint64(size[p]))
         match = 0
-        for i in range(n):  # the item number ``chosen[p]`` of identity p is chosen
+        for i in range(n):  # find the item that was chosen for each identity
             if not room.skipped[i]:
                 p = people[i]
                 if ahead[p] == chosen[p]:
@@ -97,8 +97,9 @@ def _draw(row: Array, q: int, identities: Identities, drawing: Drawing, room: Ro
 
 @helper
 def _expect(row: Array, match: int, own: int, identities: Identities, merge: bool, room: Room) -> int:
-    """Return the number of identities that are certainly ahead of `match`, and write the distribution of the number of
-    other identities ahead of `match`. With `merge` an identity is certainly ahead if any of its items is ahead.
+    """Return how many identities are ahead of `match` in every draw. Write to ``room.chances`` the probability of each
+    number of other identities ahead of `match`. With `merge` an identity is certainly ahead if any of its items is
+    ahead.
     """
     people, size, ahead, chances, k = identities.people, room.size, room.ahead, room.chances, room.chances.size
     size[:] = 0
@@ -137,10 +138,9 @@ def shots(
 ) -> None:
     """Write CMC at ranks 1 .. k of queries ``[begin, end)`` where identities, not items, are ranked.
 
-    DRAW takes one random item of each identity, many times. EXPECT is the expectation over all draws: the number of
-    other identities ahead of a match is a sum of independent Bernoulli variables, one for each identity, whose
-    probability is the share of the identity's items that are ahead of the match. MERGE counts the identities with an
-    item ahead of the first match. Ties are in index order.
+    DRAW takes one random item of each identity, many times. EXPECT is the expectation over all draws. An identity is
+    ahead of a match with a probability equal to the share of its items that are ahead, independently of other
+    identities. MERGE counts the identities with an item ahead of the first match. Ties are in index order.
     """
     n, k, merge, people = identities.people.size, out.shape[1], drawing.rule == MERGE, identities.total
     room = Room(

@@ -19,8 +19,8 @@ from detmap.kernels.polygons import _LANES, _count_crossings, _draw
 
 Array = NDArray[Any]
 
-#: Status codes of kernels that otherwise return the index of a mask: success; a mask of height 0 has foreground; the
-#: runs of two masks have different sums.
+#: Status codes of kernels that otherwise return the index of a mask. `FINE` means success. `FLAT` means that a mask of
+#: height 0 has foreground. `UNEQUAL` means that the runs of two masks have different sums.
 FINE, FLAT, UNEQUAL = -1, -2, -3
 
 #: Maximum number of crossings of a polygon; polygons with more crossings are left to the caller.
@@ -51,7 +51,7 @@ def areas_of_strings(text: bytes, out: Array) -> int:
 
 @kernel
 def boxes_of_strings(text: bytes, spans: Array, out: Array) -> int:
-    """Write the box of each mask; return the first mask whose string is truncated, `FLAT`, or `FINE`.
+    """Write the box of each mask; return `FINE`, `FLAT`, or the index of the first mask whose string is truncated.
 
     Columns 2 and 3 of `spans` are height and width; columns 0 and 1 are scratch.
     """
@@ -72,8 +72,8 @@ def boxes_of_strings(text: bytes, spans: Array, out: Array) -> int:
 def ious_of_strings(text: bytes, spans: Array, crowd: Array, out: Array) -> int:
     """Write the overlap of every object with every detection, shape (g, d), as `detmap.kernels.masks.mask_ious` does.
 
-    Returns the first mask whose string is truncated, `FLAT`, `UNEQUAL` if an overlap is NaN, or `FINE`. `spans` is as
-    in `boxes_of_strings`.
+    Returns `FINE`, `FLAT`, `UNEQUAL` if an overlap is NaN, or the index of the first mask whose string is truncated.
+    `spans` is as in `boxes_of_strings`.
     """
     count = len(spans)
     ends, p, first = np.empty(len(text), np.uint32), 0, 0
@@ -175,9 +175,9 @@ _BLOCK = 8  # words compared at a time
 
 @helper
 def _find_changes(pixels: Array, words: Array, first: int, size: int, out: Array) -> Any:
-    """Write the position, relative to `first`, of every byte that differs from the byte before, then `size`; return the
-    number of positions written. The byte before the first counts as 0. `words` is a view of `pixels` as uint64. Up to
-    eight further elements of `out` are overwritten.
+    """Write the position, relative to `first`, of every byte that differs from the byte before, and finally `size`.
+    Return the number of positions written. The byte before the first counts as 0. `words` is a view of `pixels` as
+    uint64. Up to eight further elements of `out` are overwritten.
     """
     p, stop, m, before = first, first + size, 0, np.uint8(0)
     while p < stop:

@@ -24,7 +24,7 @@ STEP, ALL_POINT, TRAPEZOID, TRAPEZOID_OF_HITS, PAIRWISE = 0, 1, 2, 3, 4
 KEEP, REVERSE, FIRST, LAST, COLLAPSE = 0, 1, 2, 3, 4
 
 
-#: Maximum number of pending halves of a pairwise sum: two for each bit of the number of values.
+#: Size of the stack of `_pairwise_sum`, which grows by at most two entries whenever values are halved.
 _HALVES = 128
 
 
@@ -200,10 +200,8 @@ def read_lines(
     rankings: Rankings, items: Array, grid: Array, epsilon: float, tail: bool, begin: int, end: int, out: Array
 ) -> None:
     """Write the precision envelope of rankings ``[begin, end)``, interpolated linearly at the recalls of an ascending
-    `grid`. Only hits are read: between two hits, the last miss has the recall of the first hit and the envelope of the
-    second, so the curve is flat from this miss to the second hit. Of several points with the same recall the last one
-    counts. After all `items` the curve drops to 0, or with `tail` falls to (1, 0) in a straight line. The values are 0
-    without hits, NaN without positives.
+    `grid`. Of several points with the same recall the last one counts. After all `items` the curve drops to 0, or with
+    `tail` falls to (1, 0) in a straight line. The values are 0 without hits, NaN without positives.
     """
     starts, ranks, positives = rankings.starts, rankings.ranks, rankings.positives
     longest = _longest_group(starts, begin, end)
@@ -382,9 +380,9 @@ def best_f1(
     """Write (F1, score, precision, recall) at the score with the best F1 of each ranking; NaN if there are no positives
     or all items are ignored.
 
-    Ranking *r* has the rows ``[starts[r], starts[r + 1])``; rows that are `ignored` do not count. Rows of equal score
-    are accepted together; of scores with the same F1 the highest is taken. `bit` is the index of the flag in the words
-    of `hit` and `ignored`, shape (n, W).
+    Ranking *r* has the rows ``[starts[r], starts[r + 1])``; rows that are `ignored` do not count. A score accepts all
+    rows with at least this score. If several scores have the same F1, the highest is taken. The rows of `hit` and
+    `ignored`, shape (n, W), hold flags as bits; `bit` is the index of the flag that is read.
     """
     word, shift, one = bit >> 6, np.uint64(bit & 63), np.uint64(1)
     for r in range(starts.shape[0] - 1):

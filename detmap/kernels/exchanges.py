@@ -23,11 +23,11 @@ Array = NDArray[Any]
 def _add_curves(
     events: Events, items: int, stop: int, ahead: Ahead, begin: int, found: Array, weights: Array, out: Array
 ) -> None:
-    """Add the sum of interpolated precision over the items ``[items, stop)`` to ``out[side]`` for both sides of a
-    replicate.
+    """Add the sums of interpolated precision of one class and threshold to `out`, for each of the two models (sides).
 
-    Element ``run - begin`` of `ahead` belongs to `run`. ``found`` holds the numbers of hits and of ignored detections
-    on side 0, then on both sides together. Hit *j* of a side, counted from 1, has the weight ``weights[j]``.
+    The items of this class and threshold are ``[items, stop)``; the first element of `ahead` is for the run `begin`.
+    ``found`` holds the numbers of hits and of ignored detections of the first side, followed by those of both sides
+    together. Hit *j* of a side, counted from 1, has the weight ``weights[j]``.
     """
     runs, kinds, skips = events.item_runs, events.item_kinds, events.item_skips
     place_starts, places, base, one = events.place_starts, events.places, np.uint64(begin), np.uint64(1)
@@ -75,8 +75,8 @@ def _add_curves(
 
 @helper
 def _count_sides(events: Events, words: Array, items: int, stop: int, out: Array) -> None:
-    """Write the numbers of hits and ignored detections of items ``[items, stop)`` to ``out[lane]``, in the layout of
-    `found` in `_add_curves`.
+    """Count the hits and ignored detections among the items ``[items, stop)``, for each replicate. A row of `out` is
+    the ``found`` of `_add_curves`.
     """
     byte, eight = np.uint64(255), np.uint64(8)
     out[:] = 0
@@ -99,7 +99,7 @@ def _count_sides(events: Events, words: Array, items: int, stop: int, out: Array
 def add_curves(
     events: Events, words: Array, weights: Array, weight_starts: Array, area: int, first: int, last: int, out: Array
 ) -> None:
-    """Write the sums of interpolated precision over classes, thresholds ``[first, last)`` and recalls, for both sides.
+    """Write the sums of interpolated precision over classes, thresholds ``[first, last)`` and recalls, for both models.
 
     Parameters
     ----------

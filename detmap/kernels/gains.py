@@ -1,8 +1,8 @@
 """Measures that depend on the ranks of gains or of wrong items: trec_eval's variants of nDCG, and the residual of
 unjudged items.
 
-`starts` and `ranks` are as in `detmap.kernels.curves`, but for the items that have a gain instead of the hits; `gains`
-holds the gains of these items. The ideal ranking of query *q* has the descending gains
+`ranks` and `gains` hold the ranks and gains of all ranked items that have a gain; query *q* has the elements from
+``starts[q]`` to ``starts[q + 1] - 1``. The ideal ranking of query *q* has the descending gains
 ``ideal[ideal_starts[q]:ideal_starts[q + 1]]``. Sums are taken in rank order, because the order determines the last bit.
 """
 

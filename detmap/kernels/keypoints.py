@@ -44,7 +44,7 @@ class Objects(NamedTuple):
 
 
 class Likely(NamedTuple):
-    """Pairs of rows ``left[i]`` and ``right[i]``, int64, and ``lowest``, the lowest similarity that must be exact."""
+    """Pairs of rows ``left[i]`` and ``right[i]``, int64. Similarities below ``lowest`` need not be exact."""
 
     left: Array
     right: Array
@@ -62,9 +62,9 @@ class Terms(NamedTuple):
 def exponents(found: Poses, truth: Poses, objects: Objects, pairs: Likely, begin: int, end: int, terms: Terms) -> None:
     """Write the negated exponents of pairs ``[begin, end)`` consecutively, and the end of each pair's exponents.
 
-    If the object has visible points, only these count; else all points count, by their distance to the object's box
-    extended by its own size on every side. The exponents of a pair are omitted if its far points alone keep the mean
-    below ``pairs.lowest``.
+    If the object has visible points, only these count. Otherwise all points count, by their distance to the object's
+    box after each of its sides is moved outwards by its width or height. The exponents of a pair are omitted if its far
+    points alone keep the mean below ``pairs.lowest``.
     """
     left, right, lowest = pairs.left, pairs.right, pairs.lowest
     out, stops, width = terms.values, terms.stops, np.uint64(found.width)
@@ -169,8 +169,7 @@ def extents(poses: Poses, begin: int, end: int, out_boxes: Array, out_labelled: 
 
 @kernel
 def drop_flags(values: Array, starts: Array, stops: Array) -> int:
-    """Remove v from every point in place, so that rows stay consecutive from the first row's start on; return the end of
-    the last row.
+    """Remove v from every point in place, without leaving gaps between rows; return the end of the last row.
 
     The rows' ranges in `values` must be consecutive. `starts` and `stops` are updated.
     """
@@ -186,7 +185,8 @@ def drop_flags(values: Array, starts: Array, stops: Array) -> int:
     return int(at)
 
 
-#: Maximum coordinate of boxes, twice the largest coordinate of any input, so that no area overflows.
+#: Coordinates of boxes are clipped to this number, so that no area overflows. It is twice the largest coordinate of any
+#: input.
 _EDGE = 4e150
 
 

@@ -35,7 +35,8 @@ MOST_FURTHER = 3
 @innermost
 def _id_at(data: Any, i: int, before: Any) -> Any:
     """Read the token at `i`: return its location and its end; the end is -1 if the token is too long. If the token
-    equals the one at the location `before`, return `before` as its location: comparing is faster than finding the end.
+    equals the one at the location `before`, return `before` as its location, because a comparison is faster than a
+    search for the end.
     """
     length = np.int64(before & LENGTHS)
     again = np.uint64(i << LENGTH_BITS | length)
@@ -47,7 +48,7 @@ def _id_at(data: Any, i: int, before: Any) -> Any:
 
 @helper
 def _no_number(data: Any, i: int) -> bool:
-    """Return whether the first byte of the token at `i` shows that the token is no number, inf or nan."""
+    """Return whether the first byte of the token at `i` shows that the token is neither a number nor inf or nan."""
     c = _byte(data, i)
     digit = c >= 48 and c <= 57
     return not (digit or c == 43 or c == 45 or c == 46 or c == 73 or c == 105 or c == 78 or c == 110)
@@ -90,7 +91,7 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
         if i >= stop:
             status = CLOSED if i >= len(data) else STOPPED
             break
-        if doubtful + len(tokens) > len(doubts):  # each token may add a doubt
+        if doubtful + len(tokens) > len(doubts):  # each number may be left to the caller
             status = FULL
             break
         i = _tab_or_space(data, i)
@@ -128,7 +129,7 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
             token += 1
             i = _tab_or_space(data, i)
             c = _byte(data, i)
-        # a comment, or a record with text after its tag
+        # the line may be a comment, or a record with further tokens
         unclear = marked and not comment and token > len(tokens) and more and _unread(data, line)
         comment = comment or (marked and token != len(tokens))
         failed = i < 0 or unclear or (token < len(tokens) and not blank and not comment)

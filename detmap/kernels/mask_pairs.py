@@ -14,7 +14,7 @@ from detmap.kernels.words import NOTHING, _word
 
 Array = NDArray[Any]
 
-#: For eight groups of five bits, the bits that are set where a number continues in the next group.
+#: In each of eight bytes, the bit that is set if a number continues in the next byte.
 _CONTINUED = np.uint64(0x2020202020202020)
 
 #: Number of pairs of runs that are compared at once.
@@ -24,9 +24,10 @@ _AT_ONCE = 8
 class Masks(NamedTuple):
     """A column of masks.
 
-    Mask *i* has the runs ``ends[spans[i, 0]:spans[i, 1]]``, as in `detmap.kernels.masks`; or, if ``spans[i, 1]`` is
-    negative, it is the valid compressed string ``text[spans[i, 0]:~spans[i, 1]]``. ``spans[i, 2:]`` is its height and
-    width. ``areas`` are float64; ``boxes`` are x, y, width, height; ``regular`` is as in `detmap.kernels.masks`.
+    Mask *i* is stored as runs or as a compressed string. Its runs are ``ends[spans[i, 0]:spans[i, 1]]``, as in
+    `detmap.kernels.masks`. If ``spans[i, 1]`` is negative, its string is ``text[spans[i, 0]:~spans[i, 1]]`` and is
+    valid. ``spans[i, 2:]`` is its height and width. ``areas`` are float64; ``boxes`` are x, y, width, height;
+    ``regular`` is as in `detmap.kernels.masks`.
     """
 
     text: Array
@@ -117,8 +118,8 @@ def _shared(one: Array, a_stop: int, other: Array, b_first: int, b_stop: int) ->
     start = max(one[0], other[b_first])
     a, b = _first_behind(one, 0, a_stop, start), _first_behind(other, b_first, b_stop, start)
     shared, singly = np.int64(0), a
-    # A run is finished once the other mask's next run begins after its end. Mostly both runs of a pair are finished after
-    # one comparison, and the loop goes to the next run of each mask; `_AT_ONCE` such pairs are compared in one step.
+    # A run is finished once the other mask's next run begins after its end. Usually one comparison finishes both runs
+    # of a pair. Therefore `_AT_ONCE` pairs are compared in one step, which counts only if it finishes all of them.
     while a + 1 < a_stop and b + 1 < b_stop:
         if a >= singly and a + 2 * _AT_ONCE <= a_stop and b + 2 * _AT_ONCE <= b_stop:
             fine, several = _shared_at_once(one, a, other, b)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 # `_TO_GROUPS`, added to eight characters, turns each into its group: five bits, plus 32 if another group of the same
-# number follows, plus 64. The group of a valid character has bit 64 set and bit 128 clear.
+# number follows, plus 64. A character is valid if its group is from 64 to 127.
 _TO_GROUPS, _GROUPS, _BEYOND = (np.uint64(n * 0x0101010101010101) for n in (0x10, 0x40, 0xC0))
-# Bits that are clear in the group of a one-character number after the exclusive-or with `_TO_BIASED`.
+# Mask for testing that eight characters are eight numbers of one character each.
 _MARKS = np.uint64(0xE0E0E0E0E0E0E0E0)
 _FIVE, _NEXT_FIVE, _LANE = np.uint64(31), np.uint64(31 << 5), np.uint64(0xFFFF)
 U13, U15 = np.uint64(13), np.uint64(15)
@@ -30,12 +30,12 @@ U13, U15 = np.uint64(13), np.uint64(15)
 # `_LANES` holds the running sums of the four numbers.
 _BIAS, _LANE_LIMIT = 0x4000, 0x800
 _LANES, _EVEN, _LANE_HIGHS = np.uint64(0x0001000100010001), np.uint64(0x00FF00FF00FF00FF), np.uint64(0x8000800080008000)
-# The exclusive-or of the groups of one-character numbers with `_TO_BIASED` has the numbers plus 16.
+# Exclusive-or with this turns the groups of one-character numbers into the numbers plus 16.
 _TO_BIASED = np.uint64(0x5050505050505050)
 _SIXTEENS = np.uint64(0x0040003000200010)  # subtracted from running sums to remove the added 16s
 _MOVED = np.uint64(0x4400330022001100)
 _ABOVE_ZERO, _FROM_ZERO = np.uint64(0x3FFF3FFF3FFF3FFF), np.uint64(0x4000400040004000)
-_TWICE = np.uint64(0xC000C000C000C000)  # this minus two biased numbers is minus the sum of the numbers, biased
+_TWICE = np.uint64(0xC000C000C000C000)  # minus biased a, minus biased b: gives the biased -(a + b)
 _ALL_LANES, _NO_LANES = np.uint64(0x7FFF7FFF7FFF7FFF), np.uint64(0x4000400040004000)
 
 
@@ -80,15 +80,15 @@ def _step(word: Any) -> Any:
 
 @innermost
 def _four_columns(groups: Any, inside: Any, outside: Any, line: Any, height: int) -> Any:
-    """Read eight numbers as four pairs of runs, foreground then background; return whether the pairs are four consecutive
-    columns with one foreground run each. Also return four words with 16 bits per pair, biased by `_BIAS`: lengths of the
-    foreground runs, lengths of the background runs, first rows of the foreground runs, and first rows of the next
+    """Read the lengths of eight runs, foreground and background in turn. Return whether the four foreground runs are in
+    four consecutive columns, one in each. Also return four words with 16 bits per pair, biased by `_BIAS`: lengths of
+    the foreground runs, lengths of the background runs, first rows of the foreground runs, and first rows of the next
     foreground runs. `inside` and `outside` are the lengths of the two runs before the first pair, and `line` is the
     first row of that pair; all three are biased. Without the bias, these three and `height` are below `_LANE_LIMIT`.
     """
     ins = ((groups & _EVEN) + inside) * _LANES - _SIXTEENS
     outs = ((groups >> U8 & _EVEN) + outside) * _LANES - _SIXTEENS
-    moves = ins + outs - np.uint64(0x8000 + height - 0x1100) * _LANES  # next first row minus first row, plus 0x1100
+    moves = ins + outs - np.uint64(0x8000 + height - 0x1100) * _LANES  # increase of the first row, plus 0x1100
     behind = (moves + line) * _LANES - _MOVED
     begins = behind << U16 | line
     fine = (ins + _ABOVE_ZERO) & (outs + _ABOVE_ZERO) & (behind + _FROM_ZERO)
@@ -100,7 +100,7 @@ def _four_columns(groups: Any, inside: Any, outside: Any, line: Any, height: int
 @innermost
 def _lesser(one: Any, other: Any) -> Any:
     """Return the lane by lane minimum of two words with four numbers below 2**15 each."""
-    # In a lane where `one` is not less than `other`: the highest bit, and `one` minus `other` below it.
+    # The highest bit of a lane is set where `one` is not less than `other`; the lower bits then hold the difference.
     beyond = (one | _LANE_HIGHS) - other
     take = beyond & _LANE_HIGHS
     return one - (beyond & (take - (take >> U15)))
@@ -113,9 +113,9 @@ def _lane(word: Any, k: int) -> Any:
 
 @innermost
 def _read_columns(text: Array, p: int, stop: int, height: int, tops: Any, bottoms: Any, state: Any) -> Any:
-    """Read a string from `p` on as long as the next eight characters are eight numbers that describe four columns with
-    one run each. Returns the end, the area of the runs that were read, the new `tops` and `bottoms`, and the new
-    `state`: `inside`, `outside` and `line` of `_four_columns`.
+    """Read columns with one run each from `p` on, four at a time, until the next eight characters describe anything
+    else. Returns the end, the area of the runs that were read, the new `tops` and `bottoms`, and the new `state`:
+    `inside`, `outside` and `line` of `_four_columns`.
     """
     area = np.int64(0)
     inside, outside, line = state
@@ -135,10 +135,10 @@ def _read_columns(text: Array, p: int, stop: int, height: int, tops: Any, bottom
 @helper
 def _measure_text(out: Segments, row: int, values: Array) -> bool:
     """Write area and box of a compressed mask, and whether it is regular; return whether it is valid and fills its
-    image. Runs are read in pairs of foreground and background; masks with empty runs are left to `_measure_slowly`. Most
-    numbers are one character, and most columns have one run: eight such characters are read at once. Other pairs are
-    read one by one, without branches for two-character numbers and columns of several runs, because such branches are
-    unpredictable.
+    image. Runs are read in pairs of foreground and background; masks with empty runs are left to `_measure_slowly`. In
+    most masks nearly all numbers have one character, and nearly all columns have one run. Four such columns are read at
+    once, from eight characters. Other pairs are read one by one, without branches for two-character numbers and columns
+    of several runs, because such branches are unpredictable.
     """
     # Separate functions for reading long numbers and for computing the box would make this 4 % slower.
     text, stop, height = out.text, out.spans[row, 1], out.spans[row, 2]
@@ -152,8 +152,8 @@ def _measure_text(out: Segments, row: int, values: Array) -> bool:
         np.int64(0),
         np.int64(0),
         np.int64(0),
-    )  # lengths of the last two runs; `wrong` becomes negative if a length is below 1
-    tops, bottoms = _ALL_LANES, _NO_LANES  # running extremes, in four lanes
+    )  # lengths of the last two runs, and a number that becomes negative if a length is below 1
+    tops, bottoms = _ALL_LANES, _NO_LANES  # minimum of tops and of negated bottoms, for each of four columns
     singly = p if height < _LANE_LIMIT else stop  # before this place pairs are read one by one
     while p < stop:
         if p >= singly and np.uint64(inside | outside) < _LANE_LIMIT:

@@ -248,8 +248,8 @@ def measure_runs(
 ) -> None:
     """Write the areas and boxes (x, y, width, height) of the masks ``[begin, end)``, and whether each mask is regular.
 
-    The box of a mask with fewer than two runs is 0, 0, 0, 0. If all foreground runs are empty, the box begins after the
-    image and has the sizes 1 - width and 1 - height modulo 2**32, as in pycocotools.
+    The box of a mask with fewer than two runs is 0, 0, 0, 0. If all foreground runs are empty, the box has no meaning,
+    but the same numbers as in pycocotools.
     """
     for i in range(begin, end):
         out_areas[i], out_regular[i] = _measure(ends, spans[i], out_boxes[i])
@@ -297,9 +297,9 @@ def _length(ends: Array, first: int, m: int) -> Any:
 
 @helper
 def _iou_by_runs(ends: Array, one: Array, other: Array, area: int) -> Any:
-    """Return the IoU of two masks, or intersection over `area` if `area` is not -1, by walking the runs as pycocotools
-    does. The walk ends where both masks are at the end of a run and the next runs are empty. Return NaN if the walk
-    would not end.
+    """Return the IoU of two masks. If `area` is not -1, return their intersection divided by `area`. Runs are walked as
+    in pycocotools. The walk ends where both masks are at the end of a run and the next runs are empty. Return NaN if
+    the walk would not end.
     """
     a, b = one[0] + 1, other[0] + 1
     left, right = _length(ends, one[0], one[0]), _length(ends, other[0], other[0])
@@ -441,7 +441,9 @@ def _is_regular(ends: Array, span: Array) -> bool:
 
 @helper
 def _words(ends: Array, spans: Array) -> Any:
-    """Return the number of words of 64 pixels for merging masks as bitmaps; 0 if the masks have fewer runs than words."""
+    """Return the number of words of 64 pixels for merging masks as bitmaps. Return 0 if the masks have fewer runs than
+    words, because merging their runs is then faster.
+    """
     last = spans[len(spans) - 1]
     runs = np.int64(0)
     for i in range(len(spans)):
@@ -452,7 +454,7 @@ def _words(ends: Array, spans: Array) -> Any:
 
 @helper
 def _paint(ends: Array, span: Array, first: int, out: Array) -> None:
-    """Set the bits of every second run of a regular mask in `out`, 64 pixels to a word, beginning with run `first`."""
+    """Set the bits of every second run of a regular mask, from run `first` on. `out` has 64 pixels to a word."""
     for m in range(span[0] + first, span[1], 2):
         start, last = np.int64(ends[m - 1]) if m > span[0] else np.int64(0), np.int64(ends[m]) - 1
         if start > last:  # an empty first run
@@ -470,8 +472,8 @@ def _paint(ends: Array, span: Array, first: int, out: Array) -> None:
 
 @helper
 def _painted(words: Array, flipped: Any, total: int, out: Array) -> int:
-    """Write the ends of the runs of the bitmap `words` after the exclusive-or of each word with `flipped`; return the
-    number of runs.
+    """Write the ends of the runs of the bitmap `words`, and return their number. Each word is first combined with
+    `flipped` by exclusive-or.
     """
     before, m = np.uint64(0), 0
     for k in range(len(words)):

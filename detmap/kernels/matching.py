@@ -17,14 +17,16 @@ Array = NDArray[Any]
 
 _NONE = readonly((), np.uint8)
 
-#: The roles of objects in matching: single object, group; single object with only a box, group with only a box.
+#: The roles of objects in matching: single objects or groups of objects, either with the compared geometry or with only
+#: a box (boxed).
 SINGLE, GROUP, BOXED, BOXED_GROUP = range(4)
 
 
 class Objects(NamedTuple):
     """The ground truth for matching, by position: the ``measures``, (n, M), of each object, the flags ``ignored`` and
-    ``crowd``, and the ``role``. A group absorbs detections that hit no other object; detections that match only a boxed
-    object are ignored. ``role`` is empty where all objects are single.
+    ``crowd``, and the ``role``. Detections that hit no other object may be assigned to a group. Detections that only
+    match an object without the compared geometry, by its box, are ignored. ``role`` is empty where all objects are
+    single.
     """
 
     measures: Array
@@ -53,7 +55,9 @@ class Levels(NamedTuple):
 
 
 class Words(NamedTuple):
-    """Words of flags of detections, by position: whether a detection is a ``hit``, or is ``ignored``."""
+    """Flags of each detection as bits, one for each area range and threshold: whether it is a ``hit``, and whether it
+    is ``ignored``.
+    """
 
     hit: Array
     ignored: Array
@@ -83,8 +87,8 @@ class Collected(NamedTuple):
 
 @helper
 def _threshold_bits(ranges: int, thresholds: int, out: Array) -> None:
-    """Write to `out`, shape (min(T, 64), words), rows of words in which the bits of one threshold are set in every area
-    range. With up to 64 thresholds row *t* is for threshold *t*; with more, word *w* of row *i* is for threshold ``(64 * w
+    """Write masks that select the bits of one threshold in every area range; `out` has the shape (min(T, 64), words).
+    Row *t* selects threshold *t*. If there are more than 64 thresholds, word *w* of row *i* selects threshold ``(64 * w
     + i) % T``.
     """
     for row in range(out.shape[0]):
@@ -97,7 +101,7 @@ def _threshold_bits(ranges: int, thresholds: int, out: Array) -> None:
 
 @helper
 def _range_bits(thresholds: int, out: Array) -> None:
-    """Write to `out`, shape (A, words), for each area range the words in which its bits are set at every threshold."""
+    """Write masks that select the bits of one area range at every threshold; `out` has the shape (A, words)."""
     for a in range(out.shape[0]):
         for w in range(out.shape[1]):
             out[a, w] = np.uint64(0)
@@ -164,8 +168,8 @@ def _rise(candidates: Candidates, first: int, count: int, rising: Array) -> None
 
 @helper
 def _free(objects: Objects, start: int, count: int, ranges: Ranges, inside: Array, words: Words) -> None:
-    """Mark the `count` objects of a cell as free. In `words`, ``hit`` has the bits at which an object is taken, and
-    ``ignored`` the bits at which it is ignored.
+    """Mark `count` objects of one image and category as free. Each bit stands for a threshold and an area range. In
+    `words`, ``hit`` has the bits for which an object is matched, and ``ignored`` the bits for which it is ignored.
     """
     for g in range(count):
         for w in range(inside.shape[1]):
@@ -195,7 +199,9 @@ def _best_by_role(candidates: Candidates, first: int, last: int, roles: Array, s
 
 @helper
 def _single_only(candidates: Candidates, roles: Array, start: int, rising: Array, count: int) -> Any:
-    """Remove groups and boxed objects from `count` candidates, keeping the order; return how many are left."""
+    """Remove groups, and objects that have only a box, from `count` candidates, keeping the order; return how many are
+    left.
+    """
     kept = np.int64(0)
     for j in range(count):
         if roles[start + candidates.ground_truth[rising[j]]] == SINGLE:
@@ -235,13 +241,13 @@ def match(
     ignored, the detection is ignored; if that object is already taken, the detection is a miss.
 
     All thresholds and area ranges are matched at once, with one bit for each combination. Candidates are tried in
-    descending order of overlap. At a given bit, a candidate is taken if it is free, if its overlap reaches the threshold,
-    and if the detection has not taken a better candidate.
+    descending order of overlap. For each combination, a candidate is matched if it is free, if its overlap reaches the
+    threshold, and if the detection has no better match.
 
-    A detection that matches no single object is assigned to the group that it overlaps most. The first detection that is
-    assigned to a group is a hit, and its bits are set in both ``hit`` and ``ignored``; later detections are ignored. A
-    detection without a group is ignored if it takes the boxed object that its box overlaps most, or if it matches a
-    boxed group.
+    A detection that matches no single object is assigned to the group that it overlaps most. The first detection that
+    is assigned to a group is a hit. To mark such hits, the bits of both ``hit`` and ``ignored`` are set. Later
+    detections of the group are ignored. Other detections are ignored if they match an object or a group that has only a
+    box.
 
     The kernel returns early once `stop` is set. `out` must be initialised by `mark_misses`. The loop over thresholds is
     inlined by hand, which saves 5 %.
@@ -336,7 +342,7 @@ def count_bits(starts: Array, words: Array, out: Array) -> None:
 
 @kernel
 def count_hits(rows: Ranked, caps: Array, out: Array) -> None:
-    """Add to ``out[c, m, bit]`` the number of hits of class *c* within cap *m*; the `caps` ascend."""
+    """Add to ``out[c, m, bit]`` the number of hits of class *c* whose rank is below ``caps[m]``; `caps` are ascending."""
     cuts = caps.shape[0]
     for c in range(rows.starts.shape[0] - 1):
         for d in range(rows.starts[c], rows.starts[c + 1]):
@@ -366,7 +372,7 @@ def _first_bits(areas: int, thresholds: int) -> Any:
 
 @helper
 def _items(counted: Array, skipped: Array, ranking: int, thresholds: int) -> Any:
-    """Return the number of detections of a ranking, from the counts of `collect_hits` for its class."""
+    """Return the number of detections that count in a ranking."""
     area, pair = ranking // skipped.shape[1], ranking % skipped.shape[1]
     items = -skipped[area, pair]
     for m in range(pair // thresholds + 1):
@@ -397,10 +403,10 @@ def collect_hits(
     threshold``.
 
     Detections are sorted by class and descending score. A ranking leaves out detections whose rank within their image
-    is beyond its cap, and detections that are ignored at its threshold. All rankings of a class are made in one pass,
-    because most detections are misses, or ignored, at every threshold, and are only counted. `caps` ascend. On input
-    ``out.starts`` reserves room for all possible hits of each ranking; on output it holds the starts of the actual hits.
-    The loops over caps and words are inlined by hand, which saves 4 % on crowded images.
+    is beyond its cap, and detections that are ignored at its threshold. All rankings of a class are made in one pass.
+    Most detections are misses or ignored at every threshold, and only need to be counted. `caps` ascend. On input
+    ``out.starts`` reserves room for all possible hits of each ranking; on output it holds the starts of the actual
+    hits. The loops over caps and words are inlined by hand, which saves 4 % on crowded images.
     """
     class_starts, ranks, scores, hit, ignored = rows.starts, rows.ranks, rows.scores, rows.hit, rows.ignored
     areas, words, cuts = positives.shape[1], hit.shape[1], caps.shape[0]
@@ -413,7 +419,7 @@ def collect_hits(
     skipped = np.empty((areas, per_area), np.int64)
     masks = np.empty((areas, words), np.uint64)
     _range_bits(thresholds, masks)
-    # If one word holds all flags (as nearly always): the bit of the first threshold in every area range.
+    # The bits of the first threshold in every area range, for the usual case that one word holds all flags.
     firsts = _first_bits(areas if words == 1 else 0, thresholds)
     at = begin
     while at < end:
@@ -431,8 +437,8 @@ def collect_hits(
             within = np.uint64(0)
             for m in range(cuts):
                 within += np.uint64(ranks[d] < caps[m])
-            # Nearly all detections are misses that an area range ignores at every threshold or at none. The product
-            # copies the flag of the first threshold to all thresholds.
+            # Nearly all detections are misses whose ``ignored`` flag is the same at all thresholds of an area range.
+            # The product copies the flag of the first threshold to all thresholds.
             outside = ignored[d, 0] & firsts
             if words == 1 and hit[d, 0] == 0 and ignored[d, 0] == outside * masks[0, 0]:
                 for area in range(areas):

@@ -41,8 +41,8 @@ from detmap.kernels.words import (
 
 Array = NDArray[Any]
 
-# The bytes between the digit of a number such as 2.0 (as COCO's v often is) and the next number: ".0," and ".0, ". Then
-# the masks that select these bytes in a word whose first byte is the digit. All bytes are exclusive-or'ed with "0", so
+# The bytes from the point of a number such as 2.0 to the next number: ".0," or ".0, ". COCO's v is often written like
+# this. The masks select these bytes in a word that begins with the digit. All bytes are exclusive-or'ed with "0", so
 # that digits are below ten.
 _TENTHS, _TENTHS_SPACED = (
     np.uint64(int.from_bytes(bytes(c ^ ord("0") for c in text), "little") & ~BYTE.item())
@@ -50,7 +50,7 @@ _TENTHS, _TENTHS_SPACED = (
 )
 _THREE_BYTES, _FOUR_BYTES = np.uint64(0xFFFFFF00), np.uint64(0xFFFFFFFF00)
 
-#: Number of consecutive mismatching rows after which rows are no longer read in pairs.
+#: Number of consecutive failures to read rows in pairs, after which rows are read one by one.
 _MOST_MISSES = 16
 
 
@@ -124,8 +124,8 @@ def _plain_pairs(data: Any, i: int, j: int, powers: Any, two_lists: _Two, count:
 
 @helper
 def _any_number(data: Any, i: int, powers: Any, out: Array, at: int) -> Any:
-    """Read a number of a list: return the place of the next number, or -1 if this number is invalid or its last bit is
-    uncertain; and whether there is a next number.
+    """Read a number of a list. Return the place of the next number, and whether there is a next number. The place is -1
+    if this number is invalid, or if its last bit is uncertain.
     """
     bits, end, certain = _coordinate(data, i, powers)
     if end < 0 or not certain:
@@ -136,7 +136,9 @@ def _any_number(data: Any, i: int, powers: Any, out: Array, at: int) -> Any:
 
 @helper
 def _alike(data: Any, places: Array, row: int, powers: Any, out: Array, at: int, size: int) -> Any:
-    """Read the lists of two rows side by side: return whether both have `size` numbers whose bits are all certain."""
+    """Read the lists of two rows side by side. Return whether both have `size` numbers, and no number whose last bit is
+    uncertain.
+    """
     i, j = places[row, 0], places[row + 1, 0]
     if i < 0 or j < 0 or _byte(data, i) != 91 or _byte(data, j) != 91:
         return False

@@ -103,8 +103,8 @@ def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
 
 @innermost
 def _whole_part(data: Any, i: int) -> Any:
-    """Read eight bytes of a decimal: return the digits as bytes, the number of digits before the point, the bit at
-    which the point begins, and whether the number is plain: one to seven digits without a leading zero, then a point.
+    """Read eight bytes of a decimal. Return the digits as bytes, the number of digits before the point, the position of
+    the point in bits, and whether the bytes begin with one to seven digits without a leading zero, then a point.
     """
     word = _word(data, i) ^ DIGIT_ZEROS
     whole = _leading_digits(word)
@@ -169,8 +169,7 @@ def _plain_integer(data: Any, i: int) -> Any:
 @helper
 def _plain_numbers(data: Any, i: int, powers: Any, out: Array, at: int) -> Any:
     """Read numbers of a list while they are plain; return the place of the first number that is not plain, and its
-    index in `out`. A plain number has up to seven bytes, digits with an optional point, and a comma after it. The place
-    of the next number only depends on the second byte that is not a digit.
+    index in `out`. A plain number has up to seven bytes, digits with an optional point, and a comma after it.
     """
     inside = len(data) - NUMBER_ROOM
     gap, looked_at, expected = 2, TWO_BYTES, SPACED

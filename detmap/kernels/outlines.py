@@ -75,8 +75,8 @@ def _next_edge(segments: Array, edge: int) -> int:
 
 @helper
 def _join_holes(segments: Array, following: Array, before: Array, seen: Array) -> None:
-    """Join every hole to the outline around it, by a step from the hole's first bottom edge to the top edge of the same
-    segment and back.
+    """Join every hole to the outline around it. A vertical line from the hole's first bottom edge to the top edge of
+    the same segment is walked in both directions.
     """
     for edge in range(len(following)):
         if seen[edge]:

@@ -1,8 +1,8 @@
 """Candidates: for each detection, the objects that overlap it enough to be matched with it.
 
-A cell is one pair of category and image that has both detections and ground truth. The kernel of a geometry (boxes,
-for example) turns cells into candidates. `detmap.kernels.matching` reads only candidates, so that a further geometry
-needs only a further kernel like `box_candidates`.
+A cell is one pair of category and image that has both detections and ground truth. Every kind of geometry, such as
+boxes, has a kernel that finds the candidates of cells. `detmap.kernels.matching` reads only candidates, so that a
+further geometry needs only a further kernel like `box_candidates`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ _NONE = readonly((), np.float64)
 
 
 class Cells(NamedTuple):
-    """Cells in (image, category) order: the ranges of their detections and of their objects; int64, shape (c,) each."""
+    """Pairs of image and category, in this order: the ranges of their detections and of their objects; int64, shape
+    (c,) each.
+    """
 
     detection_starts: Array
     detection_stops: Array
@@ -31,9 +33,9 @@ class Cells(NamedTuple):
 class Boxes(NamedTuple):
     """Boxes by position: the box at position *p* is ``coordinates[order[p]]``.
 
-    If ``sizes`` is True, columns 2 and 3 are width and height, else the far corner. ``pixel`` is 1.0 where corners
-    are inclusive pixels and 0.0 where they are points. ``areas`` are the areas of the masks (or other geometries) that
-    the boxes enclose, by record, NaN if unreliable; empty if the boxes themselves are compared.
+    If ``sizes`` is True, columns 2 and 3 are width and height, else the far corner. ``pixel`` is 1.0 where corners are
+    inclusive pixels and 0.0 where they are points. ``areas`` is empty if the boxes themselves are compared. If they
+    enclose other geometries, such as masks, it has the areas of these, by record; NaN if unreliable.
     """
 
     coordinates: Array
@@ -64,8 +66,9 @@ class Wanted(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The columns of `Candidates`, of which the last two may lack room for all pairs. ``reached``, int64, shape (3,),
-    holds the cell, the row of ``first`` and the pair at which to continue with more room.
+    """The columns of `Candidates`. If ``ground_truth`` and ``iou`` are too short for all pairs, the search stops early.
+    ``reached``, int64, shape (3,), then says where to continue: the indices of the cell, of the row of ``first``, and
+    of the pair.
     """
 
     first: Array
@@ -160,8 +163,8 @@ def _swept(
 
 
 class Compared(NamedTuple):
-    """A cell's ground truth: ``boxes`` as x1, y1, x2, y2 and area; ``weights`` of the objects' own areas in the union,
-    0 for a crowd, else 1; and indices (``names``).
+    """The ground truth of one image and category: ``boxes`` as x1, y1, x2, y2 and area, and indices of the objects
+    (``names``). ``weights`` are 0 for crowds, whose own areas do not count in the union, and 1 for other objects.
     """
 
     boxes: Array
@@ -202,7 +205,7 @@ def _compare_all(
 ) -> int:
     """Compare the detections of a cell with all its objects, where objects are few or all pairs are wanted; return the
     end of the pairs. `run` is the range of the detections. `least` holds the minimum overlap, and the overlap below
-    which a pair is rejected without a division. The detections are rows of `out` from `row` on; pairs are written from
+    which a pair is rejected without a division. The first detection has the row `row` of `out`; pairs are written from
     `used` on.
     """
     bounds = boxes.areas.shape[0] > 0
@@ -258,7 +261,7 @@ def box_candidates(
         _place(ground_truth, start, objects, sweep, right, right_names, keys)
         for g in range(objects):
             right_weights[g] = 0.0 if wanted.crowd[ground_truth.order[start + right_names[g]]] else 1.0
-            if np.isnan(right[g, 4]):  # unknown area, which a crowd's weight of 0 would hide
+            if np.isnan(right[g, 4]):  # a weight of 0 would hide that the area is unknown
                 right_weights[g] = np.nan
         if stop[0]:
             return 0
@@ -278,7 +281,7 @@ def box_candidates(
             box = left[at, 0], left[at, 1], left[at, 2], left[at, 3], left[at, 4]
             live, entered, beyond = _swept(right, objects, active, live, entered, box[0], box[2], pixel)
             met = live + beyond - entered
-            if used + met > room:  # estimate for the whole cell: the same rate of pairs per detection, plus a quarter
+            if used + met > room:  # estimated room for all detections of the cell, plus a quarter
                 expected = out.reached[2] + (used - out.reached[2]) * 5 // 4 * count // (at + 1)
                 return int(max(used + met, expected))
             d = row + left_names[at]

@@ -1,5 +1,5 @@
-"""Find the object that each detection takes at one IoU threshold, and the objects that each detection overlaps most.
-`detmap.kernels.matching` handles all thresholds and area ranges at once, but only gives hits.
+"""Find the object that each detection is matched to at one IoU threshold, and the objects that each detection overlaps
+most. `detmap.kernels.matching` handles all thresholds and area ranges at once, but only gives hits.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Taken(NamedTuple):
 
 
 class Search(NamedTuple):
-    """By position: the categories of detections (``found``) and of objects (``truth``). Then the minimum overlap
-    (``floor``), and whether the ``first`` object of a tie wins rather than the last.
+    """Arrays by position: the categories of detections (``found``) and of objects (``truth``). ``floor`` is the minimum
+    overlap. If ``first`` is true, the first object of a tie wins, else the last.
     """
 
     found: Array
@@ -62,8 +62,8 @@ class Nearest(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """For each pair: its rows in the tables of ``detections`` and ``ground_truth``. For each position: the row of the
-    detection (``detection_order``) and of the object (``ground_truth_order``).
+    """For each pair: its rows in the tables of ``detections`` and ``ground_truth``. ``detection_order`` and
+    ``ground_truth_order`` map positions to rows of the tables.
     """
 
     detections: Array
@@ -180,7 +180,7 @@ def assign(
             row += 1
             if chosen >= 0:
                 g = start + candidates.ground_truth[chosen]
-                if out.taken[g] and not (objects.crowd[g] or objects.ignored[g]):  # VOC: the best object is taken
+                if out.taken[g] and not (objects.crowd[g] or objects.ignored[g]):  # matched already (VOC's rule)
                     chosen = -1
             for role in range(GROUP, best.shape[0] if roles else GROUP):
                 if chosen >= 0 or best[role] < 0 or candidates.iou[best[role]] < rule.overlap:

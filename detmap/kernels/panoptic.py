@@ -20,8 +20,8 @@ MISSED, MATCHED, IGNORED = 0, 1, 2
 _SEEN = 256
 
 
-#: Problems of an image: a predicted segment that the JSON does not list, that has no pixels, or whose category the ground
-#: truth lacks; a ground-truth segment whose given area contradicts its pixels.
+#: Problems of an image. A predicted segment may not be listed in the JSON, may have no pixels, or may have a category
+#: that the ground truth lacks. The given area of a ground-truth segment may contradict its pixels.
 UNLISTED, EMPTY, UNKNOWN, IMPOSSIBLE = range(4)
 
 
@@ -50,11 +50,11 @@ class Segments(NamedTuple):
 class Outcome(NamedTuple):
     """Outcomes of the segments of the ground truth (``truth``) and of the predictions (``found``).
 
-    ``odd``, shape (images, 2), has for each image the number of ground-truth segments whose area is wrong, and whether any
-    pixel's id is not listed. ``pairs`` and ``iou`` have the ground-truth row and the IoU of each matched pair of a block.
-    ``problem``, shape (4,), receives the kind of a problem, the image, the segment's id if `UNLISTED` or else its row,
-    and, if `IMPOSSIBLE`, its number of pixels. ``counts`` and ``areas`` are memory for the pixels of each pair of
-    segments and for the areas of the predicted segments, with room for the largest image.
+    ``odd``, shape (images, 2), has for each image the number of ground-truth segments whose area is wrong, and whether
+    any pixel's id is not listed. ``pairs`` and ``iou`` have the ground-truth row and the IoU of each matched pair of a
+    block. ``problem``, shape (4,), describes a problem: its kind, the image, the id (if `UNLISTED`) or row (otherwise)
+    of the segment, and the segment's number of pixels (only if `IMPOSSIBLE`). ``counts`` and ``areas`` are memory for
+    the pixels of each pair of segments and for the areas of the predicted segments, with room for the largest image.
     """
 
     truth: Array

@@ -1,9 +1,8 @@
-"""Rasterise polygons to runs as pycocotools does: on a grid five times as fine, from where outlines cross the centre
-lines of columns.
+"""Rasterise polygons to runs as pycocotools does, from the points where outlines cross the centre lines of columns.
 
-Vertices are rounded to fifths of a pixel. Where the outline steps from fifth 5c + 2 to 5c + 3, or back, it crosses the
-centre of column c, at the row of the upper one of the two points. Each crossing toggles between outside and inside for
-all pixels after it.
+Vertices are rounded to fifths of a pixel. The centre of column c lies between the fifths 5c + 2 and 5c + 3. Where the
+outline steps from one of them to the other, it crosses the centre line, at the row of the upper one of the two points.
+Each crossing toggles between outside and inside for all pixels after it.
 """
 
 from __future__ import annotations
@@ -120,8 +119,8 @@ def _down(x: float, y: float, slope: float, columns: Any, height: float, rows: A
     """Write rows as `_along` does, but for an edge that is longer along y; `slope` is dx / dy, and no coordinate exceeds
     `_EXACT`.
 
-    The slope is at least 2**-21. The point where the line meets a centre is found to within 2**-30 of a step. The first
-    step after the centre is therefore the step nearest to that point, or the step after it.
+    The slope is at least 2**-21. Rounding errors of the point where the line meets a centre are therefore far smaller
+    than a step. The first step after the centre is the step nearest to the computed point, or the next step.
     """
     centre, step, count = columns
     ahead = centre - x + 0.5
@@ -140,9 +139,8 @@ def _far_down(edge: Any, columns: Any, height: float, rows: Array, at: int) -> N
     """Write rows as `_down` does, but for coordinates of any size. `edge` holds x and y of the upper vertex, the slope,
     the length along y, and whether the edge leads upwards.
 
-    The row is 0 if the edge steps over a centre, which only happens when rounding moves an edge of millions of pixels
-    by two fifths at once. The comparison needs no rounding, because values from `centre` to `centre` + 1 truncate to
-    `centre`.
+    The row is 0 if rounding moves the edge over a centre within one step, which only happens for edges of millions of
+    pixels. Rounding the compared numbers to integers would not change the result.
     """
     x, y, slope, down, back = edge
     centre, step, count = columns

@@ -21,8 +21,8 @@ Array = NDArray[Any]
 #: Maximum number of distinct distances of relevant items for which one vectorised counting pass per distance is fastest.
 FEW = 24
 
-#: Slots per distinct distance in the lookup table, maximum number of slots, number of distances looked up together, and
-#: maximum number of candidates that are compared linearly.
+#: The lookup table has `SLOTS` slots per distinct distance, but at most `MOST_SLOTS`. `TOGETHER` distances are looked
+#: up at a time. Up to `SHORT` candidates are compared one by one.
 SLOTS, MOST_SLOTS, TOGETHER, SHORT = 8, 1 << 15, 2048, 4
 
 
@@ -107,9 +107,9 @@ class Places(NamedTuple):
 class Groups(NamedTuple):
     """The ``steps`` are the distinct distances of a query's relevant items, ascending; step *g* has the relevant items
     ``bounds[g]:bounds[g + 1]`` in order of distance. For each step: the number of items between the previous step and
-    this one (``nearer``), the number of items at the step (``equal``), and the step's relevant item that comes next in
-    the gallery (``turn``). For each relevant item, in order of distance: the number of items at its step that come
-    ``before`` it.
+    this one (``nearer``), the number of items at the step (``equal``), and, during a pass over the gallery, the step's
+    next relevant item (``turn``). For each relevant item, in order of distance: the number of items at its step that
+    come ``before`` it.
     """
 
     steps: Array
@@ -293,7 +293,9 @@ def rank_relevant(distances: Distances, relevant: Lists, junk: Lists, begin: int
 
 @helper
 def _number(row: Array, groups: Groups, count: int, numbers: Array) -> None:
-    """Write ``g + 1`` for each value equal to step *g* of the first `count` steps, if several values equal that step."""
+    """Number the values that equal one of the first `count` steps: ``g + 1`` for step *g*. Values that no other value
+    equals are not numbered.
+    """
     if count <= FEW:
         for g in range(count):
             if groups.equal[g] > 1:
@@ -315,8 +317,9 @@ def count_nearer(
 
     Query *q* has the distances ``values[rows[q]:rows[q + 1]]``; its relevant items have the distances
     ``own[starts[q]:starts[q + 1]]``. The distinct distances of the relevant items are numbered within their query,
-    ascending from 1; `mine` receives the number of each relevant item's distance. `numbers`, initially 0, has an element
-    for each item: if several items share a distance of a relevant item, their elements receive the distance's number.
+    ascending from 1; `mine` receives the number of each relevant item's distance. `numbers`, initially 0, has an
+    element for each item. If several items are at the distance of a relevant item, they receive the number of
+    this distance.
     """
     most = _longest_group(starts, 0, starts.size - 1)
     orders, scratch = np.empty(most, np.int64), np.empty(most, np.int64)
@@ -394,24 +397,24 @@ def count_shared(labels: Array, wanted: Array, several: bool, begin: int, end: i
         out[q] = total
 
 
-#: Number of items measured at a time (a tile); number of queries that use a tile while it is cached; and number of
-#: items (a strip) in which equal distances are counted by comparing all of them.
+#: Items are measured in tiles of `TILE` items. `GROUP` queries use a tile while it is cached. Within strips of `STRIP`
+#: items, equal distances are counted by comparing every pair.
 TILE, GROUP, STRIP = 4096, 8, 64
 _PLACES = np.arange(STRIP, dtype=np.uint8)  # indices as bytes, because indices of loops have 64 bits in numba
 
 #: Number of items per relevant item below which `_stream_many` is used.
 MANY = 14
 
-#: Maximum number of words of a code whose distances fit into bytes, and number of items below which a count and a
-#: distance fit into four bytes.
+#: Codes of at most `NARROW` words have distances that fit into bytes. If there are fewer than `FEWER` items, a count
+#: and a distance together fit into four bytes.
 NARROW, FEWER = 3, 1 << 24
 
 
 class Relevant(NamedTuple):
     """The relevant items of queries. If each item has one label, query *q* has the relevant items ``items[spans[q,
-    0]:spans[q, 1]]``, ascending. If `items` is empty, labels are compared: `labels` is flat, with as many words per
-    item as a row of `wanted`, and an item is relevant if its word equals the query's word, or with `several` if the two
-    share a bit.
+    0]:spans[q, 1]]``, ascending. If `items` is empty, labels are compared. `labels` is flat, with as many words per
+    item as a row of `wanted`. An item is relevant if its word equals the query's word, or with `several` if its words
+    share a bit with the query's words.
     """
 
     items: Array
@@ -500,8 +503,8 @@ def _stream_many(
 
 
 class Coded(NamedTuple):
-    """The codes of the items (`codes`, flat) and of the `queries`; all codes have the same number of words. `own` is, for
-    each query, the item that the query leaves out, or the number of items if the query leaves out none.
+    """The codes of the items (`codes`, flat) and of the `queries`; all codes have the same number of words. For each
+    query, `own` is the item that is left out of its ranking, or the number of items if no item is left out.
     """
 
     codes: Array
@@ -520,9 +523,9 @@ class Room(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """Records of a group of queries, one row per query: the numbers of items (`counts`, see `_stream_few`) and of
-    relevant items (`met`) at each distance; `seen` of each relevant item (see `_stream_few`); the number of relevant
-    items `found` so far.
+    """Records of a group of queries, one row per query. At each distance: the numbers of items (`counts`) and of
+    relevant items (`met`). For each relevant item: `seen`. `counts` and `seen` are as in `_stream_few`. `found` is the
+    number of relevant items so far.
     """
 
     counts: Array
@@ -626,8 +629,8 @@ def rank_codes(
     Ties are in index order. The hits whose tied group begins within `depth` are written from ``starts[q]`` on;
     ``out.counts[q]`` is their number. If `out.ahead` and `out.tied` are empty, only ranks are written.
     """
-    # The last bucket is for the query's own item, which may be relevant. One more place after the last hit takes items
-    # that are not relevant (see `_stream_many`).
+    # The last bucket is for the query's own item, which may be relevant. The buffer for hits has one more place, to
+    # which `_stream_many` writes items that are not relevant.
     width, buckets, most = coded.queries.shape[1], out.radius.shape[1] + 1, 2
     for q in range(begin, end):
         most = max(most, starts[q + 1] - starts[q] + 2)
@@ -685,8 +688,8 @@ def tally_intervals(
 ) -> None:
     """Count the distances of queries ``[begin, end)``, except those of junk, in the intervals of ascending `steps`.
 
-    Adds to ``between[g]`` the number below ``steps[g]`` and above the previous step (in the last element: above all
-    steps), and to ``equal[g]`` the number equal to ``steps[g]``.
+    Adds to ``between[g]`` the number of distances between ``steps[g - 1]`` and ``steps[g]``, and to ``equal[g]`` the
+    number of distances equal to ``steps[g]``. The last element of `between` counts distances above all steps.
     """
     for q in range(begin, end):
         row = distances.values[distances.rows[q - distances.first] : distances.rows[q - distances.first + 1]]

@@ -53,16 +53,17 @@ from detmap.kernels.texts import LENGTH_BITS
 from detmap.kernels.values import FALSE, TRUE, _lists_end, _string_end, _value_end
 from detmap.kernels.words import ALL, FIVE_BYTES, LOW32, NOTHING, U1, U63, _blank, _byte, _load, _word
 
-# Number of a record's first keys that are expected in the order of the previous record.
+# Keys are expected in the order of the previous record, up to this number of keys.
 EXPECTED_KEYS = 16
-# Maximum number of values, and of glue words between two values, for comparing records with the first record.
+# Maximum number of values of a record, and of words between two values, for which records are compared with the first
+# record.
 MOST_VALUES = 24
 GLUE_WORDS = 4
 # Columns of `Likeness.values`: kind, place of row 0, stride of rows, first byte, end. Columns of `Likeness.glue`: length
 # of the glue, then its words, each followed by the mask of its bytes.
 KIND, PLACE, STEP, BEGIN, END, NOTES = range(6)
 LENGTH, WORDS, GLUE_NOTES = 0, 1, 1 + 2 * GLUE_WORDS
-SHORT_GLUE = np.uint64(16)  # most glue is not longer, in bytes
+SHORT_GLUE = np.uint64(16)  # most glue has at most 16 bytes
 # Number of readable bytes required to compare glue, and read a number after it, without checking for the document's
 # end.
 ROOM = 8 * GLUE_WORDS + NUMBER_ROOM
@@ -223,7 +224,9 @@ def _scan_alike(
 
 @innermost
 def _key_bit(first: int, last: int, length: int) -> Any:
-    """Return the bit of `UNREAD` for a key, by its first and last byte and its length."""
+    """Return the bit that stands for a key in `UNREAD`. It depends on the first and last byte of the key, and on its
+    length.
+    """
     return np.int64(1) << (np.int64(first) * 5 + np.int64(last) * 3 + np.int64(length) & 63)
 
 
@@ -264,8 +267,8 @@ def _find_field(data: Any, i: int, lines: bool, names: Any, expected: Any, key: 
 def _scan_numbers(
     data: Any, i: int, lines: bool, field: int, powers: Any, columns: Columns, state: Any, values: Any
 ) -> int:
-    """Scan a number, or a list of as many numbers as the field has: return the end of the value, -1 if it is not
-    understood.
+    """Scan a number, or a list with as many numbers as one value of the field has. Return the end of the value, or -1
+    if it is not understood.
     """
     places, _, words, doubts = columns
     width, first = places[field, 1], places[field, 2]
@@ -382,8 +385,8 @@ def _scan_record(
 
 @innermost
 def _next_record(data: Any, i: int, lines: bool) -> Any:
-    """After a record, return the place of the next record and `STOPPED`, the end of the list and `CLOSED`, or any place
-    and `FAILED`.
+    """Find what follows a record. Return the place of the next record and `STOPPED`, or the end of the list and
+    `CLOSED`, or else any place and `FAILED`.
     """
     i = _blank(data, i, lines)
     c = _byte(data, i)
@@ -427,7 +430,7 @@ def scan_records(data: Any, stop: int, lines: bool, names: Any, powers: Any, col
     values = np.empty((MOST_VALUES, NOTES), np.int64)
     likeness = Likeness(values, np.empty((MOST_VALUES + 1, GLUE_NOTES), np.uint64))
     first_fields = 0  # fields of the first record
-    count = 0  # number of values of the first record, if other records are compared with it
+    count = 0  # number of values of the first record; 0 if other records are not compared with it
     misses = 0
     state[STATUS] = FAILED
     while True:

@@ -2,8 +2,8 @@
 again at each of these scores.
 
 In the first pass each object takes the free detection of the highest score that overlaps it enough. Then, for every
-score in a cell, each object takes the free detection that overlaps it most among the detections of at least that score.
-Objects choose in the order of the file. Bits are as in `detmap.kernels.matching`.
+score of a detection, each object of its image and category takes the free detection that overlaps it most, among the
+detections of at least that score. Objects choose in the order of the file. Bits are as in `detmap.kernels.matching`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _VALID, _IGNORED, _ABSENT = 0, 1, 2
 
 
 class Pairing(NamedTuple):
-    """The ``cells`` with their ``candidates``; and, for each cell, ``others``: the detections of other categories that are
-    ignored in the cell but may take an object, with their ``others_candidates``.
+    """The ``cells`` with their ``candidates``. For each cell, ``others`` are the detections of other categories that
+    are ignored but may be matched to objects of the cell, with their ``others_candidates``.
     """
 
     cells: Cells
@@ -36,8 +36,9 @@ class Pairing(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """By position: ``scores`` of detections and their ``rows`` in the table, with detections of other categories last;
-    ``angles`` of detections and ``object_angles`` in radians, empty if unknown.
+    """Arrays by position: the ``scores`` of detections and their ``rows`` in the table, with detections of other
+    categories last. ``angles`` and ``object_angles`` are the angles of detections and of objects in radians, empty if
+    unknown.
     """
 
     scores: Array
@@ -55,11 +56,11 @@ class Levels(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Output of matching, by position of detections. ``hit`` and ``ignored`` are the words of the first pass. For each
-    bit, ``found`` and ``missed``, int32 (n, bits), are the changes of the image's numbers of hits and misses when
-    detections of this score are added; ``alike``, float64 (n, bits), is the sum of the image's similarities of
-    orientation once they are added. ``taken``, int32 (n,), is the object, numbered within its cell, that a detection
-    takes in the first pass; ``taken`` may be empty.
+    """Output of matching, by position of detections. ``hit`` and ``ignored`` are the words of the first pass. If the
+    score cut is lowered to the detection's score, ``found`` and ``missed``, int32 (n, bits), are the changes of the
+    image's numbers of hits and misses for each area range and threshold (bit). ``alike``, float64 (n, bits), is then
+    the sum of the image's similarities of orientation. ``taken``, int32 (n,), is the object that a detection is matched
+    to in the first pass, numbered within its image and category; the array may be empty.
     """
 
     hit: Array
@@ -71,7 +72,9 @@ class Steps(NamedTuple):
 
 
 class Span(NamedTuple):
-    """The ``start`` and number (``size``) of a cell's objects, and its number of ``detections``."""
+    """The objects of one image and category begin at position ``start``; ``size`` is their number, and ``detections``
+    the number of detections.
+    """
 
     start: int
     size: int
@@ -80,8 +83,9 @@ class Span(NamedTuple):
 
 class Cell(NamedTuple):
     """One cell. The detections that overlap object *g* are ``of[starts[g]:starts[g + 1]]``, with their ``iou`` and, if
-    angles are known, similarity of orientation (``alike``). ``at`` has the positions of detections; ``role``, ``used``
-    and ``stuff`` are buffers by detection, ``unneeded`` by object.
+    angles are known, similarity of orientation (``alike``). ``at`` has the positions of detections. The other arrays
+    are buffers: ``role``, ``used`` and ``stuff`` with an element per detection, ``unneeded`` with an element per
+    object.
     """
 
     starts: Array
@@ -104,8 +108,8 @@ def _count(candidates: Candidates, row: int, count: int, starts: Array) -> None:
 
 @helper
 def _place(candidates: Candidates, row: int, count: int, before: int, cell: Cell) -> None:
-    """Add the detections of a cell, numbered from `before` on, to the lists of the objects that they overlap, and
-    advance the objects' `starts`.
+    """Add `count` detections, numbered from `before` on, to the lists of the objects that they overlap. ``cell.starts``
+    moves to the next free place of each list.
     """
     for r in range(count):
         for i in range(candidates.first[row + r], candidates.last[row + r]):
@@ -188,7 +192,9 @@ def _nearest(cell: Cell, g: int, least: float, rows: Rows, stop: int, stamp: int
 
 @helper
 def _first_pass(cell: Cell, span: Span, objects: Objects, least: float, rows: Rows, bit: int, out: Steps) -> None:
-    """Write the outcome of the first pass for one bit; detections in don't-care regions are marked in ``cell.stuff``."""
+    """Match one area range and threshold (`bit`) in the first pass. Detections in don't-care regions are marked in
+    ``cell.stuff``.
+    """
     word, mask = bit >> 6, np.uint64(1) << np.uint64(bit & 63)
     for g in range(span.size):
         if objects.crowd[span.start + g]:
@@ -214,7 +220,7 @@ def _first_pass(cell: Cell, span: Span, objects: Objects, least: float, rows: Ro
 
 @helper
 def _second_passes(cell: Cell, span: Span, objects: Objects, least: float, rows: Rows, bit: int, out: Steps) -> None:
-    """Write the changes of a cell's hits and misses at every score, for one bit."""
+    """Write how the numbers of hits and misses change at each score, for one area range and threshold (`bit`)."""
     before_found, before_missed, before_alike = 0, 0, 0.0
     begin, valid = 0, 0
     while begin < span.detections:
@@ -259,8 +265,8 @@ def _compare_angles(cell: Cell, span: Span, rows: Rows) -> None:
 
 @kernel
 def match(pairing: Pairing, objects: Objects, levels: Levels, rows: Rows, begin: int, end: int, out: Steps) -> None:
-    """Match the cells ``[begin, end)``. Initially all detections in `out` must be misses, ignored in the area ranges that
-    do not contain their size.
+    """Match the cells ``[begin, end)``. Before the call, all detections in `out` must be misses, which are ignored in
+    area ranges that do not contain their size.
     """
     cells, others = pairing.cells, pairing.others
     widest = longest_run(cells.ground_truth_starts, cells.ground_truth_stops, begin, end)
@@ -314,8 +320,8 @@ class Sampled(NamedTuple):
 
 @helper
 def _wanted(place: int, hits: int, positives: int, recall: float) -> bool:
-    """Return whether precision for `recall` is read at the score of hit `place` of `hits`: at the last hit, or if the next
-    hit is no nearer to `recall`.
+    """Return whether precision at `recall` is read at the hit with the index `place`. It is if this is the last hit, or
+    if the recall of the next hit is not nearer to `recall`.
     """
     last = place == hits - 1
     low = (place + 1) / positives

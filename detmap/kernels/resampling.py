@@ -22,7 +22,7 @@ Array = NDArray[Any]
 LANES = 8
 
 
-#: Kinds of items that need no branch, see `Events`; the lowest bit is set if the item has a hit.
+#: Kinds of items that are processed without a branch, see `Events`. The lowest bit is set if the item has a hit.
 ALONE, NO_HIT = 1, 2
 
 #: Spare room after the ranks, for ranks that are written speculatively.
@@ -42,13 +42,13 @@ class Events(NamedTuple):
     misses of segment *s* are on the images ``images[miss_starts[s]:miss_starts[s + 1]]``. Misses after the last run of
     their class are left out.
 
-    An item is a run and a bit at which a detection of the run is a hit or is ignored. The items of class *c* and bit *b*,
-    in ranking order, are ``item_starts[k]:item_starts[k + 1]`` with ``k = c * A * T + b``. Item *i* belongs to run
-    ``item_runs[i]``. At the item's bit, ``item_steps[i]`` of the run's detections count, and ``item_skips[i]`` are
-    ignored. Number the detections that count from 1: then ``places[place_starts[i]:place_starts[i + 1]]`` are the
-    numbers of the hits. The hit at ``places[p]`` is ranked beyond ``beyond[p]`` of the maximum numbers of detections
-    (caps). ``item_kinds[i]`` is `ALONE` if a hit is the only detection that counts and none is ignored, `NO_HIT` if
-    there is no hit, and else 0.
+    An item is a run at one area range and threshold (bit), if a detection of the run is a hit or is ignored there. The
+    items of class *c* and bit *b*, in ranking order, are ``item_starts[k]:item_starts[k + 1]`` with ``k = c * A * T +
+    b``. Item *i* belongs to run ``item_runs[i]``. At the item's bit, ``item_steps[i]`` of the run's detections count,
+    and ``item_skips[i]`` are ignored. ``places[place_starts[i]:place_starts[i + 1]]`` are the ranks of the hits, from
+    1, among the detections of the run that count. ``beyond[p]`` of the maximum numbers of detections (caps) exclude the
+    hit at ``places[p]``. ``item_kinds[i]`` is `ALONE` if a hit is the only detection that counts and none is ignored,
+    `NO_HIT` if there is no hit, and else 0.
     """
 
     class_starts: Array
@@ -70,8 +70,8 @@ class Events(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """Numbers of detections ahead of the runs of a class, from `_look_ahead`: on side 0 (``here``), and with one copy
-    of each image (``everywhere``).
+    """Numbers of detections ahead of the runs of a class, from `_look_ahead`: in the first data set of a replicate
+    (``here``), and if every image counted once (``everywhere``).
     """
 
     here: Array
@@ -86,11 +86,11 @@ class Sides(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The columns of the output: one for each row of ``metrics``, a mean over classes; then one per class for each row
-    of ``by_class``.
+    """The columns of the output. Each row of ``metrics`` gives one column, a mean over classes. Each row of
+    ``by_class`` gives one column per class.
 
-    A row of `metrics` holds: 1 for recall or 0 for AP, area range, first and end of the thresholds, cap. A row of
-    `by_class` holds first and end of the thresholds.
+    A row of `metrics` holds five numbers: 1 for recall or 0 for AP, the area range, the first threshold, the end of the
+    thresholds, and the cap. A row of `by_class` holds first and end of the thresholds.
     """
 
     metrics: Array
@@ -128,11 +128,11 @@ def _look_ahead(
 ) -> None:
     """Count the detections ahead of the runs ``[begin, end)`` of a class, for `LANES` replicates.
 
-    `words` holds, one byte per replicate, how often each image was drawn, as in `collect_hits`. The bytes of any `chunk`
-    words add up without a carry. `sums`, (areas + 1, `LANES`), is a buffer. ``out_ahead[lane, area, run - begin]`` is
-    ``256 * ahead + copies``, where ``ahead`` is the number of detections ahead of the run and ``copies`` the number of
-    copies of the run's image, both on side 0. ``out_all[area, run - begin]`` is the number of detections ahead of the run
-    if every image counts once.
+    `words` holds, one byte per replicate, how often each image was drawn, as in `collect_hits`. Up to `chunk` words can
+    be added without an overflow of any byte. `sums`, (areas + 1, `LANES`), is a buffer. ``out_ahead[lane, area, run -
+    begin]`` is ``256 * ahead + copies``, where ``ahead`` is the number of detections ahead of the run and ``copies``
+    the number of copies of the run's image, both on side 0. ``out_all[area, run - begin]`` is the number of detections
+    ahead of the run if every image counts once.
     """
     images, miss_starts = events.images, events.miss_starts
     areas, byte, eight = out_all.shape[0], np.uint64(255), np.uint64(8)
@@ -205,7 +205,7 @@ def _deal_ranks_of_bit(
     """Write the ranks of the hits of items ``[items, stop)``: hits on side 0 to ``out.first``, from `written` on, hits
     on side 1 to ``out.second``, from `kept` on. Return the end of the ranks on side 0.
 
-    `ahead` is for one replicate and area range; element ``run - begin`` belongs to `run`.
+    `ahead` is for one replicate and area range; its first element is for the run `begin`.
     """
     runs, kinds, skips = events.item_runs, events.item_kinds, events.item_skips
     place_starts, places, base, one = events.place_starts, events.places, np.uint64(begin), np.uint64(1)
@@ -274,12 +274,12 @@ def _deal_ranks(
 def _count_within(
     events: Events, words: Array, chunk: int, items: int, stop: int, sums: Array, sides: int, out_near: Array
 ) -> None:
-    """Write the number of hits of items ``[items, stop)`` within each cap but the largest to ``out_near[lane * sides +
-    side, cap]``.
+    """Write to ``out_near[lane * sides + side, cap]`` how many hits of the items ``[items, stop)`` are within a cap.
+    The largest cap is left out.
 
-    `words` has the copies of each image in `LANES` replicates, as in `collect_hits`; the bytes of any `chunk` words add
-    up without a carry. If `out_near` has rows for fewer lanes, the other lanes are left out. `sums` is a buffer for
-    `LANES` sums.
+    `words` has the copies of each image in `LANES` replicates, as in `collect_hits`; up to `chunk` words can be added
+    without an overflow of any byte. If `out_near` has rows for fewer lanes, the other lanes are left out. `sums` is a
+    buffer for `LANES` sums.
     """
     run_images, runs, place_starts, beyond = events.run_images, events.item_runs, events.place_starts, events.beyond
     byte, eight = np.uint64(255), np.uint64(8)
@@ -313,7 +313,8 @@ def collect_hits(
 ) -> None:
     """Write the ranks of the hits of classes ``[begin, end)``.
 
-    Copies of a miss are only counted. Copies of a run are ranked one after the other, each as a whole.
+    Misses get no rank, but count in the ranks of later hits. If an image was drawn several times, its runs are ranked
+    several times, one copy after the other.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ _NOTHING = 1e-20
 #: Relative margin for rejection by bounds, whose arithmetic is rounded.
 _MARGIN = 1e-9
 
-#: Number of rows of scratch for each polygon: four clips, each of which at most doubles the vertices.
+#: Number of points in the buffer of a polygon. Each of four clips at most doubles the number of vertices.
 ROWS = 64
 
 
@@ -52,8 +52,8 @@ class Quads(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """Pairs of rows ``left[p]`` and ``right[p]``, int64; whether the right quadrilateral is a ``crowd``; and the ``lowest``
-    overlap that must be exact.
+    """Pairs of rows ``left[p]`` and ``right[p]``, int64, and whether the right quadrilateral is a ``crowd``. Overlaps
+    below ``lowest`` need not be exact.
     """
 
     left: Array
@@ -293,8 +293,8 @@ def _overlap(first: Quads, i: int, second: Quads, j: int, crowd: bool, scratch: 
     load(first, i, second, j, scratch)
     shared = twice_shared_area(scratch, first.turns[i], second.turns[j])
     whole, other = _twice_area(scratch.left, 4), _twice_area(scratch.right, 4)
-    # The shared area assumes outlines that turn from the x axis to the y axis: corners of convex outlines were ordered so;
-    # other outlines must have a positive total area.
+    # The sign of the shared area is right for outlines that turn from the x axis to the y axis. Corners of convex
+    # outlines were ordered so. Other outlines turn the other way if their area is negative.
     if (whole[0] < 0.0 and first.turns[i] == 0) != (other[0] < 0.0 and second.turns[j] == 0):
         shared = -shared[0], -shared[1]
     if whole[0] < 0.0:

@@ -14,21 +14,20 @@ from typing import Any, NamedTuple
 
 from detmap.kernels import helper
 
-# The type of a field. REPEATED (an id that often equals the id on the line before) occurs in lines only, INTEGER in lines
-# and cells. For SPAN and LISTS the column holds the range of the value in the document; the reader of LISTS checks their
-# contents.
-# QUOTED (a string that is an id) and PASSED (a value that is not read) are used for records with the layout of the
-# first record.
+# The type of a field. REPEATED (an id that often equals the id on the line before) is only used for lines, INTEGER only
+# for lines and cells. For SPAN and LISTS the column holds the begin and end of the value in the document. The contents
+# of LISTS are checked later, when the lists are read. QUOTED (a string that is an id) and PASSED (a value that is not
+# read) are only used where records are compared with the first record.
 ID, NUMBERS, FLAG, SPAN, REPEATED, INTEGER, QUOTED, PASSED, LISTS = range(9)
 # Types whose columns are stored separately, because they are freed once ids are looked up or lists are read.
 APART = (ID, REPEATED, LISTS)
-# Why a kernel stopped: at a record that begins at or after `stop`; after the end of the list; at unsupported input; with
-# a full list of doubts (the caller empties the list and calls again).
+# Why a kernel stopped. STOPPED: a record begins at or after `stop`. CLOSED: the list has ended. FAILED: the input is
+# not supported. FULL: the list of doubts is full, so that the caller must empty it and call again.
 STOPPED, CLOSED, FAILED, FULL = range(4)
 # The slots of `state`. EVER, ALWAYS, INTEGERS, STRINGS have a bit per field, which is set if some record has the field,
 # if every record has it, if some value is an integer, or if some value is a string. LONGER: number of lines with more
-# tokens than fields. NOTED: number of recorded values of a record. UNREAD: bits of `records._key_bit` for keys that are
-# not fields. COMMENTS: number of comment lines.
+# tokens than fields. NOTED: number of values of the first record. UNREAD: the bits of all keys that are not fields, see
+# `records._key_bit`. COMMENTS: number of comment lines.
 STATUS, POSITION, FIRST, ROW, LIMIT, EVER, ALWAYS, INTEGERS, STRINGS, DOUBTS, LONGER, NOTED, UNREAD, COMMENTS = range(
     14
 )
@@ -59,7 +58,9 @@ class Columns(NamedTuple):
 
 @helper
 def _leave_lines(places: Any, state: Any, status: int, i: int, row: int, doubtful: int) -> None:
-    """Record why and where a scan of lines stops. Every line has every field, and ids are strings."""
+    """Record why and where a scan of lines stops. The scan has read every field on every line, and has read ids as
+    strings.
+    """
     state[STATUS], state[POSITION], state[ROW], state[DOUBTS] = status, i, row, doubtful
     state[EVER] = (1 << len(places)) - 1
     for field in range(len(places)):

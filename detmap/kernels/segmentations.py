@@ -46,9 +46,10 @@ NEITHER, INCOMPLETE, TWICE, BAD_SIZE, BAD_COUNTS, FOREIGN, CUT, UNFILLED, NO_OUT
     range(-1, -13, -1)
 )
 
-# The slots of `state`: the next record; the numbers of elements used of `text`, `ends`, `points` and `vertices`; the
-# number of doubts; the number of polygons with fewer than three points or an odd number of coordinates; and whether
-# `text` begins with the bytes of `data`, so that strings without escapes need not be copied.
+# The slots of `state`. ROW: the next record. TEXT, ENDS, POINTS, POLYGONS: numbers of elements used of `text`, `ends`,
+# `points` and `vertices`. DOUBTS: number of doubts. ODD: number of polygons with fewer than three points or an odd
+# number of coordinates. WITHIN: whether `text` begins with the bytes of `data`, so that strings without escapes need
+# not be copied.
 ROW, TEXT, ENDS, POINTS, POLYGONS, DOUBTS, ODD, WITHIN, STATE_SIZE = range(9)
 
 _WORD = 0xFFFFFFFF
@@ -65,11 +66,11 @@ class Segments(NamedTuple):
     """The segmentations of records.
 
     ``kinds`` (n,) int8 is one of `ABSENT`, `PACKED`, `LISTED`, `OUTLINES`, or a problem. ``spans`` (n, 4) int64 holds
-    begin and end of the record's string in ``text``, runs in ``ends``, or polygons in ``vertices``; then height and
-    width of its image (not for polygons). The end of a string is inverted (~). ``text`` has the strings, each followed
-    by a NUL or a quote; ``ends`` has the runs as in `detmap.kernels.masks`; ``vertices`` has the number of coordinates
-    of each polygon, and ``points`` the coordinates of one polygon after the other. ``areas``, ``boxes`` (x, y, width,
-    height) and ``regular`` are written for compressed masks.
+    begin and end of the record's data, and height and width of its image (not for polygons). The data are a string in
+    ``text``, runs in ``ends``, or polygons in ``vertices``. The end of a string is inverted (~). ``text`` has the
+    strings, each followed by a NUL or a quote; ``ends`` has the runs as in `detmap.kernels.masks`; ``vertices`` has the
+    number of coordinates of each polygon, and ``points`` the coordinates of one polygon after the other. ``areas``,
+    ``boxes`` (x, y, width, height) and ``regular`` are written for compressed masks.
     """
 
     kinds: Array
@@ -126,7 +127,7 @@ def _read_text(data: Any, i: int, stop: int, out: Segments, at: int) -> Any:
             special = (((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash)) & HIGHS
             for k in range(8):
                 out.text[np.uint64(at + k)] = np.uint8(word >> np.uint64(8 * k) & BYTE)
-            if special == NOTHING:  # predicted by the processor, so the next eight bytes need not wait for `special`
+            if special == NOTHING:  # a branch, so that the next bytes are read before `special` is known
                 i, at = i + 8, at + 8
                 continue
             n = _before(special)
@@ -228,8 +229,8 @@ def _same(data: Any, one: int, other: int, length: int) -> Any:
 
 @helper
 def _may_have_escapes(data: Any, begin: int, end: int) -> Any:
-    """Return whether a range of bytes may have a backslash. Of a range shorter than `_AT_ONCE` bytes, the `_AT_ONCE`
-    bytes before its end are searched.
+    """Return whether a range of bytes may have a backslash. The last `_AT_ONCE` bytes before `end` are searched even if
+    the range is shorter.
     """
     found = np.uint8(end < _AT_ONCE)
     while begin < end and not found:
@@ -243,11 +244,11 @@ def _may_have_escapes(data: Any, begin: int, end: int) -> Any:
 @helper
 def _read_alike(data: Any, place: Array, out: Segments, row: int, state: Array, alike: Array) -> Any:
     """Read a mask if the bytes around its string equal the bytes around the previous mask's string; return whether they
-    do. `alike` holds place and number of the bytes before the string, place and number of the bytes after it, then
-    height and width.
+    do. `alike` has six elements: place and number of the bytes before the string, place and number of the bytes after
+    it, height, and width.
 
-    The bytes in between are not always searched for quotes. With a quote they are not a single string, and the mask is
-    invalid; the caller must therefore validate the mask.
+    The bytes in between are not always searched for quotes. If they hold a quote, the mask is invalid. Therefore the
+    caller must validate the mask.
     """
     begin, end = place[0] + alike[1], place[1] - alike[3]
     if alike[1] == 0 or begin > end:

@@ -1,4 +1,4 @@
-"""Counting sorts and radix sorts of rows in groups of different sizes, and of the columns of these rows."""
+"""Counting sorts and radix sorts of rows, within groups of different sizes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _count(keys: Array, order: Array, out_starts: Array) -> Any:
 def group_by(keys: Array, order: Array, out_order: Array, out_starts: Array) -> None:
     """Stably sort `order` by ``keys[order[i]]``, integers in ``[0, g)``; ``out_starts`` (g + 1) says where groups start.
 
-    An empty `order` means all rows in sequence; if there are no rows to sort, `keys` is empty too.
+    If `order` is empty, all rows are sorted. If there are no rows, `keys` is empty too.
     """
     count = _count(keys, order, out_starts)
     at = out_starts.copy()
@@ -46,7 +46,7 @@ def group_by(keys: Array, order: Array, out_order: Array, out_starts: Array) -> 
 
 @kernel
 def place_by(keys: Array, order: Array, out_places: Array, out_starts: Array) -> None:
-    """Write the position of every row under the sort of `group_by`; `order` holds every row once, or is empty."""
+    """Write the position that `group_by` gives to every row. `order` holds every row once, or is empty."""
     count = _count(keys, order, out_starts)
     at = out_starts.copy()
     for i in range(count):
@@ -58,7 +58,9 @@ def place_by(keys: Array, order: Array, out_places: Array, out_starts: Array) ->
 
 @helper
 def _descending_key(bits: Any) -> Any:
-    """Return an unsigned key that ascends as the score with these bits descends; -0.0 equals 0.0, NaN comes last."""
+    """Return an unsigned integer for the bits of a score, so that higher scores have lower integers; -0.0 equals 0.0,
+    NaN comes last.
+    """
     sign = np.uint64(1) << np.uint64(63)
     magnitude = bits & ~sign
     if magnitude > np.uint64(0x7FF0000000000000):
@@ -77,7 +79,7 @@ class Keyed(NamedTuple):
 
 @helper
 def _by_byte(rows: Keyed, first: int, size: int, shift: Any, out: Keyed, out_first: int, counts: Array) -> None:
-    """Stably sort `rows` by one byte of the keys into `out`: ``rows.order[first:]`` into ``out.order[out_first:]``."""
+    """Stably sort `size` rows by one byte of their keys, from ``rows.order[first:]`` to ``out.order[out_first:]``."""
     keys, order, byte = rows.keys, rows.order, np.uint64(255)
     for value in range(256):
         counts[value] = 0
@@ -162,7 +164,9 @@ def _longest_group(starts: Array, begin: int, end: int) -> int:
 
 
 class Placed(NamedTuple):
-    """The row at each position in cell order, with its image, category, rank within the cell, and bits of score."""
+    """Rows sorted by image, category and score (``order``). For each of them: its image, its category, its rank within
+    image and category, and the bits of its score.
+    """
 
     order: Array
     image: Array
@@ -179,9 +183,9 @@ def arrange_cells(
     return the number of cells.
 
     Image *g* has the rows ``out.order[starts[g]:starts[g + 1]]``, which are sorted in place. The other columns of `out`
-    are written, and the starts of the cells from ``out_starts[starts[begin]]`` on. With `merged` categories an image is
-    one cell of category 0, with ties ordered by category. If `bits`, the bits of scores as uint64, is empty, the rows
-    of a category keep their order.
+    are written, and the starts of the cells from ``out_starts[starts[begin]]`` on. With `merged` categories, all rows
+    of an image form one cell of category 0, in which ties are ordered by category. If `bits`, the bits of scores as
+    uint64, is empty, the rows of a category keep their order.
     """
     order = out.order
     longest = _longest_group(starts, begin, end)

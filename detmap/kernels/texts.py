@@ -352,8 +352,8 @@ def rank_rows(data: Any, words: Any, scores: Any, starts: Any, begin: int, stop:
 
 
 class Tied(NamedTuple):
-    """Strings in groups, as in `Grouped`, and the number of each string's score among the distinct scores of its group,
-    from 1.
+    """Strings in groups, as in `Grouped`, with scores. The distinct scores of a group are numbered from 1, and
+    ``numbers`` has the number of each string's score.
     """
 
     data: Any

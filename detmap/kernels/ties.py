@@ -152,8 +152,8 @@ def expected_average_precision(ties: Ties, trapezoid: bool, by_hits: bool, begin
             n, hits, inside = tied[j], stop - j, min(tied[j], depth[q] - ahead[j])
             alone, gained = _group_sums(j - first, ahead[j], inside, trapezoid)
             if by_hits and inside < n:
-                # The probability that x of the hits fall among the `inside` places, by recurrence over x, in logarithms
-                # so that large groups do not underflow.
+                # The probability that x of the hits are among the `inside` places is computed from that of x - 1, in
+                # logarithms so that large groups do not underflow.
                 lowest, highest = max(0, inside - (n - hits)), min(inside, hits)
                 logs = np.zeros(highest - lowest + 1)
                 for x in range(lowest, highest):
@@ -183,8 +183,8 @@ def expected_average_precision(ties: Ties, trapezoid: bool, by_hits: bool, begin
 def tie_band(ties: Ties, trapezoid: bool, by_hits: bool, begin: int, end: int, out: Array) -> None:
     """Write the lowest and the highest AP at `depth` over all orders of the tied items into ``out[q]``.
 
-    If the divisor is constant, AP is lowest with hits last and highest with hits first. With `by_hits` the divisor
-    depends on how many hits of a group that `depth` cuts are within `depth`, so every possible number is tried.
+    If the divisor is constant, AP is lowest with hits last and highest with hits first. With `by_hits` the divisor is
+    the number of hits up to `depth`. If `depth` cuts a tied group, every possible number is tried.
     """
     starts, ahead, tied, positives, depth = ties.starts, ties.ahead, ties.tied, ties.positives, ties.depth
     for q in range(begin, end):
@@ -250,7 +250,8 @@ def _precision(hits: int, rank: int, trapezoid: bool) -> float:
 
 @kernel
 def expected_first(starts: Array, ahead: Array, tied: Array, depth: int, reciprocal: bool, out: Array) -> None:
-    """Write the expectation over all tie orders of 1 / rank of the first hit, or of whether its rank is within `depth`.
+    """Write the expectation of 1 / rank of the first hit over all orders of tied items. If `reciprocal` is false, write
+    the probability that this rank is within `depth`.
 
     The value is 0 without hits. The first of r hits among n places is at place i with probability C(n - i, r - 1) /
     C(n, r).

@@ -149,7 +149,7 @@ def track_overlaps(
 ) -> None:
     """Write the overlap of pairs of tracks over the frames that both cover. The pairs of a detection must be consecutive.
 
-    Pairs whose areas and boxes bound the overlap below `lowest` get 0. The masks of the ground truth must be unpacked.
+    The overlap is 0 if areas and boxes show that it is below `lowest`. The masks of the ground truth must be unpacked.
     Areas are integers, exact as doubles, so only the quotient is rounded. The kernel returns early once `stop` is set.
     """
     count, most, longest, other = 0, 0, 0, 0

@@ -54,7 +54,7 @@ def _string_end(data: Any, i: int) -> int:
         quote = word ^ QUOTES
         backslash = word ^ BACKSLASHES
         special = (((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash) | ((word - SPACES) & ~word)) & HIGHS
-        # The processor predicts this branch, so the next eight bytes need not wait for `special`.
+        # This is a branch, so that the next eight bytes are read before `special` is known.
         if special == NOTHING and not paired:
             i += 8
             continue
@@ -101,7 +101,7 @@ def _value_of_key(data: Any, i: int, lines: bool) -> int:
 @helper
 def _value_end(data: Any, i: int, lines: bool, powers: Any) -> int:
     """Return the end of the JSON value that begins at `i`, -1 if it is invalid or too deep."""
-    objects = NOTHING  # one bit per open bracket, the innermost lowest: 1 for an object
+    objects = NOTHING  # a bit per open bracket, 1 for an object; the innermost is the lowest
     depth = 0
     while True:
         c = _byte(data, i)
@@ -195,7 +195,8 @@ def _past_numbers(data: Any, i: int) -> int:
 def _lists_end(data: Any, i: int, lines: bool, powers: Any) -> int:
     """Return the end of the value that begins at `i`; faster than `_value_end` for flat objects and for lists of
     numbers, nulls and flat objects. In such lists only brackets are checked: ``[1 2]`` passes. In an object without
-    inner braces only the closing brace is looked for: the reader of the object must check that the object ends there.
+    inner braces only the closing brace is looked for. Therefore the reader of the object must check that the object
+    ends there.
     """
     begin, depth = i, 0
     if not lines and _byte(data, i) == 123:

@@ -226,5 +226,5 @@ def _sample() -> list[dict[str, Any]]:
     return [{"bbox": [1.0, 1.0, 3.0, 4.0]}] * 3
 
 
-#: `refine` is None, because the overlap of two boxes is the overlap of their bounds.
+#: Boxes need no `refine`, because the overlap of two boxes is the overlap of their bounds.
 KIND = Kind(name="bbox", column=Boxes, field="bbox", propose="threshold", measure=_measured, sample=_sample)

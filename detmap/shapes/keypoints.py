@@ -30,7 +30,8 @@ SIGMAS: NDArray[np.float64] = np.array([n / 100 for n in _HUNDREDTHS]) / 10.0
 #: Number of pairs computed at a time.
 _PAIRS = 1 << 13
 
-#: Pixels by which boxes of `_reach` are enlarged, and maximum coordinate at which rounding errors are far smaller.
+#: Boxes of `_reach` are enlarged by `_SLACK` pixels. Rounding errors are far smaller than that if no coordinate exceeds
+#: `_NEAR`.
 _SLACK, _NEAR = 1e-3, 1e6
 
 
@@ -38,7 +39,8 @@ _SLACK, _NEAR = 1e-3, 1e6
 class Keypoints(Frozen):
     """The poses of a table, a `detmap.shapes.Column`."""
 
-    #: Read-only points x, y, v, with begin and stop of each pose. Points of detections that are scored once have no v.
+    #: Read-only points x, y, v, with begin and stop of each pose. Points of detections have no v if the table is scored
+    #: only once.
     poses: kernels.Poses
     #: Number of labelled points of each object, from ``num_keypoints``; shape (n,).
     labelled: NDArray[np.int64]
@@ -202,10 +204,11 @@ _WRONG, _ABSENT = -1, -2
 
 
 class _Part(NamedTuple):
-    """The poses of some records: the columns `_BY_ROW`, and the number of the chunk of memory that holds the points.
+    """The poses of some records: the columns `_BY_ROW` (`rows`), and the number of the memory chunk that holds the
+    points (`chunk`).
 
     `row` is the first row of the part in the final columns; -1 if the part has columns of its own. `good` says whether
-    all records are valid. Points of a part with an invalid record keep v, even if the reader drops v otherwise.
+    all records are valid. If a record is invalid, the points keep v, even if the reader drops v otherwise.
     """
 
     rows: dict[str, NDArray[Any]]
@@ -280,9 +283,7 @@ class KeypointReader:
         labelled = place.fields.get("num_keypoints")
         if labelled is None and place.kind:
             notices["missing_num_keypoints"] = len(starts)
-        if (
-            place.kind
-        ):  # areas of objects, and similarity to objects without labelled points, may use the objects' boxes
+        if place.kind:  # boxes may be used for areas, and for objects without labelled points
             missing = len(starts) if place.boxes is None else int(np.count_nonzero(np.isnan(place.boxes[:, 0])))
             notices["missing_bbox"] = missing
         counted = visible if labelled is None else labelled

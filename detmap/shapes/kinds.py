@@ -276,8 +276,9 @@ class Kind:
         of the objects; if ``half_turns[i]`` is true, front and back of the object are not distinguished.
     left_out : callable, or None
         ``left_out(column, images, classes, surroundings, protocol)`` returns a boolean array (n,) of the rows that the
-        protocol's decisions about surroundings exclude from scoring. `images` and `classes`, shape (n,), are the index
-        of each row's image and the name of its class; `surroundings` are the `Surroundings` of the images, or None.
+        protocol does not score because of their surroundings, such as boxes too far from the ego vehicle. `images` and
+        `classes`, shape (n,), are the index of each row's image and the name of its class; `surroundings` are the
+        `Surroundings` of the images, or None.
     same_bits : bool
         Whether overlaps have the same bits on every machine. Cards hold hashes of arrays only in this case.
     decisions : mapping
@@ -358,7 +359,8 @@ class Kind:
         return self.stored or self.name
 
 
-#: The noun "image", also in the plural, with its article "an" if it has one; not within a flag, a path or another word.
+#: Matches the noun "image", also in the plural and with the article "an", but not within a flag, a path or another
+#: word.
 _IMAGE = re.compile(r"(?<![\w/.-])(?:(an) )?(image)(?=s?(?![\w/-]|\.\w))", re.IGNORECASE)
 
 #: Every kind by name.
@@ -368,7 +370,7 @@ KINDS = Registry(
     {"mask": "segm", "masks": "segm", "box": "bbox", "boxes": "bbox", "pose": "keypoints", "poses": "keypoints"},
 )
 
-#: The kind of the boxes in every table, the default of ``iou_type``.
+#: Name of the kind of the boxes that every table has. It is the default of ``iou_type``.
 BOXES: Final = "bbox"
 
 #: Names of the other built-in kinds, for formats that hold such geometries.
@@ -406,7 +408,8 @@ IouType = (
 #: The field of COCO's records that holds the box x, y, width, height.
 BOX_FIELD = "bbox"
 
-#: Fields of built-in kinds in COCO's records, named here so that files are searched for them before a kind is imported.
+#: Fields of built-in kinds in COCO's records. They are listed here so that files can be searched for them before a kind
+#: is imported.
 SHIPPED_FIELDS = {MASKS: "segmentation", KEYPOINTS: "keypoints"}
 
 #: More fields of COCO's records with points, by built-in kind; see `Kind.lists`.

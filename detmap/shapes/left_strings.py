@@ -58,8 +58,8 @@ class LeftStrings:
         weakref.finalize(self, file.close)
 
     def read(self, spans: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Return the strings as one text, in memory that this thread's next call overwrites, and the span of each string
-        in the text.
+        """Return the strings as one text, and the span of each string in it. This thread's next call overwrites the
+        text.
 
         Raises `InputError` if the file has changed, because areas and boxes were measured from its earlier content.
         """
@@ -83,7 +83,7 @@ class LeftStrings:
         return readonly(text, np.uint8), readonly(made, np.int64)
 
     def appended(self, text: NDArray[np.uint8], spans: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return `text` with the strings of `spans` that are in the file appended, and the new spans of all strings."""
+        """Return `text` followed by those strings of `spans` that are in the file, and the new spans of all strings."""
         spans = spans.copy()
         rows = np.flatnonzero(spans[:, 0] >= IN_FILE)
         rows = rows[np.argsort(spans[rows, 0], kind="stable")]

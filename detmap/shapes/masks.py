@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
     from detmap.reading.opening import File
 
-#: All strings are loaded at once if more than 1 / `_SCATTERED` of the detections follow a detection of another image.
+#: If the share of detections that follow a detection of another image exceeds 1 / `_SCATTERED`, all strings are loaded
+#: at once.
 _SCATTERED = 8
 
 #: Maximum number of polygons drawn at a time, which bounds memory.
@@ -219,9 +220,9 @@ class _Part(NamedTuple):
     """The segmentations of some records. `odd` is the number of polygons with fewer than three points, or with an odd
     number of coordinates.
 
-    `chunk` is the number of the chunk of memory that holds the strings, and `drawing` is the number of the chunk that
-    holds the coordinates, which begin at `begin`. `row` is the first row of the part in the final columns; -1 if the
-    part has columns of its own.
+    `chunk` and `drawing` are the numbers of the chunks of memory that hold the strings and the coordinates. The
+    coordinates begin at `begin`. `row` is the first row of the part in the final columns; -1 if the part has columns of
+    its own.
     """
 
     segments: kernels.Segments
@@ -326,8 +327,8 @@ class MaskReader:
         return _Part(out._replace(**trimmed), int(state[kernels.ODD]), chunk, drawing, start, row)
 
     def _kept(self, out: kernels.Segments, buffer: NDArray[np.uint8], begin: int, end: int, base: int) -> int:
-        """Copy the strings with escapes from ``buffer[begin:end]`` to a chunk of memory, and make the positions of all
-        strings final. Return the number of the chunk.
+        """Copy the strings with escapes from ``buffer[begin:end]`` to a chunk of memory. Replace the positions of all
+        strings by positions in the chunk or in the file. Return the number of the chunk.
         """
         text, place, chunk = self._text.take(end - begin + 8)
         text[place : place + end - begin] = buffer[begin:end]

@@ -19,11 +19,11 @@ from detmap.system import parallel
 #: Maximum number of values that a kernel leaves to ``float()`` per call, because their last bit is uncertain.
 _DOUBTS = 1 << 10
 
-#: Number of spare elements at the end of a chunk, because reading points in threes may touch two more elements.
+#: Number of spare elements at the end of a chunk, because kernels may read up to two elements after the last point.
 _BEHIND = 64
 
-#: Size of a region, the memory that a thread reserves at a time, in elements; and maximum number of regions in the share
-#: of a thread. A region is smaller than this size if the share is smaller.
+#: Each thread reserves memory in regions of `_REGION` elements. Regions are larger if the thread's share of the memory
+#: would need more than `_SHARES` of them. They are smaller if the share is smaller than a region.
 _REGION, _SHARES = 1 << 22, 8
 
 # Decimal numbers only, because float() also accepts inf, nan and 1_000.
@@ -101,7 +101,9 @@ class Regions:
     """
 
     def __init__(self, kind: type[Any], size: int, first: NDArray[Any] | None = None) -> None:
-        """If given, `first` begins with the document, and the memory behind the document is used first."""
+        """If given, `first` is memory that begins with the document. The rest of it is used before other memory is
+        allocated.
+        """
         self._kind, self._size = kind, size
         self._chunks: list[NDArray[Any]] = [] if first is None else [first]
         self._used: list[int] = [size] * len(self._chunks)
@@ -154,15 +156,17 @@ class Rows:
         return dict(zip(self._kinds, made, strict=True))
 
     def at(self, row: int, count: int, capacity: int) -> dict[str, NDArray[Any]]:
-        """Return views of `count` rows, from `row`, of the final columns, which have room for `capacity` records."""
+        """Return views of the final columns: `count` rows, beginning at `row`. The columns have room for `capacity`
+        records.
+        """
         with self._lock:
             if self._capacity != capacity:
                 self._whole, self._capacity = self.apart(capacity), capacity  # unwritten memory costs nothing
             return {name: column[row : row + count] for name, column in self._whole.items()}
 
     def joined(self, parts: Sequence[tuple[int, Mapping[str, NDArray[Any]]]]) -> dict[str, NDArray[Any]]:
-        """Return the columns of all parts. A part is given with its first row in the final columns, or -1 if it has
-        columns of its own. Nothing is copied if each part starts where the previous part ends, as in most cases.
+        """Return the columns of all parts. Each part comes with the index of its first row in the final columns; -1 if
+        it has columns of its own. Nothing is copied if each part starts where the previous part ends, as in most cases.
         """
         first = next(iter(self._kinds))
         starts = np.cumsum([0, *(len(part[first]) for _, part in parts)]).tolist()

@@ -302,8 +302,8 @@ def _reach(detections: _Gaussians, ground_truth: _Gaussians, lowest: float) -> t
 
 
 def _around(gaussians: _Gaussians, limit: float) -> Boxes:
-    """Return boxes around Gaussians, as large as a Bhattacharyya distance of `limit` requires. The boxes are unbounded for
-    rotated boxes so small that the stabilising constant dominates.
+    """Return boxes around Gaussians. The boxes of two Gaussians touch if their Bhattacharyya distance is at most
+    `limit`. The boxes are unbounded for rotated boxes so small that the stabilising constant dominates.
     """
     centres, (p, q), (x, y) = gaussians.centres, gaussians.variances.T, gaussians.units.T**2
     variances = np.stack([p * x + q * y, p * y + q * x], axis=1)

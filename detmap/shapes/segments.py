@@ -105,8 +105,8 @@ def _shared(detections: Segments, ground_truth: Segments, pairs: Pairs) -> tuple
 
 def _refine(detections: Segments, ground_truth: Segments, pairs: Pairs, out: NDArray[np.float64]) -> None:
     """Write intersections over unions; for a crowd, over the detection's own length. Two segments without length
-    overlap by 1 at any distance, because ActivityNet's program computes 0/0, and counts the NaN as a match, as it is
-    below no threshold.
+    overlap by 1 at any distance. ActivityNet's program computes 0/0 for them, and counts the NaN as a match, because
+    NaN is not below any threshold.
     """
     shared, a, b, x, y = _shared(detections, ground_truth, pairs)
     whole = np.where(pairs.crowd, b - a, (y - x) + (b - a) - shared)
@@ -124,7 +124,7 @@ KIND = Kind(
     name=TEMPORAL,
     column=Segments,
     field=_ARGUMENT,
-    propose="all",  # segments without length touch nothing, but match each other
+    propose="all",  # segments without length match each other, even if they do not touch
     refine=_refine,
     argument=_ARGUMENT,
     given=_given,

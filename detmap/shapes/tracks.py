@@ -125,15 +125,15 @@ def _given(values: Any, source: str) -> Tracks:
 def _prepare(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[Tracks, Tracks, dict[str, int]]:
-    """Unpack the masks of the ground truth, and count detections whose number of frames differs from the number of
-    frames of the objects in the video.
+    """Unpack the masks of the ground truth. Count the detections that do not have as many frames as the objects in the
+    video.
     """
     found, truth = detections.shape(TRACKS), ground_truth.shape(TRACKS)
     assert isinstance(found, Tracks)
     assert isinstance(truth, Tracks)
     longest = np.zeros(ground_truth.images.ids.size + 1, np.int64)
     np.maximum.at(longest, ground_truth.images.codes, truth.lengths)
-    place = np.searchsorted(ground_truth.images.ids, detections.images.ids)  # may be wrong for ids without detections
+    place = np.searchsorted(ground_truth.images.ids, detections.images.ids)  # unknown ids have no detections
     expected = longest[place][detections.images.codes]
     odd = int(np.count_nonzero((expected > 0) & (found.lengths != expected)))
     return found, replace(truth, masks=truth.masks.unpacked()), {"track_lengths": odd} if odd else {}

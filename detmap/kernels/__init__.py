@@ -44,7 +44,8 @@ def _made(function: Callable[..., Any], compile: Callable[[], Any], *object: _ah
 def kernel(function: F) -> F:
     """Compile `function` on its first call, or take it from an object that was compiled ahead of time.
 
-    Kernels release the GIL and divide as C does. Compiled code is cached on disk, under the digest of its sources.
+    Kernels release the GIL. A float divided by zero gives infinity or NaN, and no error. Compiled code is cached on
+    disk, under the digest of its sources.
     """
 
     def compile() -> Any:

@@ -360,7 +360,7 @@ def _problem(path: str, described: str) -> str | None:
 
 @cache
 def _checksum(name: str) -> str:
-    """Return the size and checksum of a source file, cached for the objects of all levels."""
+    """Return the size and checksum of a source file, cached because several objects may be checked."""
     with open(f"{_HOME}/{name}", "rb") as file:
         source = file.read()
     return f"{len(source)} {zlib.crc32(source):08x}"

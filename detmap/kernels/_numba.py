@@ -506,7 +506,8 @@ def _folders(home: Path) -> tuple[Path, ...]:
     folders = [home / "__pycache__"]
     if home == _HOME and not is_checkout():
         # When pip removes a package it leaves files that it did not install. A folder of compiled kernels inside the
-        # package would then remain importable as an empty package; a folder with this name is not importable.
+        # package would then remain importable as an empty package. Therefore the folder is beside the package, under a
+        # name that cannot be imported.
         folders = [home.parents[1] / f"{DISTRIBUTION}.cache"]
     with suppress(RuntimeError):  # there may be no home folder
         own = {"win32": Path.home() / "AppData" / "Local", "darwin": Path.home() / "Library" / "Caches"}

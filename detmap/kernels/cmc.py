@@ -50,8 +50,8 @@ class Drawing(NamedTuple):
 
 class Room(NamedTuple):
     """Buffers of `shots`. For each item: whether it is ``skipped``. For each identity: its number of items (``size``),
-    the number of its items before a given item (``ahead``), and the item drawn (``chosen``). Some identities are ahead
-    of the match in every draw. ``chances[r]`` is the probability that *r* of the other identities are ahead.
+    the number of its items before a given item (``ahead``), and the item drawn (``chosen``). ``chances[r]`` is the
+    probability that *r* identities are ahead of the match, not counting those that are ahead in every draw.
     """
 
     skipped: Array
@@ -97,9 +97,8 @@ def _draw(row: Array, q: int, identities: Identities, drawing: Drawing, room: Ro
 
 @helper
 def _expect(row: Array, match: int, own: int, identities: Identities, merge: bool, room: Room) -> int:
-    """Return how many identities are ahead of `match` in every draw. Write to ``room.chances`` the probability of each
-    number of other identities ahead of `match`. With `merge` an identity is certainly ahead if any of its items is
-    ahead.
+    """Return how many identities are ahead of `match` in every draw. Write to ``room.chances`` the probabilities that
+    0, 1, 2, … further identities are ahead. With `merge` an identity is certainly ahead if any of its items is ahead.
     """
     people, size, ahead, chances, k = identities.people, room.size, room.ahead, room.chances, room.chances.size
     size[:] = 0

@@ -25,9 +25,9 @@ def _add_curves(
 ) -> None:
     """Add the sums of interpolated precision of one class and threshold to `out`, for each of the two models (sides).
 
-    The items of this class and threshold are ``[items, stop)``; the first element of `ahead` is for the run `begin`.
-    ``found`` holds the numbers of hits and of ignored detections of the first side, followed by those of both sides
-    together. Hit *j* of a side, counted from 1, has the weight ``weights[j]``.
+    The items of this class and threshold are ``[items, stop)``; the first element of `ahead` is for run number `begin`
+    of `events`. ``found`` holds the numbers of hits and of ignored detections of the first side, followed by those of
+    both sides together. Hit *j* of a side, counted from 1, has the weight ``weights[j]``.
     """
     runs, kinds, skips = events.item_runs, events.item_kinds, events.item_skips
     place_starts, places, base, one = events.place_starts, events.places, np.uint64(begin), np.uint64(1)

@@ -62,8 +62,8 @@ class Terms(NamedTuple):
 def exponents(found: Poses, truth: Poses, objects: Objects, pairs: Likely, begin: int, end: int, terms: Terms) -> None:
     """Write the negated exponents of pairs ``[begin, end)`` consecutively, and the end of each pair's exponents.
 
-    If the object has visible points, only these count. Otherwise all points count, by their distance to the object's
-    box after each of its sides is moved outwards by its width or height. The exponents of a pair are omitted if its far
+    If the object has visible points, only these count. Otherwise all points count, by their distance to a box with the
+    centre of the object's box and three times its width and height. The exponents of a pair are omitted if its far
     points alone keep the mean below ``pairs.lowest``.
     """
     left, right, lowest = pairs.left, pairs.right, pairs.lowest

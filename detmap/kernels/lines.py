@@ -35,8 +35,8 @@ MOST_FURTHER = 3
 @innermost
 def _id_at(data: Any, i: int, before: Any) -> Any:
     """Read the token at `i`: return its location and its end; the end is -1 if the token is too long. If the token
-    equals the one at the location `before`, return `before` as its location, because a comparison is faster than a
-    search for the end.
+    equals the one at the location `before`, return `before` as its location. This comparison is faster than a search
+    for the token's end.
     """
     length = np.int64(before & LENGTHS)
     again = np.uint64(i << LENGTH_BITS | length)

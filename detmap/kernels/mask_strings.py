@@ -35,7 +35,7 @@ _TO_BIASED = np.uint64(0x5050505050505050)
 _SIXTEENS = np.uint64(0x0040003000200010)  # subtracted from running sums to remove the added 16s
 _MOVED = np.uint64(0x4400330022001100)
 _ABOVE_ZERO, _FROM_ZERO = np.uint64(0x3FFF3FFF3FFF3FFF), np.uint64(0x4000400040004000)
-_TWICE = np.uint64(0xC000C000C000C000)  # minus biased a, minus biased b: gives the biased -(a + b)
+_TWICE = np.uint64(0xC000C000C000C000)  # `_TWICE` - a - b, for biased a and b, is the biased -(a + b)
 _ALL_LANES, _NO_LANES = np.uint64(0x7FFF7FFF7FFF7FFF), np.uint64(0x4000400040004000)
 
 

@@ -248,8 +248,8 @@ def measure_runs(
 ) -> None:
     """Write the areas and boxes (x, y, width, height) of the masks ``[begin, end)``, and whether each mask is regular.
 
-    The box of a mask with fewer than two runs is 0, 0, 0, 0. If all foreground runs are empty, the box has no meaning,
-    but the same numbers as in pycocotools.
+    The box of a mask with fewer than two runs is 0, 0, 0, 0. If all foreground runs are empty, the box is the
+    meaningless one that pycocotools gives.
     """
     for i in range(begin, end):
         out_areas[i], out_regular[i] = _measure(ends, spans[i], out_boxes[i])
@@ -298,8 +298,8 @@ def _length(ends: Array, first: int, m: int) -> Any:
 @helper
 def _iou_by_runs(ends: Array, one: Array, other: Array, area: int) -> Any:
     """Return the IoU of two masks. If `area` is not -1, return their intersection divided by `area`. Runs are walked as
-    in pycocotools. The walk ends where both masks are at the end of a run and the next runs are empty. Return NaN if
-    the walk would not end.
+    in pycocotools, which also stops where the next runs of both masks are empty. Return NaN where pycocotools would not
+    stop.
     """
     a, b = one[0] + 1, other[0] + 1
     left, right = _length(ends, one[0], one[0]), _length(ends, other[0], other[0])

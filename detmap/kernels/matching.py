@@ -24,9 +24,9 @@ SINGLE, GROUP, BOXED, BOXED_GROUP = range(4)
 
 class Objects(NamedTuple):
     """The ground truth for matching, by position: the ``measures``, (n, M), of each object, the flags ``ignored`` and
-    ``crowd``, and the ``role``. Detections that hit no other object may be assigned to a group. Detections that only
-    match an object without the compared geometry, by its box, are ignored. ``role`` is empty where all objects are
-    single.
+    ``crowd``, and the ``role``. Detections that hit no other object may be assigned to a group. Objects that lack the
+    compared geometry, such as a mask, are matched by their boxes; detections that only match such objects are ignored.
+    ``role`` is empty where all objects are single.
     """
 
     measures: Array
@@ -36,8 +36,8 @@ class Objects(NamedTuple):
 
 
 class Ranges(NamedTuple):
-    """Area ranges: ``limits`` (A, 2), the minimum and maximum of each range, and ``measure`` (A,), the index of the
-    measure that the range limits.
+    """Area ranges: the minimum and maximum of each range, ``limits`` (A, 2), and the column of ``Objects.measures``
+    that each range is about, ``measure`` (A,).
     """
 
     limits: Array
@@ -212,7 +212,7 @@ def _single_only(candidates: Candidates, roles: Array, start: int, rising: Array
 
 @helper
 def _reached(iou: float, thresholds: Array, reaches: Array, w: int) -> Any:
-    """Return the bits of word *w* at which an overlap reaches the threshold."""
+    """Return the bits of word *w* whose threshold an overlap reaches."""
     enough = np.uint64(0)
     skip = 64 * w if thresholds.shape[0] > 64 else 0
     for k in range(reaches.shape[0]):
@@ -235,10 +235,10 @@ def match(
 ) -> None:
     """Match the detections of cells ``[begin, end)``, best score first, and set the bits of detections that match.
 
-    By COCO's rule a detection takes the free object that it overlaps most (the last in a tie). An ignored object is
-    taken only if no free object that counts overlaps the detection enough; a crowd is always free. By VOC's rule
+    By COCO's rule a detection is matched to the free object that it overlaps most (the last in a tie). It is matched to
+    an ignored object only if no free object that counts overlaps it enough; a crowd is always free. By VOC's rule
     (`only_best`) a detection only considers the object that it overlaps most (the first in a tie). If that object is
-    ignored, the detection is ignored; if that object is already taken, the detection is a miss.
+    ignored, the detection is ignored; if that object is already matched, the detection is a miss.
 
     All thresholds and area ranges are matched at once, with one bit for each combination. Candidates are tried in
     descending order of overlap. For each combination, a candidate is matched if it is free, if its overlap reaches the

@@ -67,7 +67,8 @@ class _Two(NamedTuple):
 
 @helper
 def _plain_pairs(data: Any, i: int, j: int, powers: Any, two_lists: _Two, count: int) -> Any:
-    """Read numbers of two lists alternately, as `_plain_numbers` does, except the last number of each list.
+    """Read two lists at once, number by number in turn, as `_plain_numbers` reads one list. The last number of each
+    list is not read.
 
     The place of a number depends on the number before, so two lists are interleaved to hide this latency. Numbers such
     as ``2.0`` are tried first. Returns the places of the next numbers, and how many numbers of each list have been

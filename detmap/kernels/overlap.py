@@ -34,8 +34,9 @@ class Boxes(NamedTuple):
     """Boxes by position: the box at position *p* is ``coordinates[order[p]]``.
 
     If ``sizes`` is True, columns 2 and 3 are width and height, else the far corner. ``pixel`` is 1.0 where corners are
-    inclusive pixels and 0.0 where they are points. ``areas`` is empty if the boxes themselves are compared. If they
-    enclose other geometries, such as masks, it has the areas of these, by record; NaN if unreliable.
+    inclusive pixels and 0.0 where they are points. ``areas`` is empty if the boxes themselves are compared. If the
+    boxes enclose other geometries, such as masks, ``areas`` has the areas of these geometries by record, NaN where
+    unreliable.
     """
 
     coordinates: Array
@@ -203,10 +204,10 @@ def _compare_all(
     used: int,
     out: Found,
 ) -> int:
-    """Compare the detections of a cell with all its objects, where objects are few or all pairs are wanted; return the
-    end of the pairs. `run` is the range of the detections. `least` holds the minimum overlap, and the overlap below
-    which a pair is rejected without a division. The first detection has the row `row` of `out`; pairs are written from
-    `used` on.
+    """Compare every detection of a cell with every object. This is used if objects are few or if all pairs are wanted.
+    Return the end of the written pairs. `run` is the range of the detections. `least` holds the minimum overlap, and
+    the overlap below which a pair is rejected without a division. The first detection has the row `row` of `out`; pairs
+    are written from `used` on.
     """
     bounds = boxes.areas.shape[0] > 0
     for i in range(run[1] - run[0]):

@@ -29,8 +29,8 @@ class Rule(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """For each detection: its ``outcome``, the position of the object that it takes (``ground_truth``), and its
-    ``overlap`` with that object. For each object: whether it is ``taken``. All columns are by position.
+    """For each detection: its ``outcome``, the position of the object that it is matched to (``ground_truth``), and its
+    ``overlap`` with that object. For each object: whether it is matched (``taken``). All columns are by position.
     """
 
     outcome: Array

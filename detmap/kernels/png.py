@@ -124,7 +124,7 @@ def _unfilter(data: Array, begin: int, base: int, width: int, channels: int, abo
     if kind > NEAREST:
         return UNKNOWN
     x, left, corner = np.int64(0), np.uint32(0), np.uint32(0)
-    clear = np.int64(0)  # if it is above x, all bytes of the pixels x to clear - 1 are known to be 0
+    clear = np.int64(0)  # all bytes of the pixels from x up to `clear`, if any, are known to be 0
     while x < width:
         while np.int64(out.ends[u]) - base + width <= x:
             u += 1

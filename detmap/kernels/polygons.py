@@ -74,7 +74,7 @@ def count_crossings(points: Array, spans: Array, begin: int, end: int, out: Arra
 @helper
 def _vertices(points: Array, span: Array, out: Array) -> Any:
     """Write x and y of each vertex in fifths, and the number of columns whose centre is left of the vertex. Return the
-    range of these numbers, and whether no coordinate exceeds `_EXACT`.
+    minimum and maximum of these numbers of columns, and whether no coordinate exceeds `_EXACT`.
     """
     least, most, exact = np.int32(min(span[3], _BEYOND)), np.int32(0), True
     first = span[0]
@@ -139,8 +139,8 @@ def _far_down(edge: Any, columns: Any, height: float, rows: Array, at: int) -> N
     """Write rows as `_down` does, but for coordinates of any size. `edge` holds x and y of the upper vertex, the slope,
     the length along y, and whether the edge leads upwards.
 
-    The row is 0 if rounding moves the edge over a centre within one step, which only happens for edges of millions of
-    pixels. Rounding the compared numbers to integers would not change the result.
+    If a single step skips the centre of a column because of rounding, the row is 0. This only happens for edges of
+    millions of pixels. The compared numbers are not rounded to integers, because this would not change the result.
     """
     x, y, slope, down, back = edge
     centre, step, count = columns

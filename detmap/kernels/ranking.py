@@ -62,7 +62,9 @@ def _place(steps: Array, count: int, x: float) -> int:
 
 @helper
 def _count(row: Array, steps: Array, groups: int, below: Array, equal: Array) -> None:
-    """Count the values of `row` below and equal to each step: plain loops, which the compiler vectorises."""
+    """Count the values of `row` that are below each of the `steps`, and those that equal it. The compiler vectorises
+    these plain loops.
+    """
     for low in range(0, row.size, 16384):
         part = row[low : low + 16384]
         for g in range(groups):
@@ -523,9 +525,8 @@ class Room(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """Records of a group of queries, one row per query. At each distance: the numbers of items (`counts`) and of
-    relevant items (`met`). For each relevant item: `seen`. `counts` and `seen` are as in `_stream_few`. `found` is the
-    number of relevant items so far.
+    """Records of a group of queries, one row per query. `counts` and `seen` are as in `_stream_few`. `met` is the
+    number of relevant items at each distance, and `found` the number of relevant items so far.
     """
 
     counts: Array

@@ -53,10 +53,10 @@ from detmap.kernels.texts import LENGTH_BITS
 from detmap.kernels.values import FALSE, TRUE, _lists_end, _string_end, _value_end
 from detmap.kernels.words import ALL, FIVE_BYTES, LOW32, NOTHING, U1, U63, _blank, _byte, _load, _word
 
-# Keys are expected in the order of the previous record, up to this number of keys.
+# Number of keys of the previous record whose order is remembered, because most records have the same order of keys.
 EXPECTED_KEYS = 16
-# Maximum number of values of a record, and of words between two values, for which records are compared with the first
-# record.
+# Records are only compared with the first record if that has at most `MOST_VALUES` values, and at most `GLUE_WORDS`
+# words of eight bytes between two values.
 MOST_VALUES = 24
 GLUE_WORDS = 4
 # Columns of `Likeness.values`: kind, place of row 0, stride of rows, first byte, end. Columns of `Likeness.glue`: length
@@ -107,7 +107,8 @@ def _note(values: Any, state: Any, kind: int, place: int, step: int, begin: int,
 @helper
 def _learn(data: Any, begin: int, end: int, likeness: Likeness, count: int) -> int:
     """Record the glue of a record: the bytes before each value, and the bytes from the last value to the next record at
-    `end`. Returns `count`, or 0 if there are too many values or glue words.
+    `end`. Returns the number of values, `count`, or 0 if there are too many values, or too many bytes between two
+    values.
     """
     values, glue = likeness
     if not 0 < count <= len(values):
@@ -267,8 +268,8 @@ def _find_field(data: Any, i: int, lines: bool, names: Any, expected: Any, key: 
 def _scan_numbers(
     data: Any, i: int, lines: bool, field: int, powers: Any, columns: Columns, state: Any, values: Any
 ) -> int:
-    """Scan a number, or a list with as many numbers as one value of the field has. Return the end of the value, or -1
-    if it is not understood.
+    """Scan the value of a field: a number, or a list if the field has several numbers per record. Return the end of the
+    value, or -1 if it is not understood.
     """
     places, _, words, doubts = columns
     width, first = places[field, 1], places[field, 2]

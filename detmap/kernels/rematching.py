@@ -56,11 +56,11 @@ class Levels(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Output of matching, by position of detections. ``hit`` and ``ignored`` are the words of the first pass. If the
-    score cut is lowered to the detection's score, ``found`` and ``missed``, int32 (n, bits), are the changes of the
-    image's numbers of hits and misses for each area range and threshold (bit). ``alike``, float64 (n, bits), is then
-    the sum of the image's similarities of orientation. ``taken``, int32 (n,), is the object that a detection is matched
-    to in the first pass, numbered within its image and category; the array may be empty.
+    """Output of matching, by position of detections. ``hit`` and ``ignored`` are the words of the first pass. Three
+    columns describe the image after the minimum score is lowered to the detection's score, for each area range and
+    threshold (bit). ``found`` and ``missed``, int32 (n, bits), are the changes of its numbers of hits and misses, and
+    ``alike``, float64 (n, bits), is the sum of its similarities of orientation. ``taken``, int32 (n,), is the object
+    that a detection is matched to in the first pass, numbered within its image and category; the array may be empty.
     """
 
     hit: Array

@@ -46,9 +46,9 @@ class Events(NamedTuple):
     items of class *c* and bit *b*, in ranking order, are ``item_starts[k]:item_starts[k + 1]`` with ``k = c * A * T +
     b``. Item *i* belongs to run ``item_runs[i]``. At the item's bit, ``item_steps[i]`` of the run's detections count,
     and ``item_skips[i]`` are ignored. ``places[place_starts[i]:place_starts[i + 1]]`` are the ranks of the hits, from
-    1, among the detections of the run that count. ``beyond[p]`` of the maximum numbers of detections (caps) exclude the
-    hit at ``places[p]``. ``item_kinds[i]`` is `ALONE` if a hit is the only detection that counts and none is ignored,
-    `NO_HIT` if there is no hit, and else 0.
+    1, among the detections of the run that count. ``beyond[p]`` is the number of caps (maximum numbers of detections
+    per image) that exclude the hit at ``places[p]``. ``item_kinds[i]`` is `ALONE` if a hit is the only detection that
+    counts and none is ignored, `NO_HIT` if there is no hit, and else 0.
     """
 
     class_starts: Array
@@ -394,8 +394,8 @@ def _pairwise(values: Array, begin: int, count: int) -> Any:
 
 @helper
 def _sum(values: Array, begin: int, count: int, stack: Array) -> Any:
-    """Sum in numpy's order, so that a mean has the same bits: values are halved, at multiples of eight, down to blocks
-    of 128. `stack`, (64, 3), is a buffer for left sums and pending right halves.
+    """Sum in numpy's order, so that a mean has the same bits. The range of values is halved, at multiples of eight,
+    until no part has more than 128 values. `stack`, (64, 3), is a buffer for left sums and pending right halves.
     """
     depth, total = 0, 0.0
     # A row of the stack is a pending right half: its start, its length (`done` while it is summed), and the sum of the

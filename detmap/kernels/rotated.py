@@ -25,13 +25,13 @@ _SPLITTER = 134217729.0
 #: Coordinates beyond these limits are scaled by a power of two, so that products stay within the range of floats.
 _LARGE, _SMALL, _SCALE = 2.0**200, 2.0**-200, 2.0**400
 
-#: Minimum area for an overlap: below it, products of sides are no longer exact.
+#: Quadrilaterals of a smaller area overlap nothing, because products of their sides are not exact.
 LEAST_AREA = 1e-280
 
 #: Overlaps below this are rounding errors of quadrilaterals that touch.
 _NOTHING = 1e-20
 
-#: Relative margin for rejection by bounds, whose arithmetic is rounded.
+#: Relative margin for rounding errors when pairs are rejected by their bounding boxes.
 _MARGIN = 1e-9
 
 #: Number of points in the buffer of a polygon. Each of four clips at most doubles the number of vertices.
@@ -293,8 +293,8 @@ def _overlap(first: Quads, i: int, second: Quads, j: int, crowd: bool, scratch: 
     load(first, i, second, j, scratch)
     shared = twice_shared_area(scratch, first.turns[i], second.turns[j])
     whole, other = _twice_area(scratch.left, 4), _twice_area(scratch.right, 4)
-    # The sign of the shared area is right for outlines that turn from the x axis to the y axis. Corners of convex
-    # outlines were ordered so. Other outlines turn the other way if their area is negative.
+    # The sign of the shared area is right for outlines that turn from the x axis to the y axis. The corners of convex
+    # outlines have been put in this order. Other outlines turn the other way if their area is negative.
     if (whole[0] < 0.0 and first.turns[i] == 0) != (other[0] < 0.0 and second.turns[j] == 0):
         shared = -shared[0], -shared[1]
     if whole[0] < 0.0:

@@ -17,8 +17,8 @@ Array = NDArray[Any]
 
 
 class Ties(NamedTuple):
-    """The tied groups of the hits of rankings, with the columns of `detmap.hits.Hits`; and the ``depth`` of each
-    ranking.
+    """Rankings with tied items, in the columns of `detmap.hits.Hits`. In each ranking only ranks up to its ``depth``
+    count.
     """
 
     starts: Array
@@ -213,7 +213,7 @@ def tie_band(ties: Ties, trapezoid: bool, by_hits: bool, begin: int, end: int, o
                     top += _precision(c + x, s + x, trapezoid)
                 if x < fewest:
                     continue
-                if x > taken:  # a hit ahead of the others raises the precision at each of these by 1 / (its rank)
+                if x > taken:  # a hit ahead of the others adds 1 / rank to the precision at each of the others
                     while taken < x:
                         taken += 1
                         rank = s + inside - taken + 1

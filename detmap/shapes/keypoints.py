@@ -39,8 +39,8 @@ _SLACK, _NEAR = 1e-3, 1e6
 class Keypoints(Frozen):
     """The poses of a table, a `detmap.shapes.Column`."""
 
-    #: Read-only points x, y, v, with begin and stop of each pose. Points of detections have no v if the table is scored
-    #: only once.
+    #: Read-only points x, y, v, with begin and stop of each pose. If detections are scored only once, their points have
+    #: no v, because the similarity does not use it.
     poses: kernels.Poses
     #: Number of labelled points of each object, from ``num_keypoints``; shape (n,).
     labelled: NDArray[np.int64]

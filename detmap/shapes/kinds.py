@@ -415,7 +415,7 @@ SHIPPED_FIELDS = {MASKS: "segmentation", KEYPOINTS: "keypoints"}
 #: More fields of COCO's records with points, by built-in kind; see `Kind.lists`.
 SHIPPED_LISTS = {WHOLE_BODIES: ("foot_kpts", "face_kpts", "lefthand_kpts", "righthand_kpts")}
 
-#: Integer fields of COCO's records that readers of built-in kinds take; see `Kind.counts`.
+#: Integer fields of COCO's records that readers of built-in kinds need; see `Kind.counts`.
 SHIPPED_COUNTS = ("num_keypoints",)
 
 

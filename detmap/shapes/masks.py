@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
     from detmap.reading.opening import File
 
-#: If the share of detections that follow a detection of another image exceeds 1 / `_SCATTERED`, all strings are loaded
-#: at once.
+#: All strings are loaded at once if, for more than one in `_SCATTERED` detections, the previous detection in the file
+#: is on another image.
 _SCATTERED = 8
 
 #: Maximum number of polygons drawn at a time, which bounds memory.
@@ -662,7 +662,7 @@ def _sample() -> list[dict[str, Any]]:
     return [{"segmentation": one} for one in (square, {"size": [6, 7], "counts": [8, 4, 30]}, polygons)]
 
 
-#: Maps the description of a problem to the code of the finding.
+#: Maps the description of a problem to its code in `detmap.checks.CODES`.
 _REFUSED = {
     PROBLEMS[kind][0]: code
     for code, kinds in {

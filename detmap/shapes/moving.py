@@ -160,7 +160,7 @@ def _units(rotations: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _numbers(values: Any, width: int, source: str, field: str, unknown: bool = False) -> NDArray[np.float64]:
-    """Return rows of numbers, which must be finite, or NaN if `unknown`."""
+    """Return rows of numbers. They must be finite, but may be NaN if `unknown`."""
     table = columns.numbers(values, source=source, field=field)
     if not table.size:
         return np.empty((0, width))
@@ -289,7 +289,7 @@ def _left_out(
         for name, metres in protocol.class_ranges:
             most[classes == name] = metres
         x, y = (column.centres[:, :2] - surroundings.places[images, :2]).T
-        out |= np.sqrt(x * x + y * y) >= most  # False for NaN, an unknown position of the ego vehicle
+        out |= np.sqrt(x * x + y * y) >= most  # False if the position of the ego vehicle is unknown (NaN)
     if "racked" in protocol.left_out:
         parked = ~out & np.isin(classes, _PARKED)
         rows = np.flatnonzero(parked & np.isin(images, surroundings.rack_images))

@@ -72,7 +72,9 @@ class Store:
         self._lock = threading.Lock()
 
     def take(self, count: int, read: int) -> tuple[NDArray[Any], int, int]:
-        """Return memory for `count` elements, found in `read` bytes: a chunk, the start in it, and the chunk's number."""
+        """Return memory for `count` elements: a chunk, the start in it, and the chunk's number. The elements come from
+        `read` bytes of the document.
+        """
         with self._lock:
             self._read += read
             if not self._chunks or self._used[-1] + count > self._chunks[-1].size - _BEHIND:

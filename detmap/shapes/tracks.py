@@ -133,7 +133,7 @@ def _prepare(
     assert isinstance(truth, Tracks)
     longest = np.zeros(ground_truth.images.ids.size + 1, np.int64)
     np.maximum.at(longest, ground_truth.images.codes, truth.lengths)
-    place = np.searchsorted(ground_truth.images.ids, detections.images.ids)  # unknown ids have no detections
+    place = np.searchsorted(ground_truth.images.ids, detections.images.ids)  # the places of unknown images are not used
     expected = longest[place][detections.images.codes]
     odd = int(np.count_nonzero((expected > 0) & (found.lengths != expected)))
     return found, replace(truth, masks=truth.masks.unpacked()), {"track_lengths": odd} if odd else {}

@@ -20,10 +20,10 @@ class Chance:
     `values` are the distinct vectors of tried values, shape (n, k); `quoted`, shape (k, 2), holds the interval of
     values that round to each quoted number. The density is a nearest-neighbour estimate (Loftsgaarden and Quesenberry
     1965): if the smallest ball about the quoted numbers with *m* values has the volume *V*, the density is (m - 1) / V.
-    The values that agree with the quoted numbers and the volume of the quoted intervals are left out, because otherwise
-    the true rule would raise the estimate. Numbers are correlated under most rules, so distances use the local
-    covariance. Values of rules that make two numbers equal (AP and AP50 at one threshold) have a separate density,
-    which has one dimension fewer.
+    Values that agree with the quoted numbers are left out, and the volume of the quoted intervals is subtracted,
+    because otherwise the true rule would raise the estimate. Numbers are correlated under most rules, so distances use
+    the local covariance. Values of rules that make two numbers equal (AP and AP50 at one threshold) have a separate
+    density, which has one dimension fewer.
     """
 
     def __init__(self, values: NDArray[np.float64], quoted: NDArray[np.float64]) -> None:

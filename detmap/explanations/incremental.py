@@ -192,8 +192,8 @@ class Lean:
 
     @cached_property
     def arranged(self) -> Arrangement:
-        """Both tables, arranged without score threshold and caps. Scored images, categories and notices are taken from
-        here.
+        """Both tables in order of image and category, without score threshold and caps. Scored images, categories and
+        notices are taken from here.
         """
         plain = replace(
             self._plain(self.protocol, {*_NOT_OF_PAIRS, *_LATE}), use_categories=True, max_dets=(UNLIMITED,)
@@ -328,8 +328,8 @@ class Lean:
 
     @cached_property
     def _near(self) -> dict[bool, NDArray[np.int64]]:
-        """Maps `use_categories` to the rows of detections on images with objects; if it is true, the objects must be of
-        the same category. Other detections overlap no object.
+        """Maps each value of `use_categories` to the rows of the detections that may overlap an object. These are the
+        detections on images with objects or, if categories are used, with objects of their category.
         """
         made = {}
         for use in (True, False):
@@ -426,7 +426,7 @@ class Lean:
         if found.areas is None:
             return None, matching.Objects(*columns)
         areas = found.areas[self._order(protocol).side.order]
-        if protocol.matching == "best":  # VOC has no area ranges, so negative areas count as 0
+        if protocol.matching == "best":  # VOC has no area ranges, so a negative area must not be outside of the range
             areas = np.maximum(areas, 0.0)
         outside = (areas < low) | (areas > high)
         return (outside if outside.any() else None), matching.Objects(*columns)

@@ -25,7 +25,7 @@ def values_under(
 
     The result has ``metric``, ``value`` and ``situations``, which maps the name of each variant of the rules to its
     kind, the number of changed decisions, and the minimum and maximum value. Variants without positives are left out.
-    Suspicious labels and draws of images are not tried, because they need all models at once.
+    Suspicious labels are not left out and images are not resampled, because both need all models at once.
     """
     base = trimmed(protocol, metric)
     replay = Replay(ground_truth, detections, metric, threads)
@@ -43,12 +43,12 @@ def values_under(
 
 
 def orders(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row for each pair of neighbours on the leaderboard, on whether their order survives. `models` has the
-    outcome of `values_under` for each model, the best first. A row has the names ``first`` and ``second``, ``equal``
-    (whether their values are equal, so that there is no order), ``tried`` (the number of rules that change any model's
-    value), ``held`` (the number of these rules under which the order holds), ``survives`` and ``against``. ``against``
-    lists the rules under which the first model is not above the second, sorted by number of changes: name, kind, number
-    of changes, and both values.
+    """Test for each pair of neighbours on the leaderboard whether their order survives, and return a row per pair.
+    `models` has the outcome of `values_under` for each model, the best first. A row has the names ``first`` and
+    ``second``, ``equal`` (whether their values are equal, so that there is no order), ``tried`` (the number of rules
+    that change any model's value), ``held`` (the number of these rules under which the order holds), ``survives`` and
+    ``against``. ``against`` lists the rules under which the first model is not above the second, sorted by number of
+    changes: name, kind, number of changes, and both values.
     """
     names = list(models)
     every = list(dict.fromkeys(name for one in models.values() for name in one["situations"]))

@@ -88,8 +88,8 @@ class Search:
 
     @property
     def verdict(self) -> str:
-        """Return "nothing" without candidates. Otherwise return "found" if at most 0.02 candidates with the prior
-        weight of the first candidate or more are expected by chance, else "chance".
+        """Return "nothing" without candidates. Otherwise return "found" if at most 0.02 rules that are at least as
+        usual as the first candidate are expected to agree by chance, else "chance".
         """
         if not self.candidates:
             return "nothing"
@@ -240,7 +240,7 @@ def searched(
     most: int,
     rules: str = "protocols",
 ) -> Search:
-    """Search a vocabulary for the rules that give the quoted numbers."""
+    """Search the rules of a vocabulary for those that give the quoted numbers."""
     tries = Tries(looked, names, list(quoted.values()))
     matches = tries.search(most)
     return Search(

@@ -46,7 +46,7 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
 #: weight 2.
 _USUAL = {"ties": 20.0, "missing": 15.0, "normalizer": 15.0, "depth": 10.0, "order": 8.0, "interpolation": 8.0}
 
-#: Kind of each decision in tests of the order of systems; decisions that are not listed are "other decisions".
+#: Heading for changes of a decision, in tests whether the order of systems survives; by default "other decisions".
 _KINDS = {"ties": "orders of equal scores"}
 
 #: Decisions about the lines of a run, which do not apply to arrays.
@@ -243,7 +243,9 @@ def rankings_survive(
 
 
 def _other_rules(base: Convention, run: bool) -> Iterator[tuple[str, str, int, Convention]]:
-    """Yield (kind, name, number of changes, convention), first with one decision changed, then named conventions."""
+    """Yield (kind, name, number of changes, convention): first `base` with one decision changed, then named
+    conventions.
+    """
     for label, changes in GRID.items():
         if run or label not in _RUNS_ONLY:
             for change in changes:

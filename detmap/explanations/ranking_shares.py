@@ -122,7 +122,7 @@ def explain_run(
         return evaluate_run(*tables, [metric], convention, **given)
 
     first = source if isinstance(source, Convention) else parse_convention(source)
-    evaluate_run(qrels, run, [metric], first, **given)  # errors of this call name the file
+    evaluate_run(qrels, run, [metric], first, **given)  # raises errors that name the file
     return explain_rankings(evaluate, first, target, metric, run=True, orders=orders, seed=seed)
 
 

@@ -307,7 +307,7 @@ class Replay:
         if self._changes_nothing(numbers=protocol.numbers):
             same["numbers"] = "float64"
         if same.get("numbers", protocol.numbers) == "float64":
-            # For masks and keypoints, rounding of boxes is an error even if no box changes.
+            # For masks and keypoints `box_decimals` is kept, so that it raises an error even if no box changes.
             if boxes and not protocol.box_offset and self._changes_nothing(box_decimals=protocol.box_decimals):
                 same["box_decimals"] = None
             if self._changes_nothing(score_decimals=protocol.score_decimals):
@@ -424,7 +424,7 @@ def grouped(source: Any, target: Any, labels: Mapping[str, str]) -> list[tuple[s
     return [(label, tuple(names)) for label, names in sorted(groups.items(), key=place)]
 
 
-#: Maps a decision to other decisions of its group, which a description omits if it mentions the first decision.
+#: Maps a decision to related decisions, which are left out of a description that mentions the decision.
 TACIT = {
     "interpolation": ("recall_thresholds", "epsilon"),
     "ignore": ("crowd_overlap",),

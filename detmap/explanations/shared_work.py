@@ -79,7 +79,7 @@ class Ranking:
 class Kept:
     """The places of a ranking that remain after the score threshold and the caps. `flags` is the mask of kept places,
     and `all` whether every place is kept. `ahead`, shape (n + 1,), is the number of kept places before each place.
-    `seen` flags the images that have a detection within the score threshold and the cap on the image.
+    `seen` flags the images with at least one detection that the score threshold and the cap per image keep.
     """
 
     flags: NDArray[np.bool_]

@@ -379,7 +379,8 @@ def _classes(results: Sequence[DetectionResult], ends: NDArray[np.float64]) -> t
         sides = [Fraction(0 if math.isnan(side[k]) else float(side[k])) for side in (first, second)]
         if not (math.isnan(first[k]) and math.isnan(second[k])):
             exact[name] = sides[1] / counts[1] - sides[0] / counts[0]
-            # If the models differ in the number of classes with positives, a class has no interval from the draws.
+            # The interval from the draws is divided by the number of classes with positives. If the models differ in
+            # this number, there is no interval.
             low, high = (ends[k] / counts[1]).tolist() if counts[0] == counts[1] else (math.nan, math.nan)
             effects.append(
                 Effect(
@@ -413,7 +414,7 @@ def _sizes(results: Sequence[DetectionResult], names: Sequence[str], ends: NDArr
 
 def _gain(first: Bootstrap, second: Bootstrap) -> Bootstrap:
     """Return the bootstrap of the differences, second minus first. The support of a difference (number of images with
-    positives) is the smaller one of both.
+    positives) is the smaller support of the two models.
     """
     support = np.minimum(first.support, second.support)
     return replace(second, support=support) - replace(first, support=support)
@@ -496,9 +497,8 @@ def _without(
     level: float,
 ) -> list[tuple[float, float]]:
     """Return for each of `images` an interval of the difference without this image; NaN without an interval."""
-    # Draws that do not contain an image are draws from the other images. The jackknife also has samples without this
-    # image. This does not hold for draws of clusters, because a draw without an image also lacks the other images of
-    # its cluster.
+    # Draws that lack an image are draws from the other images, and the jackknife has samples that lack it. Draws of
+    # clusters cannot be used, because a draw that lacks an image also lacks the other images of its cluster.
     from detmap.statistics import draws, intervals
 
     if drawn.unit == "clusters":

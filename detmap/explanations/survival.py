@@ -109,9 +109,7 @@ class Claim:
 
     @property
     def smallest(self) -> Situation | None:
-        """The situation with the smallest change in which `first` is not above; None if `first` is above in all
-        situations.
-        """
+        """The situation in `against` with the fewest changes; None if `first` is above in all situations."""
         return self.against[0] if self.against else None
 
 
@@ -172,7 +170,7 @@ class Survival:
         return rows
 
     def sentences(self) -> list[str]:
-        """Return a sentence for every pair of models on whether their order survives."""
+        """Return for every pair of models a sentence that says whether their order survives."""
         told = [self._sentence(claim) for claim in self.claims]
         if self.replicates:
             told.append(

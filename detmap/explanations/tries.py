@@ -20,8 +20,8 @@ from detmap.system import progress
 Change = tuple[str, int]
 Changes = tuple[Change, ...]
 
-#: Maximum number of rules that are evaluated because their estimated values are nearest to the quoted numbers, by the
-#: number of changes.
+#: For each number of changes, the maximum number of rules that are evaluated. The rules whose estimated values are
+#: nearest to the quoted numbers are chosen.
 _COMBINED = {1: 100, 2: 1200, 3: 500}
 
 #: Prior weight of rows that the vocabulary's `usual` does not list.

@@ -41,7 +41,8 @@ _HOME = os.path.dirname(os.path.realpath(__file__))
 #: The package whose functions an object holds.
 _PACKAGE = __name__.rpartition(".")[0]
 
-#: Settings under which compiled objects are not used: interpreted kernels, bounds checks, or numba's own cache.
+#: Settings that ask for interpreted kernels, bounds checks or numba's own cache, for which compiled objects cannot be
+#: used.
 _OTHER_CODE = ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK", "DETMAP_PLAIN_NUMBA")
 
 _SUFFIXES = {"linux": ".so", "darwin": ".dylib", "win32": ".dll"}

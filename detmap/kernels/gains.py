@@ -1,5 +1,5 @@
-"""Measures that depend on the ranks of gains or of wrong items: trec_eval's variants of nDCG, and the residual of
-unjudged items.
+"""Measures that depend on the ranks of items with a gain, or of wrong items: trec_eval's variants of nDCG, and the
+residual of unjudged items.
 
 `ranks` and `gains` hold the ranks and gains of all ranked items that have a gain; query *q* has the elements from
 ``starts[q]`` to ``starts[q + 1] - 1``. The ideal ranking of query *q* has the descending gains
@@ -65,8 +65,9 @@ def ndcg_at_gains(starts: Array, ranks: Array, gains: Array, ideal_starts: Array
 def ndcg_at_levels(
     starts: Array, ranks: Array, gains: Array, ideal_starts: Array, ideal: Array, items: Array, out: Array
 ) -> None:
-    """Write the mean of nDCG at the last rank of each level of gain in the ideal ranking. If the ranking (of
-    ``items[q]`` items) is longer than the ideal ranking by more than one item, nDCG at the end of the ranking counts too.
+    """Write the mean of nDCG over several ranks. For each level of gain, this is the last rank at which the ideal ranking
+    has that level. If the ranking (of ``items[q]`` items) is longer than the ideal ranking by more than one item, nDCG
+    at the end of the ranking counts too.
     """
     for q in range(starts.size - 1):
         first, best = ideal_starts[q], ideal_starts[q + 1] - ideal_starts[q]

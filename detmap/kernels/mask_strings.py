@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# `_TO_GROUPS`, added to eight characters, turns each into its group: five bits, plus 32 if another group of the same
-# number follows, plus 64. A character is valid if its group is from 64 to 127.
+# Adding `_TO_GROUPS` to eight characters turns each into its group. A group is five bits of a number, plus 32 if the
+# number has another group, plus 64. A character is valid if its group is from 64 to 127.
 _TO_GROUPS, _GROUPS, _BEYOND = (np.uint64(n * 0x0101010101010101) for n in (0x10, 0x40, 0xC0))
 # Mask for testing that eight characters are eight numbers of one character each.
 _MARKS = np.uint64(0xE0E0E0E0E0E0E0E0)

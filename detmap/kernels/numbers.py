@@ -294,8 +294,8 @@ def _rounded(mantissa: Any, exponent: int, five: Any, more: Any) -> Any:
 
 @innermost
 def _quotient(mantissa: Any, digits: int, powers: Any) -> Any:
-    """Return the bits of mantissa / 10**digits: the nearest double if `mantissa` is below `EXACT` and `digits` at most
-    `HIGHEST_DIVISOR`, because then only the division rounds.
+    """Return the bits of mantissa / 10**digits. This is the nearest double if `mantissa` is below `EXACT` and `digits`
+    at most `HIGHEST_DIVISOR`, because then only the division rounds.
     """
     quotient = np.float64(np.int64(mantissa)) / np.float64(np.int64(powers[np.uint64(digits)]))
     return np.float64(quotient).view(np.uint64)  # only numpy scalars have `view` in numba

@@ -216,7 +216,7 @@ class Replay:
             return math.nan
 
     def plain(self, protocol: Protocol) -> Protocol:
-        """Return the simplified protocol as a key of equivalent rules, for the interface `Question`."""
+        """Return the simplified protocol, which equals that of protocols known to be equivalent."""
         return self.simplified(protocol)
 
     def forget(self) -> None:

@@ -43,7 +43,7 @@ Values = Callable[[frozenset[int]], Fraction]
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """A detection whose outcome a decision changes.
+    """A detection whose outcome is changed by a decision.
 
     Attributes
     ----------

@@ -443,7 +443,9 @@ class _Trial(Trial[Protocol]):
     questions: Mapping[str, Replay]
 
     def try_labels(self, most: int) -> None:
-        """Score without suspicious labels: for each model, at most `most` labels that its detections contradict."""
+        """Score the models again without suspicious labels, which their detections contradict. At most `most` labels
+        are left out for each model.
+        """
         from detmap.diagnostics import diagnose
         from detmap.diagnostics._pairs import BACKGROUND
 

@@ -67,8 +67,8 @@ def read_image(
 ) -> Image:
     """Return image `i` of an update, checked. Raises `InputError` for data that cannot be scored.
 
-    `names` are the categories, if given; `needs` comes from `detmap.detection.ranges.needs`. If boxes are missing, the
-    bounding boxes of the masks or other geometries are used.
+    `names` are the categories, if given. `needs` is what `detmap.detection.ranges.needs` returns for the protocol. If
+    boxes are missing, the bounding boxes of the masks or other geometries are used.
     """
     shapes, true_shapes = (
         _read_shapes(record, source, i, kind) for record, source in ((prediction, "predictions"), (target, "targets"))
@@ -267,7 +267,8 @@ def _read_boxes(
         raise InputError(
             f"shape {boxes.shape} where n x 4 was expected", source=source, record=f"image {i}", field="boxes"
         )
-    # Whole columns are compared, because reductions of rows are slow. The extremes are NaN if any value is NaN.
+    # Whole columns are compared, because reductions of rows are slow. If any value is NaN, so are the extremes, and the
+    # comparisons are false.
     if np.minimum.reduce(boxes, None) >= -FARTHEST and np.maximum.reduce(boxes, None) <= FARTHEST:
         left, top, right, bottom = boxes.T
         if box_format != "xyxy":

@@ -27,7 +27,7 @@ _EXACT = 2**25
 
 
 class UnusualError(Exception):
-    """Ids, numbers or params for which only evaluation image by image gives pycocotools' result."""
+    """Raised for ids, numbers or params for which only evaluation image by image gives pycocotools' result."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from detmap.detection.matches import images_of, unmatched
 from detmap.kernels import overlap, pairs, readonly
 from detmap.system import parallel
 
-#: Maximum overlap of a detection with any object for the detection to lie on background, by TIDE's definition.
+#: By TIDE's definition, a detection lies on background if it overlaps no object by this much or more.
 BACKGROUND = 0.1
 
 

@@ -131,7 +131,7 @@ class Arrangement:
     image_ids: NDArray[Any]
     #: The evaluated categories, ascending by id; the single pair ``(None, "all")`` if categories are not used.
     categories: tuple[tuple[Any, str], ...]
-    #: Detections and ground truth by position.
+    #: The evaluated detections and objects.
     found: Side
     truth: Side
     #: The pairs of image and category with both detections and objects, usually a small part of all pairs.
@@ -140,7 +140,7 @@ class Arrangement:
     ranges: matching.Ranges
     #: The properties of objects that matching needs, by position.
     objects: matching.Objects
-    #: Whether an object's annotation has the id 0, by position, shape (objects,); None if no annotation has the id 0.
+    #: Mask, by position, of the objects whose annotation has the id 0, shape (objects,); None if there are none.
     zero: NDArray[np.bool_] | None
     #: The cluster of each image, shape (i,); None if images are independent.
     clusters: NDArray[Any] | None

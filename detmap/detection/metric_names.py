@@ -87,7 +87,9 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
 
 
 def most_of_all(protocol: Protocol) -> int | None:
-    """Return the cap per image, or else per category, if it is part of AR's name; otherwise None."""
+    """Return the cap in the names of AR, such as 300 in lvis-api's AR@300; None if the names have no cap. It is the cap
+    per image or, without one, the cap per category.
+    """
     if protocol.max_dets[-1] < UNLIMITED or not protocol.groups:
         return None
     return protocol.max_per_image or protocol.max_per_category

@@ -807,5 +807,5 @@ def _product(shape: Sequence[int]) -> int:
 
 
 def word_count(protocol: Protocol) -> int:
-    """Return the number of 64-bit words that hold a detection's bits."""
+    """Return the number of 64-bit words for a detection's flags, one bit for each area range and threshold."""
     return -(-len(protocol.range_names) * len(protocol.iou_thresholds) // 64)

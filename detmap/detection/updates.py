@@ -185,8 +185,8 @@ def kinds_given(prediction: object, target: object) -> list[str]:
 
 
 def kind_of_images(given: Mapping[int, list[str]], before: str | None) -> str | None:
-    """Return the kind of shape to score, None if undecided. If all images have boxes, these are scored, and otherwise
-    the only other kind that all images have.
+    """Return the kind of shape to score, None if undecided. Boxes are scored if all images have boxes. Otherwise the
+    only kind that all images have is scored.
 
     `given` maps the index of each image in the update to its kinds; `before` is the kind of earlier images, if any. Raises
     `InputError` if an image without boxes has several kinds, or if kinds differ between images.
@@ -345,7 +345,7 @@ _DTYPES: dict[Any, type[np.float64 | np.int64 | np.bool_]] = {
 
 
 def read_categories(categories: Sequence[int] | Sequence[str] | Mapping[Any, str] | None) -> dict[Any, str] | None:
-    """Return names of categories by id, in the order of ids; None if the categories are those of the targets."""
+    """Return names of categories by id, in the order of ids; None if no categories are given."""
     if categories is None:
         return None
     if isinstance(categories, str | bytes):

@@ -62,7 +62,9 @@ def overlaps(arranged: Arrangement, least: float, threads: int | None = None) ->
 
 
 def take_in_order(found: Sequence[int], truth: Sequence[int], detections: int, objects: int) -> NDArray[np.bool_]:
-    """Mask of the pairs that match greedily: in order, a pair matches if its detection and object are both unmatched."""
+    """Match greedily, and return a mask of the pairs that match. Pairs are visited in order, and a pair matches if its
+    detection and its object are both unmatched.
+    """
     free, left = bytearray(b"\1") * detections, bytearray(b"\1") * objects
     made = np.zeros(len(found), np.bool_)
     for at, (d, g) in enumerate(zip(found, truth, strict=True)):

@@ -491,8 +491,8 @@ def rules_of(
     decisions: EveryDecision | None = None,
     caller: Callable[..., Any] | None = None,
 ) -> Protocol:
-    """Return the protocol with `decisions`. If the ground truth is a table, its geometries decide what the protocol
-    compares.
+    """Return the protocol, with the given `decisions` replaced. If the ground truth is a table, its geometries decide
+    what the protocol compares.
     """
     given: dict[str, Any] = {**(decisions or {})}
     if isinstance(ground_truth, GroundTruth):

@@ -45,7 +45,7 @@ def hits_first(
 
 
 def ap_of_hits(hits: Hits, protocol: Protocol) -> NDArray[np.float64]:
-    """Return the AP of each ranking, shape (K,). A ranking without positives has the AP NaN or 0, as the protocol decides."""
+    """Return the AP of each ranking, shape (K,). A ranking without positives has NaN or 0, as the protocol decides."""
     if protocol.interpolation != "grid":
         made = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
     else:

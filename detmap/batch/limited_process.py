@@ -236,7 +236,9 @@ def main() -> None:
 
 
 def _die_with(parent: int) -> None:
-    """Ask the system to kill this process when the thread that started it, in the process `parent`, ends."""
+    """Ask the system to kill this process when the thread that started it ends. `parent` is the id of the process of
+    this thread.
+    """
     import ctypes
 
     ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, _KILLED)

@@ -166,8 +166,8 @@ def _of_metrics(part: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Options:
-    """Options of scoring a file. The key of a result depends only on options that can change a metric. For the key,
-    `recorded` holds the values of `reading`, and the hash of each file that they name.
+    """Options of scoring a file. A saved result is found by a key, which depends only on options that can change a
+    metric. `recorded` is the part of the key for `reading`: its values, and the hash of each file that they name.
     """
 
     protocol: Protocol
@@ -491,8 +491,8 @@ def rules_of(
     decisions: EveryDecision | None = None,
     caller: Callable[..., Any] | None = None,
 ) -> Protocol:
-    """Return the protocol with `decisions`. If the ground truth is a table, its geometries decide what the protocol
-    compares.
+    """Return the protocol, with the given `decisions` replaced. If the ground truth is a table, its geometries decide
+    what the protocol compares.
     """
     given: dict[str, Any] = {**(decisions or {})}
     if isinstance(ground_truth, GroundTruth):

@@ -22,8 +22,8 @@ NAME = ".index"
 #: Maximum size of an index in bytes: the size of an index of about 200,000 files.
 _LARGEST = 1 << 25
 
-#: Time in nanoseconds after the last change of a file in which it can change again without a new time stamp. This is the
-#: coarsest resolution of time stamps of any file system.
+#: The coarsest resolution of time stamps of any file system, in nanoseconds. If a file changes twice within this time,
+#: both changes can have the same time stamp.
 _SETTLED = 2_000_000_000
 
 

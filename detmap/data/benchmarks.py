@@ -85,7 +85,9 @@ def fields_of(section: str) -> dict[str, str]:
 
 
 def protocol_for(notices: Mapping[str, int]) -> str | None:
-    """Return the protocol that reads most of the noted fields, the first in case of a tie; None if no protocol reads any."""
+    """Return the protocol that reads most of the fields that `notices` name; of several, the first. None if no protocol
+    reads any.
+    """
     counts = {one.protocol: sum(_of_benchmark(code, one) for code in notices) for one in BENCHMARKS if one.protocol}
     best = max(counts, key=lambda name: counts[name])
     return best if counts[best] else None

@@ -68,8 +68,8 @@ def columns_of(
     source: str,
     have: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Return the arguments of ``from_arrays`` from a `pyarrow.Table`. Messages list the column titles `have`, by default
-    those of the table. Raises `InputError` for a missing column or invalid values.
+    """Return the arguments of ``from_arrays`` from a `pyarrow.Table`. Error messages list `have` as the titles of the
+    existing columns, by default the titles in the table. Raises `InputError` for a missing column or invalid values.
     """
     titles = list(table.column_names if have is None else have)
     found = _by_role(table, columns, source, titles)

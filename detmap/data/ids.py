@@ -34,7 +34,7 @@ class Ids(Frozen):
 
     @property
     def values(self) -> NDArray[Any]:
-        """An alias of `ids` until 0.2."""
+        """An alias of `ids`, to be removed in version 0.2."""
         return self.ids
 
     def take(self: T, rows: NDArray[Any]) -> T:

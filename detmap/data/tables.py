@@ -152,7 +152,7 @@ def _shapes(checked: Checked, others: Mapping[str, Column] | None) -> dict[str, 
 
 
 class _Shaped(Framed):
-    """Base of tables with columns of geometries, and with the older names of the attributes of boxes."""
+    """Base class of `GroundTruth` and `Detections`."""
 
     make_ids = Ids
     shapes: Mapping[str, Column]
@@ -291,12 +291,14 @@ class GroundTruth(_Shaped, Frozen):
     source : str
         Name of the file or of the data, for messages.
     whole : GroundTruth, or None
-        For a subset of images and categories, the table from which the subset was taken: detections are read for the whole
-        table, and those outside of the subset are left out. None if the table is not a subset.
+        For a subset of images and categories, the table from which the subset was taken; otherwise None. Detections on
+        other images, or of other categories, of that table are left out.
     category_names : tuple of str
-        An alias of ``categories.names`` until 0.2; likewise ``categories.values`` is an alias of ``categories.ids``.
+        An alias of ``categories.names``, to be removed in version 0.2, as is ``categories.values``, an alias of
+        ``categories.ids``.
     image_sizes : ndarray of int64, shape (i, 2), or None
-        An alias of ``images.sizes`` until 0.2; likewise ``images.values`` is an alias of ``images.ids``.
+        An alias of ``images.sizes``, to be removed in version 0.2, as is ``images.values``, an alias of
+        ``images.ids``.
     """
 
     images: Images
@@ -320,12 +322,12 @@ class GroundTruth(_Shaped, Frozen):
 
     @property
     def category_names(self) -> tuple[str, ...]:
-        """An alias of ``categories.names`` until 0.2."""
+        """An alias of ``categories.names``, to be removed in version 0.2."""
         return self.categories.names
 
     @property
     def image_sizes(self) -> NDArray[np.int64] | None:
-        """An alias of ``images.sizes`` until 0.2."""
+        """An alias of ``images.sizes``, to be removed in version 0.2."""
         return self.images.sizes
 
     @classmethod
@@ -587,7 +589,8 @@ class Detections(_Shaped, Frozen):
     ----------
     images, categories : Ids
         The images and categories of the detections. Detection *k* is on the image ``images.ids[images.codes[k]]`` and of
-        the category ``categories.ids[categories.codes[k]]``. ``values`` is an alias of ``ids`` until 0.2.
+        the category ``categories.ids[categories.codes[k]]``. ``values`` is an alias of ``ids``, to
+        be removed in version 0.2.
     shapes : mapping of str to Column
         A column of geometries for each kind, such as boxes or masks, by its `iou_type`; "bbox" is always there.
     kinds : tuple of str

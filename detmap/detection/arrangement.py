@@ -1,4 +1,4 @@
-"""Tables arranged for matching. The rows of a category on an image are a cell, in which overlapping pairs are found.
+"""Tables arranged for matching. The rows of a category on an image are called a cell.
 
 A `detmap.Tally` and `detmap.Matches` are both made from an `Arrangement`.
 """
@@ -74,11 +74,11 @@ class Side:
         """
         kept = (category >= 0) & (image >= 0)
         count = int(np.count_nonzero(kept))
-        out_image, out_category, out_rank, out_scores = allocate(  # columns that the tally keeps
+        out_image, out_category, out_rank, out_scores = allocate(  # together, because the tally keeps all of them
             *[(count, np.int32)] * 3, (count if scores is not None else 0, np.float64)
         )
         order, cells, starts = np.empty(count, np.int32), np.empty(count, np.int64), np.empty(images + 1, np.int64)
-        # The kernel takes empty `rows` to mean all rows. If no row is kept, `image` is therefore passed empty, too.
+        # The kernel takes empty `rows` to mean all rows. So if no row is kept, `image` must be empty, too.
         rows = readonly(() if count == kept.size and not reverse else np.flatnonzero(kept), np.int32)
         if reverse:
             rows = readonly(rows[::-1], np.int32)
@@ -119,7 +119,8 @@ class Arrangement:
     """Both tables' rows in order of image, category and, for detections, descending score.
 
     A position is a row's index in that order; columns "by position" have one value per position. Rows of images or
-    categories that are not evaluated have no position, nor have detections beyond the largest cap.
+    categories that are not evaluated have no position. Detections beyond the largest of the protocol's `max_dets` have
+    none either.
     """
 
     #: The protocol under which the tables are matched.
@@ -130,7 +131,7 @@ class Arrangement:
     image_ids: NDArray[Any]
     #: The evaluated categories, ascending by id; the single pair ``(None, "all")`` if categories are not used.
     categories: tuple[tuple[Any, str], ...]
-    #: Detections and ground truth by position.
+    #: The evaluated detections and objects.
     found: Side
     truth: Side
     #: The pairs of image and category with both detections and objects, usually a small part of all pairs.
@@ -139,7 +140,7 @@ class Arrangement:
     ranges: matching.Ranges
     #: The properties of objects that matching needs, by position.
     objects: matching.Objects
-    #: Whether an object's annotation has the id 0, by position, shape (objects,); None if no annotation has the id 0.
+    #: Mask, by position, of the objects whose annotation has the id 0, shape (objects,); None if there are none.
     zero: NDArray[np.bool_] | None
     #: The cluster of each image, shape (i,); None if images are independent.
     clusters: NDArray[Any] | None
@@ -245,7 +246,7 @@ class Arrangement:
         near = None if kind.reach is None else kind.reach(*compared, least)
         reach = None
         if near is not None:
-            # Inclusive pixels are used here, so that boxes less than a pixel apart, or without width, touch.
+            # With inclusive pixels, boxes touch if they are less than a pixel apart, or have no width.
             reach = _nowhere(near[0].placed(order, 1.0), rows.unscored), near[1].placed(truth.order, 1.0)
         names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
         clusters = ground_truth.images.clusters
@@ -309,8 +310,8 @@ class Arrangement:
             unknown = np.isnan(areas)
             if unknown.any():
                 areas = np.where(unknown, self._shape_areas(begin, end), areas)
-        # Under VOC's rule an unmatched box of negative size is a false positive. An area below 0 would lie outside of
-        # all ranges.
+        # Under VOC's rule an unmatched box of negative size is a false positive. Its area is raised to 0, because an
+        # area below 0 would lie outside of all ranges.
         if self.protocol.matching == "best":
             areas = np.maximum(areas, 0.0)
         return readonly(areas, np.float64)
@@ -338,10 +339,11 @@ class Arrangement:
     def candidates(
         self, cells: overlap.Cells, lowest: float, begin: int, end: int, stop: NDArray[np.uint8] = NEVER
     ) -> overlap.Candidates:
-        """Return the pairs of detection and object in cells ``[begin, end)`` that overlap by at least `lowest`, with
-        their overlaps.
+        """Return the pairs of detection and object that overlap by at least `lowest`, with their overlaps. Only the
+        items ``[begin, end)`` of `cells` are searched.
 
-        `cells` can also hold the positions of whole images. Once `stop` is set, further cells are skipped.
+        An item of `cells` is a pair of image and category or, if pairs across categories are wanted, a whole image.
+        Once `stop` is set, the remaining items are skipped.
         """
         kind, bounds = self.kind, self._bounds
         if self.protocol.matching == "by-object":  # this rule needs all ignored objects that a detection touches
@@ -436,7 +438,9 @@ def _without(codes: NDArray[np.int32], rows: NDArray[np.bool_] | None) -> NDArra
 def _objects(
     ground_truth: GroundTruth, protocol: Protocol, rows: _Evaluated, images: int, threads: int | None
 ) -> tuple[Side, NDArray[np.bool_] | None]:
-    """Arrange the objects; also return a mask of those copied from a neighbouring class (None if no object is copied)."""
+    """Arrange the objects, and the copies of objects of neighbouring classes. Also return a mask of the copies (None if
+    there are none).
+    """
     merged, reverse = not protocol.use_categories, protocol.matching == "first-free"
     repeated = rematching.with_neighbours(ground_truth, protocol, rows.truth_category, rows.truth_image)
     if repeated is None:
@@ -480,7 +484,9 @@ def _absorbing(
     measuring: Measures,
     measured: Measured,
 ) -> tuple[NDArray[np.int32], overlap.Cells]:
-    """Return the `order` and `others` of an arrangement whose protocol sets `absorbing`."""
+    """Find the detections of other categories that can be matched to objects (`Protocol.absorbing`). Return
+    `Arrangement.order`, which ends with these detections, and `Arrangement.others`.
+    """
     everywhere = readonly(np.arange(len(detections)), np.int32)
     own = detections.areas
     areas = shape.areas() if own is None else np.where(np.isnan(own), 0.0, own)
@@ -549,14 +555,14 @@ def rule_at(protocol: Protocol, iou: float) -> pairs.Rule:
 
 
 def least_near(protocol: Protocol, iou: float, floor: float) -> float:
-    """Return `floor`, the minimum overlap of a detection with a nearby object. For distances, which are compared as
-    negative overlaps, return ``-iou / floor``.
+    """Return the minimum overlap of a detection with a nearby object, which is `floor`. If distances are compared, the
+    maximum distance of a nearby object is ``iou / floor``, and its negative is returned.
     """
     return -iou / floor if find(protocol.iou_type).falls else floor
 
 
 def over_cells(task: Callable[[int, int], None], cells: overlap.Cells, threads: int | None) -> None:
-    """Run a task over blocks of cells of about equal cost."""
+    """Run a task on blocks of pairs of image and category. The blocks have about the same cost."""
     found = cells.detection_stops - cells.detection_starts
     costs = found * (2.0 + (cells.ground_truth_stops - cells.ground_truth_starts) / 8)
     least = _LONG if parallel.thread_count(threads) == 1 else 1.0  # a single thread does not need small blocks

@@ -30,7 +30,8 @@ def match_all(
     """Match all detections, and return how the numbers of hits and misses change at each score.
 
     `thresholds` are minimum overlaps. `words` holds the outcomes of the detections, at first all unmatched, and is
-    updated in place. `taken` receives the index, within the cell, of the object that each detection matches.
+    updated in place. `taken` receives, for each detection, the index of its matched object among the objects of the
+    same image and category.
     """
     bits = arranged.ranges.measure.size * thresholds.size
     out = _room(words, bits, arranged.angles[0], np.empty(0, np.int32) if taken is None else taken)
@@ -51,7 +52,7 @@ def match_all(
 
 
 def _room(words: matching.Words, bits: int, angles: NDArray[np.float64], taken: NDArray[np.int32]) -> kernels.Steps:
-    """Return output arrays for detections that overlap no object. `words` tells which of them are ignored."""
+    """Return output arrays that hold the outcomes of unmatched detections. `words` tells which of these are ignored."""
     count = len(words.hit)
     missed = np.empty((count, bits), np.int32)
     for bit in range(bits):

@@ -141,7 +141,7 @@ class Evaluator(Accumulator):
         self._waiting: dict[Any, Image] = {}
         self._boxes = 0
         self._seen: set[Any] = set()
-        self._noted: dict[Any, dict[str, int]] = {}  # the notices in `_tally` and `_parts` by image
+        self._noted: dict[Any, dict[str, int]] = {}  # the notices of each matched image
         self._numbered: bool | None = None
         self._label_kind: str | None = None
 
@@ -388,7 +388,7 @@ class Evaluator(Accumulator):
         self._waiting, self._boxes = {}, 0
 
     def _listed(self, name: str) -> dict[Any, list[Any]]:
-        """Return the lists of categories `name` of the collected images, by image id."""
+        """Return, by image id, the category ids that each collected image lists under `name`."""
         return {identity: image.lists[name] for identity, image in self._waiting.items() if name in image.lists}
 
     def _noted_of(self, image: Image) -> dict[str, int]:

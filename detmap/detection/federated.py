@@ -105,7 +105,7 @@ _FIELDS = {
 
 
 def fields_read(protocol: Protocol) -> list[str]:
-    """Return the fields that the protocol reads. `frequency` is included if LVIS's lists are read."""
+    """Return the names of the JSON fields that the protocol reads. `frequency` is included if LVIS's lists are read."""
     read = [field for name, (default, own) in _FIELDS.items() if getattr(protocol, name) != default for field in own]
     read += find(protocol.iou_type).lists
     return list(dict.fromkeys([*read, *(["frequency"] if {*LISTS} & {*read} else [])]))
@@ -135,7 +135,9 @@ def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArra
 
 
 def areas_of(table: Detections | GroundTruth, kind: str, own: bool) -> NDArray[np.float64]:
-    """Return the areas for area ranges: if `own`, the table's column of areas where known, else the geometries' areas."""
+    """Return the areas that are compared with area ranges. These are the areas of the geometries or, if `own` is true
+    and the table has areas, the areas in the table.
+    """
     if isinstance(table, GroundTruth):
         return table.areas if own else np.asarray(table.shape(kind).areas())
     if not own or table.areas is None:

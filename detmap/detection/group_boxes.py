@@ -75,10 +75,10 @@ def settle(words: matching.Words, scores: NDArray[np.float64]) -> NDArray[np.boo
 
 def tie_order(protocol: Protocol, side: Any, found_groups: NDArray[np.bool_]) -> NDArray[np.int64] | None:
     """Return the positions of detections in an order that breaks ties of scores, within an image and category, by the
-    protocol's rule. None if the order stays.
+    protocol's rule. Return None if the order does not change.
 
-    Under "reversed", detections that found a group rank before all others of equal score. Among the rest, earlier rows
-    rank first, although later rows are matched first.
+    Under "reversed", detections that found a group rank before all others of equal score. Among the others, earlier
+    rows rank first.
     """
     if protocol.ties != "reversed":
         return None

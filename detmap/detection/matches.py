@@ -37,8 +37,8 @@ __all__ = ["HIT", "IGNORED", "MISS", "Matches", "match_pairs"]
 class Matches(Frozen):
     """The outcome of every detection at one IoU threshold and in one area range: one row per detection.
 
-    Rows are sorted by image, category and descending score. There is no row for a detection
-    beyond the largest cap, or for one whose image or category is not selected or not in the ground truth. Where a
+    Rows are sorted by image, category and descending score. There is no row for a detection beyond the largest of the
+    protocol's `max_dets`, or for one whose image or category is not selected or not in the ground truth. Where a
     detection has no matched or nearest object, the object's index is -1 and the overlap NaN.
 
     `outcome` agrees with the `detmap.Tally` of the same protocol at that threshold and area range. In each category the
@@ -116,7 +116,9 @@ class Matches(Frozen):
         return 1 + self.overlap / self.iou if find(self.protocol.iou_type).falls else self.overlap
 
     def tie_keys(self) -> NDArray[np.int64]:
-        """Return sort keys, shape (n,), that rank detections of the same category with equal scores, in ascending order."""
+        """Return sort keys, shape (n,). Of detections with the same category and score, the one with the smallest key
+        ranks first.
+        """
         rows = np.arange(len(self))
         if self.protocol.ties in BY_FILE:
             return self.detection.astype(np.int64) * (1 if self.protocol.ties == "file" else -1)

@@ -1,4 +1,4 @@
-"""Decisions about which detection takes which object, and in which order."""
+"""Decisions about which detection is matched to which object, and about the order of matching."""
 
 from __future__ import annotations
 

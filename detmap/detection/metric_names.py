@@ -22,8 +22,8 @@ Row = tuple[str, float | None, int, int, int | str | None]
 #: The kinds of metrics over a group of images.
 OF_IMAGES = ("group", "published")
 
-#: The kinds of metrics of one class of `Protocol.class_thresholds`: AP and similarity of orientation, both in percent.
-#: These metrics have the name of the class as category.
+#: The two kinds of metrics that each class in `Protocol.class_thresholds` has: AP and similarity of orientation, both
+#: in percent. These metrics have the name of the class as category.
 OF_CLASS = ("percent", "orientation")
 
 
@@ -87,7 +87,9 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
 
 
 def most_of_all(protocol: Protocol) -> int | None:
-    """Return the cap per image, or else per category, if it is part of AR's name; otherwise None."""
+    """Return the cap in the names of AR, such as 300 in lvis-api's AR@300; None if the names have no cap. It is the cap
+    per image or, without one, the cap per category.
+    """
     if protocol.max_dets[-1] < UNLIMITED or not protocol.groups:
         return None
     return protocol.max_per_image or protocol.max_per_category
@@ -107,7 +109,9 @@ _FREQUENT = {"r": "rare", "c": "common", "f": "frequent"}
 
 
 def scope(row: Row, protocol: Protocol) -> str:
-    """Describe thresholds, objects and cap that a metric of `metric_table` covers, or the unit of an error."""
+    """Describe which thresholds, objects and cap a metric of `metric_table` covers. For an error of true positives,
+    describe what it measures.
+    """
     kind, iou, area, cap, category = row
     measured = find(protocol.iou_type)
     if kind in measured.errors:

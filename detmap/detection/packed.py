@@ -65,7 +65,7 @@ class PackedTally:
 
 
 def _byte_count(protocol: Protocol) -> int:
-    """Return the number of bytes that hold the bits of a detection."""
+    """Return the number of bytes for a detection's flags, one bit for each area range and threshold."""
     return -(-len(protocol.range_names) * len(protocol.iou_thresholds) // 8)
 
 

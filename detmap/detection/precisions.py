@@ -47,7 +47,7 @@ class Rankings:
         return len(self.caps) * len(self.tally.protocol.iou_thresholds)
 
     def _capacity(self, begin: int, end: int) -> NDArray[np.int64]:
-        """Return the number of hits of each ranking within the largest cap. No other cap has more hits."""
+        """Return the number of hits of each ranking within the largest cap, which is the maximum over all caps."""
         thresholds = len(self.tally.protocol.iou_thresholds)
         ranking = np.arange(begin, end)
         return np.asarray(
@@ -137,7 +137,7 @@ class Curves(Frozen):
 
     @classmethod
     def _sampled(cls, tally: Tally, caps: tuple[int, ...], scored: bool, threads: int | None) -> Curves:
-        """Compute the curves from precision at up to 41 scores, which does not depend on the cap."""
+        """Compute the curves from the precision at up to 41 scores. This precision is the same for every cap."""
         protocol = tally.protocol
         shape = (len(tally.categories), len(protocol.range_names), len(caps), len(protocol.iou_thresholds))
         made = Sampled.of(tally, threads=threads)
@@ -217,8 +217,8 @@ def published_mean(values: NDArray[np.float64]) -> float:
 
 
 def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, int]:
-    """Return a notice that states AP for both values of `id_zero`. It is empty if no annotation has the id 0. The tally
-    must be in ranking order.
+    """Return a notice that states AP with objects of id 0 found, and with them missed. It is empty if no annotation has
+    the id 0. The tally must be in ranking order.
     """
     changed = changed_by_zero_ids(tally, threads)
     if changed is None:
@@ -227,8 +227,8 @@ def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, in
 
 
 class Changed(NamedTuple):
-    """What changes if `id_zero` has its other value. `categories` is a mask, shape (K,), of the affected categories.
-    `values` are the new values of these categories, in the first area range, as `averaged` returns them.
+    """The effect of replacing the decision `id_zero` by its other value. `categories` is a mask, shape (K,), of the
+    affected categories. `values` is what `averaged` then returns for these categories in the first area range.
     """
 
     categories: NDArray[np.bool_]
@@ -236,8 +236,8 @@ class Changed(NamedTuple):
 
 
 def changed_by_zero_ids(tally: Tally, threads: int | None = None) -> Changed | None:
-    """Return what changes if `id_zero` has its other value. None if no annotation has the id 0, or if the effect is
-    unknown.
+    """Return the effect of replacing the decision `id_zero` by its other value. None if no annotation has the id 0, or
+    if the effect is unknown.
     """
     under = zero_ids.under_other(tally)
     if under is None:
@@ -248,7 +248,8 @@ def changed_by_zero_ids(tally: Tally, threads: int | None = None) -> Changed | N
 
 
 def notice_of_zero_ids(tally: Tally, curves: Curves, changed: Sequence[Changed | None]) -> dict[str, int]:
-    """Return a notice with AP under both values of `id_zero`; empty if all of `changed` are None.
+    """Return a notice that states AP with objects of id 0 found, and with them missed. It is empty if every item of
+    `changed` is None.
 
     `curves` cover all categories within the largest cap; the items of `changed` cover consecutive ranges of categories.
     """

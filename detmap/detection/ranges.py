@@ -1,6 +1,7 @@
-"""Area ranges and levels of difficulty: the objects that a metric covers, and the unmatched detections that count. Ranges
-and levels are decisions, declared here. They share an axis of a tally: first the area ranges, then the levels. Objects
-outside of a range are ignored in that range, and so are unmatched detections whose own size is outside of the range.
+"""Area ranges and levels of difficulty. They decide which objects a metric covers and which unmatched detections count.
+Ranges and levels are decisions, declared here. They share an axis of a tally: first the area ranges, then the levels.
+Objects outside of a range are ignored in that range, and so are unmatched detections whose own size is outside of the
+range.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ _WORDS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 
 class Condition(NamedTuple):
     """A comparison such as ``height>=25``: a measure or field (`of`), an operator, and a number. `share` tells whether
-    the number is a percentage of the image's measure. `objects` and `detections` tell to which table the condition
-    applies. Conditions on fields apply to objects only.
+    the number is a percentage of the same measure of the image. `objects` and `detections` tell to which table the
+    condition applies. Conditions on fields apply to objects only.
     """
 
     of: str

@@ -134,7 +134,9 @@ KITTI = _protocols()
 
 
 def chosen_thresholds(protocol: Protocol, categories: Sequence[tuple[Any, str]]) -> NDArray[np.bool_]:
-    """Return a mask of the IoU thresholds in each category's AP, shape (T, K); see `Protocol.class_thresholds`."""
+    """Return a mask, shape (T, K), of the IoU thresholds over which each category's AP is averaged; see
+    `Protocol.class_thresholds`.
+    """
     thresholds, of = protocol.iou_thresholds, {name.casefold(): value for name, value in protocol.class_thresholds}
     named = any(name.casefold() in of for _, name in categories)
     evaluated = set(thresholds) & set(of.values()) if named else ()
@@ -189,7 +191,8 @@ def absorbers(
     image: NDArray[np.int32],
     category: NDArray[np.int32],
 ) -> tuple[NDArray[np.int32], overlap.Cells]:
-    """Find, for each pair of image and category, the `small` detections of other categories on the image. Return the
+    """Find, for each pair of image and category, the detections of other categories on the image that can be matched to
+    its objects. `small` is a mask of the detections that can be matched to objects of other categories. Return the
     table rows of these detections, and where the rows for each pair of image and category start and stop. `small`,
     `image` and `category` have one value per row of the table.
     """

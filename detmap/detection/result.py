@@ -108,7 +108,7 @@ class DetectionResult(Result):
         largest, recall, counted, changed = [], [], [], []
         for part in source.parts(threads):
             recall.append(recalls(part))
-            # Metrics need recall within every cap, and everything else within the largest cap.
+            # Recall is needed within every cap, but the other curves only within the largest cap.
             largest.append(Curves.of(part, self.protocol.max_dets[-1:], False, threads))
             changed.append(changed_by_zero_ids(part, threads))
             if part is not source:
@@ -288,7 +288,7 @@ class DetectionResult(Result):
         return Sampled.of(self.tally, threads=self._threads).averages("sampled-40").alike
 
     def _values(self, kind: str, iou: float | None, area: int, cap: int) -> NDArray[np.float64]:
-        """Return the values that a metric averages: by threshold, recall (except for AR), and category."""
+        """Return the values of which a metric is the mean. The axes are threshold, recall (not for AR) and category."""
         if kind == "AR":
             values = with_empty(self.recall[:, :, area, cap], self.protocol)
         else:

@@ -71,8 +71,8 @@ def rematched(protocol: Protocol) -> bool:
     return protocol.matching == BY_OBJECTS
 
 
-#: The columns of a tally, in the order in which they are saved. A column of detections must also be moved when the tally
-#: is sorted, see `detmap.kernels.sorting.Rows`.
+#: The columns of a tally, in the order in which they are saved. A new column of detections must also be added to the
+#: code that sorts tallies, see `detmap.kernels.sorting.Rows`.
 COLUMNS = (
     Column("category", "<i4", "detection", index_of="categories"),
     Column("image", "<i4", "detection", index_of="image_ids"),
@@ -311,7 +311,8 @@ class Tally(Frozen):
         return replace(self.on_images(self.of_crowd_group(name)), otherwise=None)
 
     def pools(self, threads: int | None = None) -> Tally:
-        """Return a tally in ranking order whose categories are pools: of all categories, and of each frequency group.
+        """Return a tally in ranking order in which the detections of all categories form one category. Those of each
+        frequency group form a further category.
 
         Ties are sorted by image, category and rank. Caps apply to the rank of a detection within its own category.
         """
@@ -340,8 +341,8 @@ class Tally(Frozen):
         return self._with_indices("categories", to, categories)
 
     def by_image_and_order(self) -> Tally:
-        """Return a tally in which images break ties, and positions in the file only break ties on one image. If the
-        protocol does not use positions, the tally is unchanged.
+        """Return a tally in which ties of scores are broken by image, and by position in the file only within an image.
+        If the protocol does not use positions, the tally is unchanged.
         """
         if not self.order.size:
             return self
@@ -349,8 +350,8 @@ class Tally(Frozen):
         return replace(self, order=readonly(order, np.int64), ranked=False)
 
     def _with_indices(self, of: str, to: NDArray[np.integer], things: Any) -> Tally:
-        """Return the tally with `things` as its images or categories, whichever attribute `of` names. Item *i* moves to
-        the index ``to[i]``.
+        """Replace the image ids or the categories of the tally by `things`; `of` is the name of the attribute. In
+        columns of indices, *i* becomes ``to[i]``.
         """
         columns: dict[str, Any] = {
             column.name: readonly(to[getattr(self, column.name)], column.native())
@@ -568,7 +569,7 @@ class Tally(Frozen):
         try:
             header = msgspec.convert(content, Header, strict=True)
             unknown = set(header.protocol) - set(Protocol.__dataclass_fields__)
-            if unknown:  # saved by a later version; the decisions that an earlier version lacked get their defaults
+            if unknown:  # decisions of a later version
                 raise StateError(f"its protocol decides {shorten(min(unknown))}, which this version does not know")
             saved = msgspec.convert(header.protocol, Protocol)
         except (msgspec.ValidationError, DetmapError, RecursionError) as error:
@@ -675,7 +676,7 @@ def _restore(header: Header, protocol: Protocol, payload: memoryview) -> Tally:
 
 
 def _columns(header: Header, protocol: Protocol, payload: memoryview) -> dict[str, Any]:
-    """Return the columns of a payload, aligned, and the image ids."""
+    """Return the columns that the payload holds, and the image ids, which the header or the payload holds."""
     images, detections, pairs = header.rows
     if min(header.rows) < 0:
         raise StateError("not a tally: a number of rows is negative")
@@ -806,5 +807,5 @@ def _product(shape: Sequence[int]) -> int:
 
 
 def word_count(protocol: Protocol) -> int:
-    """Return the number of 64-bit words that hold a detection's bits."""
+    """Return the number of 64-bit words for a detection's flags, one bit for each area range and threshold."""
     return -(-len(protocol.range_names) * len(protocol.iou_thresholds) // 64)

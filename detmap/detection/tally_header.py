@@ -8,7 +8,9 @@ import msgspec
 
 
 class Header(msgspec.Struct, forbid_unknown_fields=True):
-    """The header of a saved tally, before its columns; `rows` counts images, detections and pairs with ground truth."""
+    """The header of a saved tally, before its columns. `rows` holds the numbers of images, of detections, and of pairs
+    of image and category with objects.
+    """
 
     protocol: dict[str, Any]
     categories: list[tuple[int | str | None, str]]

@@ -67,8 +67,8 @@ def read_image(
 ) -> Image:
     """Return image `i` of an update, checked. Raises `InputError` for data that cannot be scored.
 
-    `names` are the categories, if given; `needs` comes from `detmap.detection.ranges.needs`. If boxes are missing, the
-    bounding boxes of the masks or other geometries are used.
+    `names` are the categories, if given. `needs` is what `detmap.detection.ranges.needs` returns for the protocol. If
+    boxes are missing, the bounding boxes of the masks or other geometries are used.
     """
     shapes, true_shapes = (
         _read_shapes(record, source, i, kind) for record, source in ((prediction, "predictions"), (target, "targets"))
@@ -185,8 +185,8 @@ def kinds_given(prediction: object, target: object) -> list[str]:
 
 
 def kind_of_images(given: Mapping[int, list[str]], before: str | None) -> str | None:
-    """Return the kind of shape to score, None if undecided. If all images have boxes, these are scored, and otherwise
-    the only other kind that all images have.
+    """Return the kind of shape to score, None if undecided. Boxes are scored if all images have boxes. Otherwise the
+    only kind that all images have is scored.
 
     `given` maps the index of each image in the update to its kinds; `before` is the kind of earlier images, if any. Raises
     `InputError` if an image without boxes has several kinds, or if kinds differ between images.
@@ -267,7 +267,8 @@ def _read_boxes(
         raise InputError(
             f"shape {boxes.shape} where n x 4 was expected", source=source, record=f"image {i}", field="boxes"
         )
-    # Whole columns are compared, because reductions of rows are slow. The extremes are NaN if any value is NaN.
+    # Whole columns are compared, because reductions of rows are slow. If any value is NaN, so are the extremes, and the
+    # comparisons are false.
     if np.minimum.reduce(boxes, None) >= -FARTHEST and np.maximum.reduce(boxes, None) <= FARTHEST:
         left, top, right, bottom = boxes.T
         if box_format != "xyxy":
@@ -344,7 +345,7 @@ _DTYPES: dict[Any, type[np.float64 | np.int64 | np.bool_]] = {
 
 
 def read_categories(categories: Sequence[int] | Sequence[str] | Mapping[Any, str] | None) -> dict[Any, str] | None:
-    """Return names of categories by id, in the order of ids; None if the categories are those of the targets."""
+    """Return names of categories by id, in the order of ids; None if no categories are given."""
     if categories is None:
         return None
     if isinstance(categories, str | bytes):

@@ -28,29 +28,30 @@ if TYPE_CHECKING:
 #: Value of the decision `id_zero` under which matches with objects of id 0 are misses.
 MISSED = "missed"
 
-#: The other value of `id_zero`, for each of its two values.
+#: Maps each value of `id_zero` to the other value.
 OTHER: dict[str, Literal["found", "missed"]] = {"found": "missed", "missed": "found"}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Otherwise(Frozen):
-    """Detections whose outcome would differ if `id_zero` had its other value."""
+    """Detections whose outcome depends on whether objects of id 0 are found or missed (the decision `id_zero`)."""
 
     #: The protocol used for matching.
     protocol: Protocol
-    #: Whether the effect is known; saved tallies do not store the effect.
+    #: False for a tally that was saved, because the saved form does not hold these detections.
     known: bool = True
     #: Image id, category id, and rank within this image and category, which identify each detection; shape (n,).
     image: NDArray[Any]
     category: NDArray[Any]
     rank: NDArray[np.int32]
-    #: `Tally.hit` and `Tally.ignored` of these detections if `id_zero` had its other value, shape (n, w).
+    #: What `Tally.hit` and `Tally.ignored` would hold for these detections under the other value of `id_zero`, shape
+    #: (n, w).
     hit: NDArray[np.uint64]
     ignored: NDArray[np.uint64]
 
 
 def joined(parts: Sequence[Tally]) -> Otherwise | None:
-    """Merge the effects recorded by tallies of disjoint images."""
+    """Concatenate `Tally.otherwise` of tallies of disjoint images."""
     some = [part.otherwise for part in parts if part.otherwise is not None]
     if not some:
         return None
@@ -73,8 +74,8 @@ def unknown(tally: Tally) -> Tally:
 
 
 def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
-    """Return a mask of the categories whose outcomes depend on `id_zero`. Also return the tally that these categories
-    would have if `id_zero` had its other value.
+    """Return a mask of the categories whose outcomes depend on the decision `id_zero`. Also return the tally of these
+    categories under the other value of `id_zero`.
 
     None if there are no annotations of the id 0, or if their effect is unknown because the tally was saved.
     """
@@ -103,9 +104,9 @@ def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
 
 
 def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Words) -> Otherwise | None:
-    """Change the outcomes in `words` as the decision `id_zero` says. Return the detections whose words would differ if
-    `id_zero` had its other value. Detections are matched again on the images and in the categories that have an object
-    of id 0, to find its matches.
+    """Write the outcomes under the decision `id_zero` into `words`. Return the detections whose outcomes would differ
+    under its other value. Detections are matched again on the images and in the categories that have an object of id 0,
+    to find its matches.
     """
     if arranged.zero is None:
         return None

@@ -226,8 +226,8 @@ class Diagnosis:
 
     @cached_property
     def notices(self) -> dict[str, int]:
-        """Notices about the input. If an annotation has the id 0, a notice states AP for both values of the decision
-        `id_zero`.
+        """Notices about the input. If an annotation has the id 0, a notice states AP with its object found, and with
+        its object missed as by pycocotools.
         """
         noted = dict(self.matches.notices)
         if self.arranged.zero is not None:

@@ -15,7 +15,7 @@ from detmap.detection.matches import images_of, unmatched
 from detmap.kernels import overlap, pairs, readonly
 from detmap.system import parallel
 
-#: Maximum overlap of a detection with any object for the detection to lie on background, by TIDE's definition.
+#: By TIDE's definition, a detection lies on background if it overlaps no object by this much or more.
 BACKGROUND = 0.1
 
 
@@ -62,7 +62,9 @@ def overlaps(arranged: Arrangement, least: float, threads: int | None = None) ->
 
 
 def take_in_order(found: Sequence[int], truth: Sequence[int], detections: int, objects: int) -> NDArray[np.bool_]:
-    """Mask of the pairs that match greedily: in order, a pair matches if its detection and object are both unmatched."""
+    """Match greedily, and return a mask of the pairs that match. Pairs are visited in order, and a pair matches if its
+    detection and its object are both unmatched.
+    """
     free, left = bytearray(b"\1") * detections, bytearray(b"\1") * objects
     made = np.zeros(len(found), np.bool_)
     for at, (d, g) in enumerate(zip(found, truth, strict=True)):

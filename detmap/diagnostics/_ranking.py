@@ -24,7 +24,7 @@ def average_precision(
     positives: NDArray[np.int64],
     protocol: Protocol,
 ) -> NDArray[np.float64]:
-    """Return the AP of each of K rankings, shape (K,); for a ranking without positives NaN or 0, as the protocol
+    """Return the AP of each of K rankings, shape (K,). A ranking without positives has the AP NaN or 0, as the protocol
     decides.
 
     Ranking *k* consists of the items ``starts[k]:starts[k + 1]``, best first. `counts` flags the items that are not
@@ -45,7 +45,7 @@ def hits_first(
 
 
 def ap_of_hits(hits: Hits, protocol: Protocol) -> NDArray[np.float64]:
-    """Return the AP of each ranking, shape (K,); for a ranking without positives NaN or 0, as the protocol decides."""
+    """Return the AP of each ranking, shape (K,). A ranking without positives has NaN or 0, as the protocol decides."""
     if protocol.interpolation != "grid":
         made = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
     else:
@@ -86,8 +86,8 @@ class Ranking:
     @classmethod
     def of(cls, matches: Matches, positives: NDArray[np.int64]) -> Ranking:
         """Rank the rows of `matches`. Under COCO's rule, the order of these rows breaks ties."""
-        # Sort by ties, by category, then by score within each category. A single sort takes twice as long, because it makes
-        # no use of the rows that are in order already.
+        # Sort by the keys that break ties, then stably by category, and then by score within each category. A single
+        # sort takes twice as long, because it makes no use of the rows that are in order already.
         size = len(matches.categories)
         given = None if matches.protocol.ties == "image" else matches.tie_keys()
         rows = np.argsort(given, kind="stable") if given is not None else None

@@ -1,4 +1,4 @@
-"""The cost of TIDE's errors on bootstrap draws of the images, without matching again. The outcome, error and fix of a
+"""The bootstrap of TIDE's gains in AP. Images are drawn anew, but not matched again. The outcome, error and fix of a
 detection depend on nothing outside its image, so a draw only changes the weights of images.
 """
 

@@ -97,7 +97,7 @@ def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[
 
 
 def bootstrap_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[np.bool_]) -> Bootstrap:
-    """Return the bootstrap of `tally_of`, in which column 0 is the mean AP."""
+    """Return the bootstrap of the tally that `tally_of` makes. Column 0 of its replicates is the mean AP."""
     tally = tally_of(diagnosis, outcome, counted).in_ranking_order(diagnosis.threads, grouped=True)
     return replicated(tally, diagnosis.replicates, diagnosis.seed, threads=diagnosis.threads)
 

@@ -102,7 +102,9 @@ def calibration(
 
 
 class _Bins:
-    """Per bin: the number of detections, the mean score, and the mean of the target, a hit (0 or 1) or an overlap."""
+    """The number of detections, the mean score and the mean target of each bin. The target of a detection is 1 for a
+    hit and 0 for a miss, or it is the overlap.
+    """
 
     def __init__(self, count: NDArray[np.float64], score: NDArray[np.float64], target: NDArray[np.float64]) -> None:
         self.count, self.score, self.target = count, score, target

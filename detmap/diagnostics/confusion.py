@@ -178,7 +178,9 @@ def _near(diagnosis: Diagnosis, least: float) -> Overlaps:
 
 
 def _taken(near: Overlaps, arranged: Arrangement, same_first: bool = False) -> Overlaps:
-    """Return the pairs that match greedily: in order, a pair matches if its detection and object are both unmatched."""
+    """Match greedily, and return the pairs that match. Pairs are visited in order, and a pair matches if its detection
+    and its object are both unmatched.
+    """
     # Pairs are sorted by score, row of the detection, overlap and row of the object. With `same_first`, they are sorted by
     # class (pairs of one class first), overlap, row of the object and row of the detection.
     found, truth = arranged.found, arranged.truth

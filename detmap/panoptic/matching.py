@@ -107,7 +107,7 @@ class _Side:
 
 
 class _Images:
-    """The images, which are matched in blocks, with the outcome of each segment."""
+    """Matches segments, a block of images at a time, and holds the outcome of each segment."""
 
     def __init__(self, own: _Side, theirs: _Side) -> None:
         self.own, self.theirs = own, theirs

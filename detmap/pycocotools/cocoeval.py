@@ -95,8 +95,8 @@ class COCOeval:
         return self.__dict__
 
     def _open(self) -> None:
-        """Compute ``_gts``, ``_dts``, ``ious`` and ``evalImgs``, which the evaluation of all images at once leaves out.
-        Attributes that were assigned since are kept.
+        """Compute ``_gts``, ``_dts``, ``ious`` and ``evalImgs``, which the evaluation of all images at once does not
+        compute. Attributes that were assigned after `evaluate` are kept.
         """
         snapshot: fast.Snapshot = self.__dict__["_snapshot"]
         p = snapshot.params

@@ -211,7 +211,7 @@ def _protocol(p: Any, dilation: float | None, own_area: bool) -> Protocol:
             raise UnusualError
         changes |= {"sigmas": tuple(sigmas.tolist()), "oks_area": "area" if own_area else "bbox*0.53, ranges by area"}
     elif p.iouType != "bbox" and min(thresholds) <= 0:
-        raise UnusualError  # here it matters that pycocotools gives masks of different sizes an overlap of -1
+        raise UnusualError  # at such thresholds, pycocotools' overlap of -1 between masks of different sizes matters
     if p.iouType == "boundary":
         changes["dilation"] = dilation
     return replace(
@@ -237,7 +237,9 @@ def _zeros(ids: list[Any]) -> NDArray[np.bool_]:
 
 
 def _waiting(coco: Any, kind: str) -> Results | None:
-    """Return results whose derived fields are not computed yet; None if the evaluation needs these fields."""
+    """Return the results in `coco` if `loadRes` has not computed their derived fields yet, and the evaluation does not
+    need these fields. Otherwise return None.
+    """
     if not type(coco).__module__.startswith("detmap.pycocotools."):  # other classes may select other records
         return None
     results: Results | None = coco.__dict__.get("_results")

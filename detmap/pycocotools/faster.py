@@ -165,8 +165,8 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     @property
     def eval(self) -> dict[str, Any]:
-        """The output of `accumulate`. Unless ``separate_eval`` is set, it is computed on first access if `accumulate`
-        was not called.
+        """The output of `accumulate`. If `accumulate` was not called, it is computed on first access, unless
+        ``separate_eval`` is set.
         """
         if not self._found and self._paramsEval and not self.separate_eval:
             with self._silently():

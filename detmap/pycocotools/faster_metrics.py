@@ -151,7 +151,9 @@ def mean_of_defined(values: NDArray[np.float64]) -> float:
 
 
 def _best_f1(evaluation: Any) -> tuple[dict[int, tuple[float, float]], tuple[float, float]]:
-    """Return precision and recall of each category, and their means, at the lowest score threshold of maximum mean F1."""
+    """Return precision and recall of each category, and their means, at the score threshold with the largest mean F1.
+    Of several such thresholds, the lowest is used.
+    """
     p, dts = evaluation.params, evaluation.cocoDt.anns
     hits = {int(pair.split("_", 1)[0]) for pair, overlap in evaluation.eval["matched"].items() if overlap >= 0.5}
     objects = Counter(ann["category_id"] for ann in evaluation.cocoGt.anns.values() if not ann.get("iscrowd", 0))

@@ -27,7 +27,7 @@ _EXACT = 2**25
 
 
 class UnusualError(Exception):
-    """Ids, numbers or params for which only evaluation image by image gives pycocotools' result."""
+    """Raised for ids, numbers or params for which only evaluation image by image gives pycocotools' result."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Columns:
 
 
 def chosen(records: Sequence[Any], rows: NDArray[np.bool_] | None) -> Sequence[Any]:
-    """Return the records in the mask `rows` of `Columns.visited` (None: all records)."""
+    """Return the records that the mask `rows` selects; None selects all records."""
     return records if rows is None else [record for record, keep in zip(records, rows, strict=True) if keep]
 
 
@@ -171,7 +171,7 @@ class Segmentations:
                 self._converted.append(row)
 
     def column(self, rows: NDArray[np.bool_] | None) -> MaskColumn:
-        """Return the masks of the records in the mask `rows` (None: all records)."""
+        """Return the masks of the records that `rows` selects; None selects all records."""
         return MaskColumn.of(Masks.from_rle(chosen(self._rles, rows)))
 
     def write(self) -> None:

@@ -32,7 +32,8 @@ _STEP = 1 << 24
 #: Number of elements of a matrix that are checked and packed at a time.
 _PART = 1 << 18
 
-#: If integer labels span at most this multiple of the number of items, items are grouped by label.
+#: Maximum range of integer labels for which a table with every number in this range is made, as a multiple of the number
+#: of items.
 _SPREAD = 4
 
 #: Metrics that, at depth k, ignore hits beyond rank k.
@@ -125,7 +126,7 @@ def _both(
     either = packed is None and query.dtype == gallery.dtype == np.uint8
     ours, bits, form = _pack(query, "query_codes", packed, either)
     theirs, other, form2 = _pack(gallery, "gallery_codes", True if either and form == "packed" else packed, either)
-    if either and form2 == "packed" != form:  # then the queries' bytes of 0 and 1 are packed too
+    if either and form2 == "packed" != form:  # the gallery has other bytes than 0 and 1, so the queries are packed too
         ours, bits, form = _pack(query, "query_codes", True)
     if bits != other:
         raise InputError(f"{other} bits where the queries have {bits}", source="gallery_codes")
@@ -151,7 +152,9 @@ def _label_array(values: ArrayLike, source: str) -> NDArray[Any]:
 def _labels(
     query: ArrayLike, gallery: ArrayLike, queries: int, items: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], bool]:
-    """Return the labels of queries and gallery as rows of 64-bit words, and whether each bit stands for a label."""
+    """Return the labels of queries and gallery as rows of 64-bit words. Also return True if a row has a bit for each
+    possible label, or False if it holds the number of one label.
+    """
     ours, theirs = _label_array(query, "query_labels"), _label_array(gallery, "gallery_labels")
     for name, array, count in (("query_labels", ours, queries), ("gallery_labels", theirs, items)):
         if array.ndim not in (1, 2) or len(array) != count:

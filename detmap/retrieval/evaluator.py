@@ -329,7 +329,7 @@ class Evaluator(Accumulator):
         elif rows_of is not None:
             width = shot_ranks(self._requests, relation, self.convention)
             ranked = ranked_rows(cuts, rows_of, relation, self.convention, width, 0)
-            for block, junk in map(itemgetter(3, 4), ranked):  # frees the distances of each block
+            for block, junk in map(itemgetter(3, 4), ranked):  # no variable keeps a block's distances in memory
                 junk = junk + relation.dropped
                 parts.append(Seen.of([None] * junk.size, block, junk=junk, short=np.zeros(junk.size)))
         return Seen.join(parts)
@@ -448,8 +448,8 @@ class Evaluator(Accumulator):
         InputError
             If no query has a relevant item.
         StateError
-            If missing queries count as 0, but this evaluator was restored without the judgements, which name the missing
-            queries.
+            If missing queries count as 0, but their names are not known, because this evaluator was restored without
+            judgements.
         """
         with self._lock:
             seen, counts, samples = self._joined(), self._counts, self._gathered()

@@ -58,7 +58,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     layout: list[tuple[str, int]]
     extra: list[str]
     notices: dict[str, int] = {}
-    longer: int = 0  # number of occurrences of a notice, in states of earlier versions
+    longer: int = 0  # occurrences of the notice "text_after_name", in states of earlier versions
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ class Seen(Frozen):
         """Return the rankings of all `parts`, concatenated."""
         if len(parts) == 1:
             return parts[0]
-        # Only the parts with hits show whether ties were recorded.
+        # A part without hits has the columns of ties in any case, so only the parts with hits decide about these columns.
         telling = [part for part in parts if part.columns["ranks"].size] or list(parts[:1])
         names = set.intersection(*(set(part.columns) for part in telling))
         columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in COLUMNS if name in names}
@@ -187,7 +187,9 @@ def _rows(counts: NDArray[np.int64], which: NDArray[np.int64]) -> NDArray[np.int
 
 
 def _problems(seen: Seen, level: int, grades: int) -> Iterator[tuple[str, Any]]:
-    """Yield possible problems of restored columns, and whether each occurs; later checks assume that earlier ones passed."""
+    """Yield problems that restored columns may have, and whether they have them. Each check relies on the checks before
+    it.
+    """
     c, queries = seen.columns, len(seen)
     needed = {"counts", "positives", "items", "junk", "short", "ranks"}
     graded = {"grades", "negatives", "ideal", "gains", "place"}

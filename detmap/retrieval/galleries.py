@@ -34,7 +34,7 @@ DRAWS = 10
 #: SYSU-MM01: items seen by camera 2 are hidden from camera 3.
 _HIDDEN = (3, 2)
 
-#: Maximum number of relevant items per block of queries (each takes eight bytes in about ten arrays).
+#: Maximum number of relevant items per block of queries. A relevant item takes about 80 bytes.
 _BLOCK_ITEMS = 1 << 19
 
 
@@ -69,7 +69,7 @@ class Gallery:
     people: NDArray[np.int64]
 
     def parts(self, begin: int, end: int, width: int) -> list[tuple[int, int]]:
-        """Split queries ``[begin, end)`` into blocks that fit into memory, if every query has `width` results."""
+        """Split queries ``[begin, end)`` into blocks that fit into memory. A query has `width` values of CMC."""
         costs = self.last[begin:end] - self.first[begin:end] + 1 + width
         if self.ignored is not None:
             costs += np.fromiter((row.size for row in self.ignored[begin:end]), np.int64, end - begin)
@@ -583,8 +583,8 @@ def _marks(truth: Any, query: int) -> dict[str, NDArray[np.int64]]:
 def multi_query(
     features: ArrayLike, ids: ArrayLike, cameras: ArrayLike
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return the mean feature, the identity and the camera of each pair of identity and camera, as in layumi's
-    multi-query evaluation.
+    """Return the mean feature of each identity seen by each camera, as in layumi's multi-query evaluation. Also return
+    the identity and the camera of each mean.
     """
     rows = numeric_table(features, "features")
     people, who = np.unique(labels(ids, len(rows), "ids"), return_inverse=True)

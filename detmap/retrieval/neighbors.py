@@ -257,8 +257,8 @@ def _measured(distances: ArrayLike, items: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def scattered(items: NDArray[np.int64], measured: NDArray[Any] | None, count: int) -> Any:
-    """Return a function that returns distances in gallery order, for neighbours that contain every item. Ranks take the
-    place of distances if `measured` is None.
+    """Return a function that returns distances in gallery order. All items must be neighbours of every query. If
+    `measured` is None, ranks take the place of distances.
     """
 
     def rows(begin: int, end: int) -> NDArray[Any]:
@@ -325,8 +325,8 @@ def _rank(
 
 
 def _short(block: Ranked, requests: Sequence[Request], available: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mask of the queries, shape (q,), that have too few neighbours without junk for a metric. Queries for which the
-    gallery has no further items are not included.
+    """Mask, shape (q,), of the queries that have fewer neighbours than a metric needs, although the gallery has more
+    items. Junk is not counted.
     """
     wanted = np.zeros(len(block.raw), np.int64)
     for request in requests:

@@ -242,8 +242,8 @@ def table_of_dicts(
         found = Found.empty(order, sum(len(sought[query]) for query in data))
 
     def read(begin: int, end: int, done: int) -> int:
-        """Read the dicts of queries ``[begin, end)``. Return the number of documents looked up so far, which was `done`
-        before.
+        """Read the dicts of queries ``[begin, end)``. `done` is the number of documents that were looked up before.
+        Return the new number.
         """
         scores, ends = [], [0]
         names: list[str] = []
@@ -280,7 +280,7 @@ def table_of_dicts(
 def _write_numbers(numbers: list[Any], out: NDArray[np.float64]) -> None:
     """Write floats and integers to `out`; raise TypeError for other types."""
     try:
-        # The type of the sum is the fastest check, because other types of numbers hardly ever have a sum of type float.
+        # This is the fastest check for floats and integers. The sum of other types of numbers is hardly ever a float.
         if type(sum(numbers, 0.0)) is float:
             pack_into(f"{out.size}d", out.data, 0, *numbers)
             return

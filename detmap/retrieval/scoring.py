@@ -25,7 +25,7 @@ from detmap.retrieval.ranked import MEAN, Aggregate, Ranked, Request
 #: Maximum number of hits that are kept with the result.
 KEPT_HITS = 1 << 21
 
-#: Recalls at which mean curves are read.
+#: Recalls of the points of mean precision-recall curves.
 _RECALLS = np.linspace(0, 1, 101)
 
 
@@ -527,7 +527,7 @@ def _cmc_counts(ranked: Ranked) -> NDArray[np.float64]:
     return out
 
 
-#: Index of precision and recall in the sums by radius.
+#: Column of each metric in the result of `_radius_sums`.
 _RADII = {"P": 0, "R": 1}
 
 

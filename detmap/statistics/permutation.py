@@ -235,9 +235,9 @@ def p_value(
 ) -> float:
     """Return ``permute(…).p_value(metric)``, bit-identical and several times faster for means of interpolated precision.
 
-    Differences are first computed in a faster order of summation. A difference that is within the rounding error of the
-    data's difference is computed again as in `permute`, because p depends on whether the difference is at least as
-    large as that of the data.
+    Differences are first computed in a faster order of summation. Those that equal the observed difference up to
+    rounding errors are computed again as in `permute`, because p counts the differences that are at least as large as
+    the observed one.
     """
     check_integer("permutations", permutations, 1)
     check_seed(seed)

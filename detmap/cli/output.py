@@ -236,7 +236,7 @@ def _counting(text: list[str]) -> contextlib.AbstractContextManager[None]:
 
 
 def _is_shown(options: argparse.Namespace) -> bool:
-    """Return whether to show progress: only on a terminal."""
+    """Return whether to show progress, which is only done on a terminal."""
     return not options.quiet and sys.stderr is not None and sys.stderr.isatty()
 
 

@@ -65,7 +65,7 @@ _BARS, _WORST = 10, 100
 #: Number of the worst queries whose documents are listed.
 _SHOWN = 50
 
-#: Upper bounds of the numbers of relevant items by which queries are grouped.
+#: Queries are grouped by their number of relevant items. These are the largest numbers in the groups.
 _SIZES = (1, 3, 10, 30, 100)
 
 

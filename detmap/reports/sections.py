@@ -45,7 +45,7 @@ _CURVES = 100
 #: Recalls at which precision is shown.
 _RECALLS = np.linspace(0, 1, 51)
 
-#: Maximum number of worst images that are computed, and that are listed. Maximum number of pictures of suspicious labels.
+#: Maximum number of worst images to find, and to list. Maximum number of pictures of suspicious labels.
 _MEASURED, _IMAGES, _SUSPECTS = 200, 50, 12
 
 #: Maximum number of example images named for a cell of the confusion matrix.

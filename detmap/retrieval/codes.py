@@ -70,7 +70,9 @@ def _words(array: NDArray[np.uint8]) -> NDArray[np.uint64]:
 def _pack(
     array: NDArray[Any], source: str, packed: bool | None, either: bool = False
 ) -> tuple[NDArray[np.uint64], int, str]:
-    """Return codes as rows of 64-bit words, the bits per code, and the form of `array`: packed, signs or bits."""
+    """Return codes as rows of 64-bit words, the bits per code, and the form in which they were given: "packed", "signs"
+    (-1 and 1) or "bits" (0 and 1).
+    """
     # If `packed` is None, uint64 codes count as packed. If `either` is true, uint8 codes also count as packed, unless
     # all elements are 0 or 1.
     if packed or (packed is None and array.dtype == np.uint64):
@@ -244,7 +246,7 @@ def evaluate_codes(
     own = _own(self_match, len(ours), len(theirs))
     if (own < len(theirs)).any():
         positives -= _shared(labels, wanted, own, several)
-    # All hits are written if the result keeps them or a metric needs them, else only the hits up to the metrics' depth.
+    # If neither the result nor a metric needs all hits, only the hits up to the metrics' depth are kept.
     shallow = decided.cmc in (None, "market") and all(r.metric.name in _SHALLOW for r in read)
     complete = keep_curve or not shallow or int(positives.sum()) <= KEPT_HITS
     if complete:

@@ -19,11 +19,11 @@ from detmap.retrieval.conventions import Convention
 from detmap.retrieval.pools import Pool
 from detmap.retrieval.ranked import Ranked
 
-#: All columns of a state, and what each of their elements belongs to: a query, an item, a gain of a query's ideal
-#: ranking, or a rank of a query. ``counts`` is the number of stored items of each query, and ``gains`` the number of
-#: gains in its ideal ranking. ``place`` is the index of the query in the judgements, for runs. ``short`` flags queries
-#: with fewer neighbours than a metric reads. Items are all judged items if there is a column ``grades``, else only the
-#: relevant items. Other names are as in `Hits`, `Pool` and `Ranked`.
+#: All columns of a state. They have an element per query, per item, per gain in a query's ideal ranking, or per rank of a
+#: query. ``counts`` is the number of stored items of each query, and ``gains`` the number of gains in its ideal ranking.
+#: ``place`` is the index of the query in the judgements, for runs. ``short`` flags queries with fewer neighbours than a
+#: metric reads. Items are all judged items if there is a column ``grades``, else only the relevant items. Other names are
+#: as in `Hits`, `Pool` and `Ranked`.
 COLUMNS = {
     "counts": "query",
     "positives": "query",

@@ -408,8 +408,8 @@ def _true_positive_rates(
             add(rows, begin, end)
         del rows  # frees the distances before the next block is made
     different = equal - matches
-    # In descending order of the distances of matching pairs, `p` and `n` are the numbers of matching and other pairs at
-    # each of these distances. `gap` is the number of pairs between two of these distances.
+    # Steps are the distances that occur between matching pairs, here in descending order. `p` and `n` are the numbers of
+    # matching and other pairs at each step. `gap` is the number of pairs between two steps.
     p, n = matches[::-1], different[::-1]
     gap = between[::-1]
     false_rate = np.cumsum(p) / max(int(matches.sum()), 1)

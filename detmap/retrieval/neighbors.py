@@ -276,8 +276,8 @@ def scattered(items: NDArray[np.int64], measured: NDArray[Any] | None, count: in
 def _marked(
     items: NDArray[np.int64], starts: NDArray[np.int64], members: NDArray[np.int64], count: int
 ) -> NDArray[np.bool_]:
-    """Mark the members of each query in `items`. The members of query *q* are ``members[starts[q]:starts[q + 1]]``, in
-    ascending order.
+    """Return a mask of `items`, true for the members of the query. The members of query *q* are
+    ``members[starts[q]:starts[q + 1]]``, in ascending order.
     """
     if not members.size:
         return np.zeros(items.shape, np.bool_)

@@ -278,7 +278,7 @@ class Bootstrap:
 
 
 def check_draws(replicates: int, seed: int, level: float) -> None:
-    """Raise `OptionError` for options with which no interval can be computed, before the long computation."""
+    """Raise `OptionError` for options with which no interval can be computed."""
     check_replicates(replicates)
     check_seed(seed)
     check_level(level)

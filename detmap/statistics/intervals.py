@@ -198,8 +198,8 @@ def interval(
 
 
 def freedom(images: int, groups: int, balance: float | None = None) -> float:
-    """Return the degrees of freedom of a jackknife error with `images` units in `groups` groups. For clusters,
-    `balance` is the effective number of clusters, and the result is at least 1.
+    """Return the degrees of freedom of a jackknife error. `images` is the number of units, which are left out in
+    `groups` groups. For clusters, `balance` is their effective number, and the result is at least 1.
     """
     return min(images, groups) - 1 if balance is None else max(min(balance, groups) - 1, 1.0)
 

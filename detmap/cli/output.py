@@ -46,8 +46,8 @@ def note(
 ) -> None:
     """Print the notices of models or runs on stderr, unless ``--quiet`` was given. A single model or run has the name "".
 
-    If `in_table` is true, notices are not printed again if the format has them in a table. `iou_type` decides the noun
-    for an image, such as video.
+    With `in_table`, nothing is printed if ``--format`` is table or markdown, because these have a table of notices.
+    `iou_type` decides the noun for an image, such as video.
     """
     if options.quiet or not any(notices.values()) or (in_table and options.format in ("table", "markdown")):
         return

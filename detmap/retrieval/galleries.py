@@ -308,7 +308,7 @@ def ranked_rows(
         rows = _columns(rows_of(low, high), gallery.columns)
         for begin, end in gallery.parts(low, high, width):
             yield begin, end, rows, *_rank(rows, gallery, convention, begin, end, width, seed)
-        del rows  # frees the distances before the next block is made
+        del rows  # free the distances before the next block is made
 
 
 def evaluate_rows(
@@ -344,7 +344,7 @@ def evaluate_rows(
                 for q in range(begin, end):
                     mine = relevant[starts[q - begin] : starts[q - begin + 1]]
                     matched.append(np.asarray(rows(q, q + 1)[0, mine], dtype=np.float64))
-            del rows  # frees the distances before the next block is made
+            del rows  # free the distances before the next block is made
             yield block
 
     names_of = np.arange(gallery.queries)
@@ -406,7 +406,7 @@ def _true_positive_rates(
         rows = _columns(rows_of(low, high), gallery.columns)
         for begin, end in gallery.parts(low, high, 0):
             add(rows, begin, end)
-        del rows  # frees the distances before the next block is made
+        del rows  # free the distances before the next block is made
     different = equal - matches
     # Steps are the distances that occur between matching pairs, here in descending order. `p` and `n` are the numbers of
     # matching and other pairs at each step. `gap` is the number of pairs between two steps.

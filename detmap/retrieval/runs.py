@@ -197,7 +197,7 @@ def read_table(data: Any, kind: str, lenient: bool = False) -> Table:
     if _is_source(data):
         first = [lines.queries[code] for code in first]
     listed = document_ids.names(first, kind, "queries")
-    if len(set(listed)) < len(listed):  # the lines of a query are not contiguous: group them, in their order
+    if len(set(listed)) < len(listed):  # group the lines of each query, in their order
         place = {name: i for i, name in enumerate(dict.fromkeys(listed))}
         codes = readonly(np.repeat([place[name] for name in listed], np.diff(starts)), np.int32)
         order, starts = np.empty(found.size, np.int32), np.empty(len(place) + 1, np.int64)

@@ -203,7 +203,7 @@ def permute(
     for k in range(0 if every or not pair.by_category else len(pair.categories)):
         own = np.flatnonzero(pair.differs[k])
         count, every = _plan(own.size, permutations)
-        if every:  # few images can change this category: enumerate all of their permutations
+        if every:  # few images can change this category, so all of their permutations are enumerated
             few = pair.differences(count, partial(_chosen, changing=own, units=units.number), threads, category=k)
             at = head + k + len(pair.categories) * np.arange(few.shape[1])
             whole |= dict(zip(at.tolist(), few.T, strict=True))

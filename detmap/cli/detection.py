@@ -210,7 +210,7 @@ def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> int:
     from detmap.detection.protocols import Protocol, parts_of
     from detmap.evaluation import evaluate_parts
 
-    parts_of(protocol.name)  # raises an error before files are read
+    parts_of(protocol.name)  # refuse a protocol without parts before files are read
     with stages(options) as stage:
         stage("reading the ground truth")
         found = found_of(options, protocol.iou_type)

@@ -104,7 +104,7 @@ def _explain(options: argparse.Namespace) -> None:
     if options.value is not None:
         from detmap.explanations.quotes import read_values
 
-        values = read_values(options.value, options.metric)  # raises for typos before files are read
+        values = read_values(options.value, options.metric)  # refuse typos before files are read
         tables = _read_pair(options, BOXES)
         given = (*tables, values, options.metric)
         more = {"most": options.most, "threads": options.threads}
@@ -147,7 +147,7 @@ def _explain_rankings(kind: str, options: argparse.Namespace) -> None:
 
     run, metric = kind == "trec", metric_of(options)
     if options.value is not None:
-        values = read_values(options.value, metric)  # raises for typos before files are read
+        values = read_values(options.value, metric)  # refuse typos before files are read
     else:
         source, target = (parse_convention(text) for text in (options.source, options.target or DEFAULTS[kind]))
     paths = [path for path in (options.ground_truth, options.detections) if path is not None]

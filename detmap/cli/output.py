@@ -46,7 +46,7 @@ def note(
 ) -> None:
     """Print the notices of models or runs on stderr, unless ``--quiet`` was given. A single model or run has the name "".
 
-    With `in_table`, nothing is printed if ``--format`` is table or markdown, because these have a table of notices.
+    If `in_table` is true, nothing is printed for the formats table and markdown, because they have a table of notices.
     `iou_type` decides the noun for an image, such as video.
     """
     if options.quiet or not any(notices.values()) or (in_table and options.format in ("table", "markdown")):

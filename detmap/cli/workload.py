@@ -223,7 +223,7 @@ def _runs() -> None:
         for metric in (None, *(kinds[metric.depth].format(metric.name) for metric in METRICS)):
             with suppress(DetmapError):  # not every metric is defined under every rule
                 evaluate_run(judged, ranked, None if metric is None else [metric], convention, ties=ties)
-    # calls the kernel that looks up documents
+    # The evaluator calls the kernel that looks up documents.
     RelevanceEvaluator({"1": {"a": 1}}, ["map"]).evaluate({"1": {"a": 0.5, "b": 0.5}})
     scan_qrels(judged)
     scan_run(ranked)

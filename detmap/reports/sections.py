@@ -170,7 +170,7 @@ def of_classes(diagnosis: Diagnosis) -> dict[str, dict[str, str]]:
 def _curves(diagnosis: Diagnosis, given: Given) -> list[Any]:
     ranking = diagnosis.ranking
     values = ranking.precision_at(_RECALLS)
-    averaged = ~np.isnan(ranking.ap)  # may include classes without objects; their precision is 0
+    averaged = ~np.isnan(ranking.ap)  # includes classes without objects if their AP counts as 0
     with_objects = np.flatnonzero(averaged & (ranking.positives > 0))
     if not with_objects.size:
         return [Text("There are no objects to find.")]

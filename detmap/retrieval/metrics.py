@@ -425,7 +425,7 @@ IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
 #: run.
 _OF_IR_MEASURES = {*(name.partition("(")[0] for name in IR_MEASURES), "num_q", "num_rel"}
 
-#: Measures with an option that both detmap and ir_measures have.
+#: The options of measures in ir_measures. Under its names, all other options of detmap's measures are refused.
 _IR_OPTIONS = {"nDCG": "exp", "ERR": "max=4", "RBP": "p=", "set_F": "beta="}
 
 

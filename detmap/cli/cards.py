@@ -42,7 +42,7 @@ def files() -> dict[str, str]:
     return {**read, "decision_sigmas": "--sigmas", "splits": "--splits", **last}
 
 
-#: Roles of files on cards, by the option that names the file, if the role differs from the option's name.
+#: Maps the option that names a file to the role of the file on cards. For all other options, the role is the option's name.
 ROLES = {"decision_sigmas": "sigmas"}
 
 
@@ -114,7 +114,7 @@ def manifests_of(predictions: Sequence[str]) -> list[dict[str, str]]:
 
 
 def files_of(options: argparse.Namespace, command: str) -> list[dict[str, str]]:
-    """Return the card's entries for those files named by options that affect numbers of the command."""
+    """Return the card's entries for the files that options name, without options that affect no number."""
 
     apart = apart_of(command)
     given = {name: getattr(options, name, None) for name in files() if name not in apart}

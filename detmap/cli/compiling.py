@@ -124,7 +124,7 @@ def _survey(cpu: str | None) -> tuple[str, list[Task]]:
     """Return the folder of the cache, and every kernel with its argument types, recorded during a workload on small data."""
     # Kernels run uncompiled here, because code for another processor may not run on this machine.
     import detmap.kernels
-    from detmap.cli import workload  # imports numba, so only after `_begin` has set the environment
+    from detmap.cli import workload  # imports numba, after `_begin` has set the environment
     from detmap.kernels import _numba
 
     _check_cpu(cpu)

@@ -151,7 +151,7 @@ def _eval(options: argparse.Namespace) -> int:
 
 
 def _eval_on(executor: Any, options: argparse.Namespace, protocol: Protocol, gates: Gates) -> int:
-    """Score one model, with the shards on an executor if there is one, and print and write what the options ask for."""
+    """Score one model, and print and write what the options ask for. Shards are scored by the executor, if there is one."""
     from detmap.cli.second_process import second_process
 
     with stages(options) as stage, second_process(protocol):
@@ -210,7 +210,7 @@ def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> int:
     from detmap.detection.protocols import Protocol, parts_of
     from detmap.evaluation import evaluate_parts
 
-    parts_of(protocol.name)  # raises an error before files are read
+    parts_of(protocol.name)  # refuse a protocol without parts before files are read
     with stages(options) as stage:
         stage("reading the ground truth")
         found = found_of(options, protocol.iou_type)
@@ -238,7 +238,7 @@ def _scene(protocol: Protocol) -> str:
 
 
 def _scored(options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None], executor: Any) -> Scored:
-    """Read and score the files; the inputs become card entries if a card is requested."""
+    """Read and score the files. If the options need an evaluation card, the outcome has names and hashes of the inputs."""
     stage("reading the ground truth")
     reading = reading_of(options, "detections", protocol.iou_type)
     if options.sharded:
@@ -594,7 +594,7 @@ def _deserve_processes(options: argparse.Namespace, entries: Sequence[Entry]) ->
     from detmap.system.parallel import thread_count
 
     local = not options.scheduler and len(entries) >= _MANY and thread_count(options.threads) > 1
-    local = local and not options.resume  # most results exist, and reading them is faster
+    local = local and not options.resume  # then most results exist, and reading them is faster
     return local and not any(is_stream(entry.path) for entry in entries)
 
 

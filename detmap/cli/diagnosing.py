@@ -33,8 +33,7 @@ examples:
   detmap diagnose gt.json dt.json --parts slices --attributes weather.csv --bootstrap 1000
 """
 
-#: Maximum number of values in the line below the tables of a part of the diagnosis. If a part has more values, there is
-#: no such line.
+#: The values of a part of the diagnosis are listed below its tables if there are at most this many.
 _MOST_NUMBERS = 9
 
 

@@ -104,7 +104,7 @@ def _explain(options: argparse.Namespace) -> None:
     if options.value is not None:
         from detmap.explanations.quotes import read_values
 
-        values = read_values(options.value, options.metric)  # raises for typos before files are read
+        values = read_values(options.value, options.metric)  # refuse typos before files are read
         tables = _read_pair(options, BOXES)
         given = (*tables, values, options.metric)
         more = {"most": options.most, "threads": options.threads}
@@ -147,7 +147,7 @@ def _explain_rankings(kind: str, options: argparse.Namespace) -> None:
 
     run, metric = kind == "trec", metric_of(options)
     if options.value is not None:
-        values = read_values(options.value, metric)  # raises for typos before files are read
+        values = read_values(options.value, metric)  # refuse typos before files are read
     else:
         source, target = (parse_convention(text) for text in (options.source, options.target or DEFAULTS[kind]))
     paths = [path for path in (options.ground_truth, options.detections) if path is not None]
@@ -200,7 +200,7 @@ def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "
         if step.change or _moved(step):
             chain.append({"one after the other": step.decision, "value": step.value, "change": signed(step.change)})
     if all(abs(one.value - steps[one.decision].change) < 5e-4 for one in made.shares):
-        chain = []  # the table of steps would only repeat the shares of the rules
+        chain = []  # each step changes the value by the share of its rule, so a table of steps would add nothing
     examples = [
         {
             "rule": step.decision,

@@ -66,15 +66,15 @@ def _check_written(options: argparse.Namespace) -> None:
 
 
 def reading_of(options: argparse.Namespace, role: Role, iou_type: str) -> Reading:
-    """Return the reading options for the inputs of a role."""
+    """Return how to read ground truth or detections, depending on `role`."""
     from detmap.reading.options import of_role
 
     return of_role(vars(options), role, iou_type=iou_type)
 
 
 def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input], *protocols: Protocol) -> Input:
-    """Return the ground truth that the options name, to be read with the fields that the protocols need. Refuse reading
-    options that no input takes.
+    """Return the ground truth that the options name, to be read with the fields that the protocols need. Raise an error
+    for options of reading that apply to no input.
     """
     from dataclasses import replace
 

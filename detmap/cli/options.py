@@ -223,7 +223,7 @@ def check_confidence(options: argparse.Namespace) -> None:
     if not 0 < options.confidence < 1:
         raise OptionError("--confidence must lie between 0 and 1")
     usual = {"clusters": None, "permutations": None, "interval": "t", "seed": 0, "confidence": 0.95}
-    tested = getattr(options, "unless_chance", None)  # the test of a gate also uses the seed and the level
+    tested = getattr(options, "unless_chance", None)  # --unless-chance runs a test, which uses the seed and the level
     for name, default in usual.items():
         if (
             not (replicated or (tested and name in ("seed", "confidence")))

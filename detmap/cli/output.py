@@ -46,8 +46,8 @@ def note(
 ) -> None:
     """Print the notices of models or runs on stderr, unless ``--quiet`` was given. A single model or run has the name "".
 
-    If `in_table` is true, notices are not printed again if the format has them in a table. `iou_type` decides the noun
-    for an image, such as video.
+    If `in_table` is true, nothing is printed for the formats table and markdown, because they have a table of notices.
+    `iou_type` decides the noun for an image, such as video.
     """
     if options.quiet or not any(notices.values()) or (in_table and options.format in ("table", "markdown")):
         return
@@ -236,7 +236,7 @@ def _counting(text: list[str]) -> contextlib.AbstractContextManager[None]:
 
 
 def _is_shown(options: argparse.Namespace) -> bool:
-    """Return whether to show progress: only on a terminal."""
+    """Return whether to show progress, which is only done on a terminal."""
     return not options.quiet and sys.stderr is not None and sys.stderr.isatty()
 
 

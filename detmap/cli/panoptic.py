@@ -154,7 +154,7 @@ def score(truth: SegmentedImages, path: str, folder: str | None, rules: Rules, t
 
 
 def inputs_of(options: argparse.Namespace, models: Iterable[tuple[str, str | None]]) -> list[dict[str, str]]:
-    """Return the files and folders of all inputs as card entries."""
+    """Return names and hashes of all input files and folders, for an evaluation card."""
     from detmap.formats.coco.panoptic import folder_of
 
     sides = [("ground_truth", options.ground_truth, options.gt_folder)]
@@ -170,7 +170,7 @@ def inputs_of(options: argparse.Namespace, models: Iterable[tuple[str, str | Non
 
 
 def _scored(options: argparse.Namespace) -> Scored:
-    """Repeat the evaluation of a card."""
+    """Repeat the evaluation that a card describes."""
     truth = truth_of(options)
     result = score(truth, options.detections, options.pred_folder, rules_of(options), options.threads)
     inputs = inputs_of(options, [(options.detections, options.pred_folder)])

@@ -95,7 +95,7 @@ def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> 
 
 
 def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> list[Variant]:
-    """Return variants of the evaluation of runs, which have another depth or another lowest relevant grade."""
+    """Return variants of the evaluation of runs: other depths, and other lowest relevant grades."""
     from detmap.explanations import Variant
 
     if kind != "trec":

@@ -125,8 +125,8 @@ def _report(options: argparse.Namespace) -> None:
 def _tables(
     options: argparse.Namespace, protocol: Protocol, stage: Callable[[str], None]
 ) -> tuple[GroundTruth, Iterator[tuple[str, Detections]], list[dict[str, str]]]:
-    """Return the ground truth, an iterator over the names and detections of models, and a list of card entries. The
-    iterator appends to this list.
+    """Return the ground truth, an iterator over the names and detections of models, and a list with names and hashes of
+    the inputs. The iterator appends to this list.
     """
     from detmap.batch import find
     from detmap.formats.files import once
@@ -175,7 +175,7 @@ def _report_rankings(options: argparse.Namespace) -> None:
 
 
 def _runs(options: argparse.Namespace, stage: Callable[[str], None]) -> tuple[list[Ranked], list[dict[str, str]]]:
-    """Score and check runs; also return the inputs as card entries."""
+    """Score and check runs. Also return names and hashes of the inputs."""
     from detmap.checks import check_run
     from detmap.reading.sources import held
     from detmap.reports.documents import documents
@@ -202,7 +202,7 @@ def _runs(options: argparse.Namespace, stage: Callable[[str], None]) -> tuple[li
 
 
 def _galleries(options: argparse.Namespace, stage: Callable[[str], None]) -> tuple[list[Ranked], list[dict[str, str]]]:
-    """Score files of arrays; also return the inputs as card entries."""
+    """Score files of arrays. Also return names and hashes of the inputs."""
     from detmap.reading.sources import held
     from detmap.reports.rankings import Model
 

@@ -185,7 +185,7 @@ def _as_trec_eval(options: argparse.Namespace) -> None:
 
 
 def _scored_run(options: argparse.Namespace) -> Scored:
-    """Score one run, with card entries for judgements and run."""
+    """Score one run. For an evaluation card, the outcome has names and hashes of judgements and run."""
     from detmap.reading.sources import held
     from detmap.retrieval import evaluate_run
 
@@ -298,7 +298,7 @@ def _compared(results: dict[str, RankingResult], options: argparse.Namespace) ->
     metric = options.compare or ("AP" if "AP" in first else next(iter(first)))
     if any(metric not in result.per_query for result in results.values()):
         raise OptionError(f"--compare {shorten(metric)}: was not evaluated query by query; ask for it with --metrics")
-    _, columns = by_query(results, metric)  # a query that only one of two runs has cannot be paired
+    _, columns = by_query(results, metric)  # the value of a query that a run lacks is NaN
     return [
         {
             "from": row.first,
@@ -430,7 +430,7 @@ def _finish(result: Any, options: argparse.Namespace, name: str) -> None:
 
 
 def _scored_arrays(options: argparse.Namespace, evaluate: Callable[[argparse.Namespace, Any], Any]) -> Scored:
-    """Score a file of arrays, with card entries for the inputs if a card is requested."""
+    """Score a file of arrays. If an evaluation card is requested, the outcome has names and hashes of the inputs."""
     from detmap.reading.sources import held
 
     source = held(options.file) if options.card else options.file

@@ -67,7 +67,7 @@ class SecondProcess:
         from detmap.kernels import _ahead, _numba
         from detmap.system.parallel import cores
 
-        # If most kernels are precompiled, only kernels of plug-ins are missing.
+        # With detmap's precompiled kernels, only kernels of plug-ins can be missing.
         if cores() < 2 or _ahead.chosen().object is not None:
             return
         _numba.writable_folder()

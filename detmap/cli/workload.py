@@ -43,7 +43,7 @@ def _detections() -> None:
     from detmap.statistics.draws import FEWEST_REPLICATES
     from detmap.statistics.resampled import PairedDetections
 
-    # Called directly, because only files that are read in windows need this kernel.
+    # Called directly, because only large files, which are read part by part, need this kernel.
     texts.keep(readonly(np.zeros(8), np.uint8), np.empty(0, np.uint64), np.empty(0, np.uint8), 0)
     texts.kept_size(readonly(np.empty(0), np.uint64))
     # Called directly, because visibility flags are dropped only from large files.
@@ -223,7 +223,7 @@ def _runs() -> None:
         for metric in (None, *(kinds[metric.depth].format(metric.name) for metric in METRICS)):
             with suppress(DetmapError):  # not every metric is defined under every rule
                 evaluate_run(judged, ranked, None if metric is None else [metric], convention, ties=ties)
-    # calls the kernel that looks up documents
+    # The evaluator calls the kernel that looks up documents.
     RelevanceEvaluator({"1": {"a": 1}}, ["map"]).evaluate({"1": {"a": 0.5, "b": 0.5}})
     scan_qrels(judged)
     scan_run(ranked)

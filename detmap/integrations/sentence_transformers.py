@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
     try:
         from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator as _Theirs
-    except ModuleNotFoundError:  # older versions; raises if the package is missing
+    except ModuleNotFoundError:  # the path in older versions; an error if the package is missing
         from sentence_transformers.evaluation import InformationRetrievalEvaluator as _Theirs
 
 #: AP at k is divided by min(number of relevant documents, k); documents with equal scores are ordered by ascending id.

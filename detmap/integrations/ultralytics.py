@@ -36,7 +36,7 @@ class Validation:
     def __init__(self, model: Any, protocol: AnyProtocol = "coco", **decisions: Unpack[Decisions]) -> None:
         self.result: DetectionResult | None = None
         self._decided = protocol, decisions
-        Evaluator(protocol, **decisions)  # raises for invalid decisions before validation
+        Evaluator(protocol, **decisions)  # refuse invalid decisions before the validation
         model.add_callback("on_val_start", self._start)
         model.add_callback("on_val_end", self._end)
 

@@ -121,7 +121,7 @@ class Rows:
 
     @property
     def _rows(self) -> dict[Any, dict[Any, Any]]:
-        """The documents of each query, in the given or the sorted order."""
+        """The documents of each query. At the first access, columns are converted to dicts."""
         if self._columns is not None:
             self._by_query, self._columns = _dicts(self._columns, self.number), None
         return self._by_query

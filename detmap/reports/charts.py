@@ -41,9 +41,9 @@ class Plot:
     bars: list[dict[str, Any]] = field(default_factory=list)
     #: What a thin line stands for, such as "class", if readers can select a line; else empty.
     choose: str = ""
-    #: If readers can select a variant of the lines, such as an IoU threshold: what varies, the names of the variants, and
-    #: the variant drawn first. Each line then has ``levels``, which are its `heights` in all variants, and ``labels``,
-    #: which are separated by tabs.
+    #: If readers can select a variant of the lines, `variants_are` says what varies, such as the IoU threshold. `variants`
+    #: are the names of the variants, and `variant` is drawn first. Each line then has ``levels``, which are its `heights`
+    #: in all variants, and ``labels``, which are separated by tabs.
     variants_are: str = ""
     variants: list[str] = field(default_factory=list)
     variant: str = ""

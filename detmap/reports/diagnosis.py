@@ -253,7 +253,7 @@ def _worst_classes(model: Model) -> list[Card]:
     if len(known) <= _WORST:
         return []
     objects = model.diagnosis.positives.tolist()
-    known.sort(key=lambda one: (one[0], -objects[one[1]]))  # classes of equal AP by descending number of objects
+    known.sort(key=lambda one: (one[0], -objects[one[1]]))  # if AP is equal, the class with more objects comes first
     bars = tuple(
         Bar(printable(name), f"{value:.4f}", round(100 * min(max(value, 0.0), 1.0), 1), f"class={k}")
         for value, k, name in known[:_WORST]
@@ -313,7 +313,7 @@ def _classes(models: Sequence[Model]) -> Table:
         if len(models) == 2:
             row["difference"] = float(of_model[1][k]["AP"] - of_model[0][k]["AP"])
         rows.append(row)
-    rows.sort(key=lambda row: -row["objects"])  # classes of equal AP by descending number of objects
+    rows.sort(key=lambda row: -row["objects"])  # `table` sorts by AP, and keeps this order if AP is equal
     at = models[0].diagnosis.at
     said = f"; Cls to Miss: errors at {at}, which the section above explains" if errors and not several else ""
     if own_errors:

@@ -52,7 +52,7 @@ def documents(
     place = {str(document_ids.printable(query)): at for at, query in enumerate(judged.queries)}
     chosen = {name: place[name] for name in queries if name in place}
     judged, ranked = judged.take(list(chosen.values())), ranked.take([theirs[at] for at in chosen.values()])
-    # `rank_run` returns the grade at each rank. Line numbers as grades tell which document is there.
+    # `rank_run` returns the grade at each rank. To get the document, line numbers are passed as grades.
     lines = np.arange(ranked.values.size)
     numbers = Table(judged.queries, ranked.starts, ranked.documents, lines + 1)
     pool = rank_run(numbers, ranked, convention, 1, rules.get("depth"), False, None)[0].pool

@@ -65,7 +65,7 @@ _BARS, _WORST = 10, 100
 #: Number of the worst queries whose documents are listed.
 _SHOWN = 50
 
-#: Upper bounds of the numbers of relevant items by which queries are grouped.
+#: Queries are grouped by their number of relevant items. These are the largest numbers in the groups.
 _SIZES = (1, 3, 10, 30, 100)
 
 
@@ -341,7 +341,7 @@ def _metrics(models: Sequence[Model], level: float) -> list[Section]:
             if is_mean and model.bootstrap is not None:
                 row[f"{of}low"], row[f"{of}high"] = own.get(name, (math.nan, math.nan))
         (means if is_mean else others).append(row)
-    all_above = len(means) <= _METRICS  # if so, the first screen has them all
+    all_above = len(means) <= _METRICS  # whether the first screen has all of them
     of_bootstraps = (model.bootstrap.sentence(level=level) for model in models if model.bootstrap is not None)
     note = "" if all_above else next(of_bootstraps, "")
     bars = {f"{model.name}: value" if several else "value": 1.0 for model in models}
@@ -392,7 +392,8 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
     blocks = differences(metric, level, alpha_of(level), "queries", apart, rows)
     first, second = (columns[model.name] for model in models[:2])
     change = second - first
-    one_column, other_column = (f"{key} {model.name}" for model in models[:2])  # a model may be named "query"
+    # The names of columns begin with the metric, because a model may be named "query".
+    one_column, other_column = (f"{key} {model.name}" for model in models[:2])
     order = [at for at in np.argsort(-np.abs(change), kind="stable").tolist() if abs(change[at]) > 0][:_WORST]
     moved = [
         {

@@ -45,7 +45,7 @@ _CURVES = 100
 #: Recalls at which precision is shown.
 _RECALLS = np.linspace(0, 1, 51)
 
-#: Maximum number of worst images that are computed, and that are listed. Maximum number of pictures of suspicious labels.
+#: Maximum number of worst images to find, and to list. Maximum number of pictures of suspicious labels.
 _MEASURED, _IMAGES, _SUSPECTS = 200, 50, 12
 
 #: Maximum number of example images named for a cell of the confusion matrix.
@@ -170,7 +170,7 @@ def of_classes(diagnosis: Diagnosis) -> dict[str, dict[str, str]]:
 def _curves(diagnosis: Diagnosis, given: Given) -> list[Any]:
     ranking = diagnosis.ranking
     values = ranking.precision_at(_RECALLS)
-    averaged = ~np.isnan(ranking.ap)  # may include classes without objects; their precision is 0
+    averaged = ~np.isnan(ranking.ap)  # includes classes without objects if their AP counts as 0
     with_objects = np.flatnonzero(averaged & (ranking.positives > 0))
     if not with_objects.size:
         return [Text("There are no objects to find.")]

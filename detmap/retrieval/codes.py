@@ -32,7 +32,8 @@ _STEP = 1 << 24
 #: Number of elements of a matrix that are checked and packed at a time.
 _PART = 1 << 18
 
-#: If integer labels span at most this multiple of the number of items, items are grouped by label.
+#: Maximum range of integer labels for which a table with every number in this range is made, as a multiple of the number
+#: of items.
 _SPREAD = 4
 
 #: Metrics that, at depth k, ignore hits beyond rank k.
@@ -69,7 +70,9 @@ def _words(array: NDArray[np.uint8]) -> NDArray[np.uint64]:
 def _pack(
     array: NDArray[Any], source: str, packed: bool | None, either: bool = False
 ) -> tuple[NDArray[np.uint64], int, str]:
-    """Return codes as rows of 64-bit words, the bits per code, and the form of `array`: packed, signs or bits."""
+    """Return codes as rows of 64-bit words, the bits per code, and the form in which they were given: "packed", "signs"
+    (-1 and 1) or "bits" (0 and 1).
+    """
     # If `packed` is None, uint64 codes count as packed. If `either` is true, uint8 codes also count as packed, unless
     # all elements are 0 or 1.
     if packed or (packed is None and array.dtype == np.uint64):
@@ -125,7 +128,7 @@ def _both(
     either = packed is None and query.dtype == gallery.dtype == np.uint8
     ours, bits, form = _pack(query, "query_codes", packed, either)
     theirs, other, form2 = _pack(gallery, "gallery_codes", True if either and form == "packed" else packed, either)
-    if either and form2 == "packed" != form:  # then the queries' bytes of 0 and 1 are packed too
+    if either and form2 == "packed" != form:  # the gallery has other bytes than 0 and 1, so the queries are packed too
         ours, bits, form = _pack(query, "query_codes", True)
     if bits != other:
         raise InputError(f"{other} bits where the queries have {bits}", source="gallery_codes")
@@ -151,7 +154,9 @@ def _label_array(values: ArrayLike, source: str) -> NDArray[Any]:
 def _labels(
     query: ArrayLike, gallery: ArrayLike, queries: int, items: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], bool]:
-    """Return the labels of queries and gallery as rows of 64-bit words, and whether each bit stands for a label."""
+    """Return the labels of queries and gallery as rows of 64-bit words. Also return True if a row has a bit for each
+    possible label, or False if it holds the number of one label.
+    """
     ours, theirs = _label_array(query, "query_labels"), _label_array(gallery, "gallery_labels")
     for name, array, count in (("query_labels", ours, queries), ("gallery_labels", theirs, items)):
         if array.ndim not in (1, 2) or len(array) != count:
@@ -241,7 +246,7 @@ def evaluate_codes(
     own = _own(self_match, len(ours), len(theirs))
     if (own < len(theirs)).any():
         positives -= _shared(labels, wanted, own, several)
-    # All hits are written if the result keeps them or a metric needs them, else only the hits up to the metrics' depth.
+    # If neither the result nor a metric needs all hits, only the hits up to the metrics' depth are kept.
     shallow = decided.cmc in (None, "market") and all(r.metric.name in _SHALLOW for r in read)
     complete = keep_curve or not shallow or int(positives.sum()) <= KEPT_HITS
     if complete:

@@ -88,7 +88,7 @@ def texts(ids: Located | Keys) -> Texts:
 
 
 def names(ids: list[Any], source: str, field: str) -> list[Any]:
-    """Return ids of queries as integers or strings; bytes that are not UTF-8 stay bytes, because they equal no string."""
+    """Return ids of queries as integers or strings. Bytes that are not UTF-8 stay bytes."""
     found = [decoded(name) if isinstance(name, bytes) else name for name in ids]
     strings([name for name in found if isinstance(name, str)], source, field)  # raises for invalid ids
     return found
@@ -152,7 +152,7 @@ def _refuse_mixed(values: list[Any], source: str, field: str) -> None:
 
 
 def strings(listed: Sequence[str], source: str, field: str, longest: int = LONGEST_ID) -> Texts:
-    """Return strings in a buffer; raise TypeError unless all are strings (joining them is the fastest check)."""
+    """Return strings in a buffer; raise TypeError unless all are strings."""
     found = _separated("\0".join(listed).encode(*UTF8), len(listed), longest)
     if found is not None:
         return found
@@ -189,8 +189,8 @@ def _too_long(name: bytes, source: str, field: str) -> InputError:
 class Keys:
     """The keys of several mappings, numbered consecutively. There is one mapping per query. Keys are read a few
     mappings at a time, because copying all keys into a buffer would double the memory of a large run. The joined keys
-    are kept if further evaluations need them. If `checked` is true, all keys must be strings without a zero byte, and
-    may be longer than `LONGEST_ID`.
+    are kept if further evaluations need them. If `checked` is true, the caller makes sure that all keys are strings
+    without a zero byte, and their length is not limited.
     """
 
     def __init__(
@@ -292,8 +292,8 @@ class Keys:
         return f"query {shorten(self.queries[which])}, document {shorten(key)}"
 
     def take(self, which: list[int]) -> Keys:
-        """Return the keys of the mappings `which`, where -1 stands for an empty mapping. The keys of all other mappings
-        are also checked.
+        """Return the keys of the mappings `which`, where -1 stands for an empty mapping. All other mappings are also
+        read, so that invalid keys in them raise an error.
         """
         if not self.checked:
             others = self.some(sorted(set(range(len(self.mappings))) - set(which)))
@@ -310,7 +310,9 @@ class Keys:
         return some
 
     def lines(self, begin: int, end: int, lines: NDArray[np.int64]) -> Texts:
-        """Return the keys with the numbers `lines` among the keys of the mappings ``[begin, end)``. `lines` must ascend."""
+        """Return some keys of the mappings ``[begin, end)``. `lines` are their indices, in ascending order, among all keys
+        of these mappings.
+        """
         ends = np.searchsorted(lines, self.starts[begin : end + 1] - self.starts[begin])
         sizes = np.diff(ends)
         used = np.flatnonzero(sizes)

@@ -62,9 +62,10 @@ class Evaluator(Accumulator):
     samples of one query may come in several batches.
 
     Results are equal to the last bit however the queries are split into batches, and `merge` is associative. If queries
-    have names, the order of batches and merges does not matter either: results list queries by name, or for runs in the
-    order of the judgements. Queries without names are numbered in the order of updates; `merge` numbers the queries of
-    the other evaluator after the queries of this one. A saved and restored evaluator returns the same results.
+    have names, the order of batches and merges does not matter either. Results for runs list queries in the order of the
+    judgements, other results list queries by name. Queries without names are numbered in the order of updates; `merge`
+    numbers the queries of the other evaluator after the queries of this one. A saved and restored evaluator returns the
+    same results.
 
     There is one exception: BLAS may round the same distance between features differently in different batches. Equal
     features always tie, but two distances that only differ in the last bit may be ordered differently after another
@@ -329,7 +330,7 @@ class Evaluator(Accumulator):
         elif rows_of is not None:
             width = shot_ranks(self._requests, relation, self.convention)
             ranked = ranked_rows(cuts, rows_of, relation, self.convention, width, 0)
-            for block, junk in map(itemgetter(3, 4), ranked):  # frees the distances of each block
+            for block, junk in map(itemgetter(3, 4), ranked):  # no variable keeps a block's distances in memory
                 junk = junk + relation.dropped
                 parts.append(Seen.of([None] * junk.size, block, junk=junk, short=np.zeros(junk.size)))
         return Seen.join(parts)
@@ -448,8 +449,8 @@ class Evaluator(Accumulator):
         InputError
             If no query has a relevant item.
         StateError
-            If missing queries count as 0, but this evaluator was restored without the judgements, which name the missing
-            queries.
+            If missing queries count as 0, but their names are not known, because this evaluator was restored without
+            judgements.
         """
         with self._lock:
             seen, counts, samples = self._joined(), self._counts, self._gathered()

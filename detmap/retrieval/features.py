@@ -34,8 +34,8 @@ DistanceMetric = Literal["euclidean", "sqeuclidean", "cosine", "dot"]
 #: Number of distances computed per block of queries, and number of gallery rows multiplied at a time.
 _BLOCK_DISTANCES, _TILE = 1 << 25, 16384
 
-#: The number of queries in a block is a multiple of this number. OpenBLAS copies every tile, and with only 48 queries
-#: this copy takes half as long as the product.
+#: The number of queries in a block is a multiple of this number. OpenBLAS copies the gallery once per block. With
+#: blocks of only 48 queries, copying would take a third of the time.
 _TOGETHER = 96
 
 #: Products are padded to multiples of these numbers of queries, items and features. The inner loops of every tested
@@ -196,8 +196,8 @@ def _distances_of(ours: Side, begin: int, end: int, height: int, theirs: Side, m
     again = np.flatnonzero((source >= begin) & (source != np.arange(begin, end)))
     made[again] = made[source[again] - begin]
     wanted = np.unique(source[source < begin])
-    # If a query equals a query of an earlier block, its distances are computed again in the row of that query, because
-    # BLAS may round other rows of a block differently.
+    # A query that equals a query of an earlier block must get the same distances. BLAS may round them differently in
+    # another row of a block, so they are computed in the row that the earlier query had.
     while wanted.size:
         places, some = np.unique(wanted % height, return_index=True)
         members = np.zeros(height, np.int64)

@@ -34,7 +34,7 @@ DRAWS = 10
 #: SYSU-MM01: items seen by camera 2 are hidden from camera 3.
 _HIDDEN = (3, 2)
 
-#: Maximum number of relevant items per block of queries (each takes eight bytes in about ten arrays).
+#: Maximum number of relevant items per block of queries. A relevant item takes about 80 bytes.
 _BLOCK_ITEMS = 1 << 19
 
 
@@ -69,7 +69,7 @@ class Gallery:
     people: NDArray[np.int64]
 
     def parts(self, begin: int, end: int, width: int) -> list[tuple[int, int]]:
-        """Split queries ``[begin, end)`` into blocks that fit into memory, if every query has `width` results."""
+        """Split queries ``[begin, end)`` into blocks that fit into memory. A query has `width` values of CMC."""
         costs = self.last[begin:end] - self.first[begin:end] + 1 + width
         if self.ignored is not None:
             costs += np.fromiter((row.size for row in self.ignored[begin:end]), np.int64, end - begin)
@@ -308,7 +308,7 @@ def ranked_rows(
         rows = _columns(rows_of(low, high), gallery.columns)
         for begin, end in gallery.parts(low, high, width):
             yield begin, end, rows, *_rank(rows, gallery, convention, begin, end, width, seed)
-        del rows  # frees the distances before the next block is made
+        del rows  # free the distances before the next block is made
 
 
 def evaluate_rows(
@@ -344,7 +344,7 @@ def evaluate_rows(
                 for q in range(begin, end):
                     mine = relevant[starts[q - begin] : starts[q - begin + 1]]
                     matched.append(np.asarray(rows(q, q + 1)[0, mine], dtype=np.float64))
-            del rows  # frees the distances before the next block is made
+            del rows  # free the distances before the next block is made
             yield block
 
     names_of = np.arange(gallery.queries)
@@ -406,10 +406,10 @@ def _true_positive_rates(
         rows = _columns(rows_of(low, high), gallery.columns)
         for begin, end in gallery.parts(low, high, 0):
             add(rows, begin, end)
-        del rows  # frees the distances before the next block is made
+        del rows  # free the distances before the next block is made
     different = equal - matches
-    # In descending order of the distances of matching pairs, `p` and `n` are the numbers of matching and other pairs at
-    # each of these distances. `gap` is the number of pairs between two of these distances.
+    # Steps are the distances that occur between matching pairs, here in descending order. `p` and `n` are the numbers of
+    # matching and other pairs at each step. `gap` is the number of pairs between two steps.
     p, n = matches[::-1], different[::-1]
     gap = between[::-1]
     false_rate = np.cumsum(p) / max(int(matches.sum()), 1)
@@ -583,8 +583,8 @@ def _marks(truth: Any, query: int) -> dict[str, NDArray[np.int64]]:
 def multi_query(
     features: ArrayLike, ids: ArrayLike, cameras: ArrayLike
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return the mean feature, the identity and the camera of each pair of identity and camera, as in layumi's
-    multi-query evaluation.
+    """Return the mean feature of each identity seen by each camera, as in layumi's multi-query evaluation. Also return
+    the identity and the camera of each mean.
     """
     rows = numeric_table(features, "features")
     people, who = np.unique(labels(ids, len(rows), "ids"), return_inverse=True)

@@ -20,8 +20,8 @@ from detmap.kernels.texts import LENGTHS, Grouped, Tied, count_before, find_stri
 from detmap.retrieval.document_ids import Keys, strings
 from detmap.system import parallel
 
-#: Function that returns the ids of some documents of a block of queries. The argument holds the ascending indices of
-#: these documents among all documents of the block.
+#: Function that returns the ids of documents with the given indices. The indices ascend, and refer to the documents of a
+#: block of queries.
 Ids = Callable[[NDArray[np.int64]], Texts]
 
 #: Maximum number of comparisons per tied document, on average; if more are needed, the tied documents are sorted by id.

@@ -59,8 +59,8 @@ def _precision_at_hits(ranked: Ranked, rule: str, divisor: str, cut: NDArray[np.
     known = ("step", "trapezoid") if ranked.expected else tuple(r for r in INTERPOLATIONS if r != "trapezoid-hits")
     if convention.ties in ("expected", "collapsed") and rule not in known:
         raise OptionError(f"ties={convention.ties!r} is defined for AP by {', '.join(known)}, not by {rule!r}")
-    # The other rules need no special case. They use the maximum precision at a hit or later, and for a tied group this
-    # is the precision at its last hit.
+    # The other rules read the maximum precision at a hit or any later hit. Within tied hits, this is the precision at the
+    # last hit, so ties need no special case.
     if convention.ties in ("expected", "collapsed") and rule in ("step", "trapezoid") and hits.tied.size:
         out = np.empty(len(hits))
         trapezoid = rule == "trapezoid"
@@ -278,7 +278,7 @@ def ndcg(ranked: Ranked, request: Request) -> Values:
     """nDCG: DCG / DCG of the ideal ranking."""
     starts, ranks, grades = best_ranking(ranked)
     best, gains = np.empty(len(ranked.raw)), _gains(grades, request)
-    if request.options and not request.options[0].startswith("exp"):  # the given gains may order items differently
+    if request.options and not request.options[0].startswith("exp"):  # sort by gain, not by grade
         gains = readonly(gains[np.lexsort((-gains, np.repeat(np.arange(best.size), np.diff(starts))))], np.float64)
     curves.dcg(starts, ranks, gains, ranks, ranks, request.cut, False, best)
     return ratio(dcg(ranked, request), best)

@@ -15,7 +15,8 @@ from detmap.retrieval import measures, trec_measures
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.ranked import GEOMETRIC, TOTAL, Metric, Order, Request
 
-#: Constructors for metrics of the set of all ranked items, and for counts, which are summed over queries.
+#: Constructors for metrics that do not depend on the order of the ranked items, and for counts that are summed over
+#: queries.
 _of_set = partial(Metric, depth="never", reads="set")
 _total = partial(_of_set, aggregate=TOTAL, bounded=False)
 
@@ -382,7 +383,9 @@ def _of_ranx(name: str) -> Request:
 
 @dataclass(frozen=True)
 class _Provider:
-    """Order of documents, decimals and maximum depth of a program that ir_measures calls; see `Request`."""
+    """A program that ir_measures calls: its order of documents, the decimals to which it rounds (see `Request`), and its
+    maximum depth.
+    """
 
     order: Order | None = None
     digits: int | None = None
@@ -394,8 +397,8 @@ _GDEVAL = _Provider(("docid", False), digits=5)
 _MSMARCO = _Provider(("docid-ascending", False))
 _CWL = _Provider(("index", False), depth=1000.0)
 
-#: Supported measures of ir_measures. The first program computes the measure without a depth, the second program with a
-#: depth; None if ir_measures does not support this.
+#: Supported measures of ir_measures, each with the program that computes it without a depth, and the program that
+#: computes it with a depth. None stands for a measure that ir_measures lacks.
 IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
     "AP": (_TREC, _TREC),
     "P": (_TREC, _TREC),
@@ -422,7 +425,7 @@ IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
 #: run.
 _OF_IR_MEASURES = {*(name.partition("(")[0] for name in IR_MEASURES), "num_q", "num_rel"}
 
-#: For each of these measures, the only option that ir_measures also has.
+#: The options of measures in ir_measures. Under its names, all other options of detmap's measures are refused.
 _IR_OPTIONS = {"nDCG": "exp", "ERR": "max=4", "RBP": "p=", "set_F": "beta="}
 
 

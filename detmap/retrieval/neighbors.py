@@ -257,8 +257,8 @@ def _measured(distances: ArrayLike, items: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def scattered(items: NDArray[np.int64], measured: NDArray[Any] | None, count: int) -> Any:
-    """Return a function that returns distances in gallery order, for neighbours that contain every item. Ranks take the
-    place of distances if `measured` is None.
+    """Return a function that returns distances in gallery order. All items must be neighbours of every query. If
+    `measured` is None, ranks take the place of distances.
     """
 
     def rows(begin: int, end: int) -> NDArray[Any]:
@@ -276,8 +276,8 @@ def scattered(items: NDArray[np.int64], measured: NDArray[Any] | None, count: in
 def _marked(
     items: NDArray[np.int64], starts: NDArray[np.int64], members: NDArray[np.int64], count: int
 ) -> NDArray[np.bool_]:
-    """Mark the members of each query in `items`. The members of query *q* are ``members[starts[q]:starts[q + 1]]``, in
-    ascending order.
+    """Return a mask of `items`, true for the members of the query. The members of query *q* are
+    ``members[starts[q]:starts[q + 1]]``, in ascending order.
     """
     if not members.size:
         return np.zeros(items.shape, np.bool_)
@@ -325,8 +325,8 @@ def _rank(
 
 
 def _short(block: Ranked, requests: Sequence[Request], available: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mask of the queries, shape (q,), that have too few neighbours without junk for a metric. Queries for which the
-    gallery has no further items are not included.
+    """Mask, shape (q,), of the queries that have fewer neighbours than a metric needs, although the gallery has more
+    items. Junk is not counted.
     """
     wanted = np.zeros(len(block.raw), np.int64)
     for request in requests:

@@ -131,8 +131,9 @@ def stored_level(level: float, scale: Values | None) -> int:
 class Request:
     """A requested metric: ``nDCG(exp)@10`` is the metric nDCG with options ("exp",) and depth 10.
 
-    ``AP(rel=2)@100`` is the metric AP with depth 100 and level 2: only items of grade 2 or higher count as relevant. If
-    a convention combines several programs, `order` and `digits` (decimals) are those of the program for this metric.
+    ``AP(rel=2)@100`` is the metric AP with depth 100 and level 2: only items of grade 2 or higher count as relevant.
+    Under a convention that reproduces several programs, `order` and `digits` are the order of documents and the number
+    of decimals in the program that computes this metric.
     """
 
     metric: Metric
@@ -167,7 +168,7 @@ class Request:
 
     @property
     def cut(self) -> int:
-        """The depth as a rank; without a depth a number above every rank."""
+        """The depth as a rank, or a number above every rank if there is no depth."""
         return int(self.depth) if self.depth is not None else np.iinfo(np.int64).max
 
     def numbers(self, **defaults: float) -> list[float]:

@@ -197,7 +197,7 @@ def read_table(data: Any, kind: str, lenient: bool = False) -> Table:
     if _is_source(data):
         first = [lines.queries[code] for code in first]
     listed = document_ids.names(first, kind, "queries")
-    if len(set(listed)) < len(listed):  # the lines of a query are not contiguous: group them, in their order
+    if len(set(listed)) < len(listed):  # group the lines of each query, in their order
         place = {name: i for i, name in enumerate(dict.fromkeys(listed))}
         codes = readonly(np.repeat([place[name] for name in listed], np.diff(starts)), np.int32)
         order, starts = np.empty(found.size, np.int32), np.empty(len(place) + 1, np.int64)
@@ -242,8 +242,8 @@ def table_of_dicts(
         found = Found.empty(order, sum(len(sought[query]) for query in data))
 
     def read(begin: int, end: int, done: int) -> int:
-        """Read the dicts of queries ``[begin, end)``. Return the number of documents looked up so far, which was `done`
-        before.
+        """Read the dicts of queries ``[begin, end)``. `done` is the number of documents that were looked up before.
+        Return the new number.
         """
         scores, ends = [], [0]
         names: list[str] = []
@@ -280,7 +280,7 @@ def table_of_dicts(
 def _write_numbers(numbers: list[Any], out: NDArray[np.float64]) -> None:
     """Write floats and integers to `out`; raise TypeError for other types."""
     try:
-        # The type of the sum is the fastest check, because other types of numbers hardly ever have a sum of type float.
+        # This is the fastest check for floats and integers. The sum of other types of numbers is hardly ever a float.
         if type(sum(numbers, 0.0)) is float:
             pack_into(f"{out.size}d", out.data, 0, *numbers)
             return
@@ -599,7 +599,7 @@ def rank_run(
 
 
 def _searched(judged: Table, ranked: Table, convention: Convention) -> tuple[Pool, int, int]:
-    """Search all lines of a run for the judged documents, and rank them. The counts are those of `rank_run`."""
+    """Search all lines of a run for the judged documents, and rank them. Also return the two counts of `rank_run`."""
     count, grades = len(judged.queries), judged.values
     found, repeated = _find(ranked.documents, ranked.starts, judged.documents, judged.starts)
     _check(ranked, repeated, "run", "there")
@@ -646,7 +646,7 @@ def _can_look_up(judged: Table, ranked: Table, convention: Convention) -> bool:
 
 
 def _looked_up(judged: Table, ranked: Table, convention: Convention) -> tuple[Pool, int, int]:
-    """Look up the judged documents in the dicts of a run, and rank them. The counts are those of `rank_run`."""
+    """Look up the judged documents in the dicts of a run, and rank them. Also return the two counts of `rank_run`."""
     assert isinstance(judged.documents, Keys)
     assert isinstance(ranked.documents, Keys)
     count = len(judged.queries)

@@ -25,7 +25,7 @@ from detmap.retrieval.ranked import MEAN, Aggregate, Ranked, Request
 #: Maximum number of hits that are kept with the result.
 KEPT_HITS = 1 << 21
 
-#: Recalls at which mean curves are read.
+#: Recalls of the points of mean precision-recall curves.
 _RECALLS = np.linspace(0, 1, 101)
 
 
@@ -314,8 +314,8 @@ class RankingResult(Result):
     ) -> Any:
         """Draw CMC beside the precision-recall curve, or only one of the two (``kind="cmc"`` or ``"pr"``).
 
-        By default every available curve is drawn: CMC if it was evaluated or hits are kept, the precision-recall curve if
-        hits are kept or ``keep_curve=True`` was given.
+        By default, every available curve is drawn. If hits are kept, both are available. Otherwise CMC is available if it
+        was evaluated, and the precision-recall curve if ``keep_curve=True`` was given.
 
         Parameters
         ----------
@@ -352,7 +352,7 @@ def plot_rankings(results: Mapping[str, RankingResult], path: str | os.PathLike[
     curves = curves if len(curves) == len(results) else {}
     drawable = all(one.hits is not None or one._curve is not None for one in results.values())
     if not curves and not drawable:
-        next(iter(results.values()))._kept()  # raises an error with a remedy
+        next(iter(results.values()))._kept()  # raise the error that hits were not kept
     lines = [one.line(name) for name, one in results.items()] if drawable else []
     return plots.cmc_and_precision(curves, lines, path=path)
 
@@ -527,7 +527,7 @@ def _cmc_counts(ranked: Ranked) -> NDArray[np.float64]:
     return out
 
 
-#: Index of precision and recall in the sums by radius.
+#: Column of each metric in the result of `_radius_sums`.
 _RADII = {"P": 0, "R": 1}
 
 

@@ -33,8 +33,8 @@ class Measure:
     takes: Literal["nothing", "ranks", "shares", "numbers", "pairs"] = "nothing"
     #: The default parameters.
     defaults: tuple[str, ...] = ()
-    #: The metric's options that are set by parameters of type "numbers", in this order. If empty, the parameters
-    #: themselves are the options.
+    #: For parameters of type "numbers", the names of the metric's options that they set, in order. If there are no names,
+    #: the metric gets the numbers without names.
     options: tuple[str, ...] = ()
     #: Whether the value is printed as an integer.
     counts: bool = False
@@ -111,7 +111,7 @@ _SET = (
     "set_F",
 )  # fmt: skip
 
-#: Unsupported measures of preferences and of several assessors, by nickname.
+#: Unsupported nicknames with their measures. They need judgements that are preferences or come from several assessors.
 ABSENT: Mapping[str, tuple[str, ...]] = {
     "all_prefs": (
         "runid", "num_q", "prefs_num_prefs_poss", "prefs_num_prefs_ful", "prefs_num_prefs_ful_ret", "prefs_simp",

@@ -121,12 +121,12 @@ class Bootstrap:
         bias of the estimate relative to an infinite data set.
 
         * ``"t"``: the estimate plus and minus Student's t times the standard error, on a logit scale, so that an interval
-          stays between 0 and 1 and is longer on the side of 0.5. Differences of metrics are not transformed. An end
-          that is too near to 0 or 1 is extended to 0 or 1, because an estimate at this end would have no interval.
+          stays between 0 and 1 and is longer on the side of 0.5. Differences of metrics are not transformed. Very
+          near to 0 or 1 an estimate has no interval, and an end that lies there is extended to 0 or 1.
         * ``"bca"``: Efron's bias-corrected and accelerated bootstrap, with replicates shifted so that their mean is the
           estimate.
-        * ``"percentile"``: quantiles of the replicates. These intervals are shifted by the bias of the replicates. As
-          intervals for the value on an infinite data set, they are shifted twice as far.
+        * ``"percentile"``: quantiles of the replicates. These intervals are shifted by the bias of the replicates, or by
+          twice this bias if they are read as intervals for the value on an infinite data set.
 
         Notes
         -----
@@ -156,7 +156,7 @@ class Bootstrap:
         return 1.0 if self.most is None else float(self.most[column])
 
     def balance_of(self, column: int) -> float | None:
-        """Return the effective number of clusters of a column; None if images are drawn."""
+        """Return the effective number of clusters for the metric of a column; None without clusters."""
         return None if self.balance is None else float(self.balance[column])
 
     def _is_bounded(self, column: int) -> bool:
@@ -278,7 +278,7 @@ class Bootstrap:
 
 
 def check_draws(replicates: int, seed: int, level: float) -> None:
-    """Raise `OptionError` for options with which no interval can be computed, before the long computation."""
+    """Raise `OptionError` for options with which no interval can be computed."""
     check_replicates(replicates)
     check_seed(seed)
     check_level(level)

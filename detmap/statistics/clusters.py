@@ -23,7 +23,7 @@ class Units(NamedTuple):
     number: int
     #: The unit of each image, shape (i,), numbered in the order in which units first occur; None if every image is a unit.
     of: NDArray[np.int32] | None
-    #: "clusters", or the noun for an image: "images", "videos" or "samples".
+    #: The plural noun for the units, which is "images", "videos", "samples" or "clusters".
     name: str
 
     def over_images(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -75,7 +75,9 @@ def units_of(tally: Tally | PanopticTally) -> Units:
 
 
 def units_among(clusters: NDArray[Any] | None, images: int, name: str = "images") -> Units:
-    """Return clusters as units. Without clusters, the units are `images` images, and `name` is the noun for them."""
+    """Return clusters as units. If there are no clusters, each image is a unit; `images` is their number, and `name` the
+    plural noun for them.
+    """
     if clusters is None:
         return Units(images, None, name)
     codes = index_ids(clusters, source="tally", field="clusters").codes

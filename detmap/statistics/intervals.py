@@ -26,9 +26,9 @@ FEWEST = {"images": 10, "videos": 10, "samples": 10, "queries": 10, "clusters": 
 FEWEST_EFFECTIVE = 1.2
 #: Minimum expected successes and failures, n·p and n·(1−p), for the effective sample size n.
 FEWEST_EVENTS = 2.0
-#: Minimum distances of the AP of one class from 0 and from 1 for an interval. AP is a mean over 101 recalls. An AP
-#: below 0.02 depends on whether the first detection is a hit. At a single IoU threshold, an AP above 0.985 depends on
-#: whether the last object is found. This does not apply to means over several thresholds. For a mean over K classes,
+#: The AP of one class has an interval only if it is at least this far from 0 and from 1. AP is a mean over 101 recalls.
+#: An AP below 0.02 depends on whether the first detection is a hit. At a single IoU threshold, an AP above 0.985 depends
+#: on whether the last object is found. This does not apply to means over several thresholds. For a mean over K classes,
 #: divide both distances by K.
 LEAST_AP, LAST_AP = 0.02, 0.015
 #: Maximum Kolmogorov-Smirnov distance of the replicates from a normal distribution; above this distance, the metric
@@ -162,10 +162,9 @@ def interval(
     balance: float | None = None,
 ) -> tuple[float, float]:
     """Return the interval of one metric from its estimate, its replicates and its jackknife. `images` is the number of
-    images with positives; for clusters, `balance` is the effective number of clusters. `near` are the minimum distances
-    from 0 and from 1 for an estimate to have an interval. An end of the interval within these distances is extended to
-    0 or 1. Otherwise intervals would miss the expected value too often. For a metric near 0 or 1, only unusual data
-    have an interval at all.
+    images with positives; for clusters, `balance` is the effective number of clusters. An estimate that is nearer
+    to 0 or 1 than the two distances `near` has no interval, and an end of an interval that is so near is extended to 0
+    or 1. Otherwise intervals would miss the expected value too often.
     """
     tails = ((1 - level) / 2, (1 + level) / 2)
     if method == "t":
@@ -179,7 +178,7 @@ def interval(
         margin = quantile * standard_error(_logits(replicates, count), _logits(jackknife, count), images)
         middle = math.log(estimate / (1 - estimate))
         low, high = _logistic(middle - margin), _logistic(middle + margin)
-        # An estimate so near to 0 or 1 would have no interval. An end that is so near is extended to 0 or 1.
+        # Extend an end to 0 or 1 if an estimate at this end would be too near to 0 or 1 for an interval.
         few = FEWEST_EVENTS / count
         return 0.0 if low < max(near[0], few) else low, 1.0 if 1 - high < max(near[1], few) else high
     values = replicates[~np.isnan(replicates)]
@@ -199,8 +198,8 @@ def interval(
 
 
 def freedom(images: int, groups: int, balance: float | None = None) -> float:
-    """Return the degrees of freedom of a jackknife error with `images` units in `groups` groups. For clusters,
-    `balance` is the effective number of clusters, and the result is at least 1.
+    """Return the degrees of freedom of a jackknife error. `images` is the number of units, which are left out in
+    `groups` groups. For clusters, `balance` is their effective number, and the result is at least 1.
     """
     return min(images, groups) - 1 if balance is None else max(min(balance, groups) - 1, 1.0)
 

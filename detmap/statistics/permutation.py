@@ -203,7 +203,7 @@ def permute(
     for k in range(0 if every or not pair.by_category else len(pair.categories)):
         own = np.flatnonzero(pair.differs[k])
         count, every = _plan(own.size, permutations)
-        if every:  # few images can change this category: enumerate all of their permutations
+        if every:  # few images can change this category, so all of their permutations are enumerated
             few = pair.differences(count, partial(_chosen, changing=own, units=units.number), threads, category=k)
             at = head + k + len(pair.categories) * np.arange(few.shape[1])
             whole |= dict(zip(at.tolist(), few.T, strict=True))
@@ -235,9 +235,9 @@ def p_value(
 ) -> float:
     """Return ``permute(…).p_value(metric)``, bit-identical and several times faster for means of interpolated precision.
 
-    Differences are first computed in a faster order of summation. A difference that is within the rounding error of the
-    data's difference is computed again as in `permute`, because p depends on whether the difference is at least as
-    large as that of the data.
+    Differences are first computed in a faster order of summation. Those that equal the observed difference up to
+    rounding errors are computed again as in `permute`, because p counts the differences that are at least as large as
+    the observed one.
     """
     check_integer("permutations", permutations, 1)
     check_seed(seed)

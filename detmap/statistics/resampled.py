@@ -35,7 +35,7 @@ from detmap.statistics.reweighting import (
 AnyTally: TypeAlias = Tally | PanopticTally
 
 #: A function that takes a sample's number and returns the number of copies of each image times two, shape (images,).
-#: The factor leaves the lowest bit to the number of the model.
+#: The lowest bit is free for the number of the model.
 Copies: TypeAlias = Callable[[int], NDArray[np.int32]]
 
 #: A function that takes a permutation's number and returns 1 for exchanged units and 0 for other units, shape (units,).
@@ -55,9 +55,9 @@ class Columns(Protocol):
     categories: tuple[tuple[Any, str], ...]
     #: The column of each metric, by its name in a result.
     columns: dict[str, int]
-    #: The units of draws or exchanges.
+    #: The units that are drawn or exchanged, which are images or clusters of images.
     units: Units
-    #: For each column, the number of units with positives, shape (m,).
+    #: For each column, the number of images (or clusters) with positives, shape (m,).
     support: NDArray[np.int64]
 
 
@@ -79,7 +79,7 @@ class Resampled(Columns, Protocol):
 
 
 class Paired(Columns, Protocol):
-    """Two tallies of the same images, between which images can be exchanged."""
+    """Two tallies of the same images. The detections on an image can be exchanged between them."""
 
     #: For each category and unit, whether the tallies differ, shape (K, units).
     differs: NDArray[np.bool_]
@@ -87,8 +87,8 @@ class Paired(Columns, Protocol):
     def differences(
         self, count: int, swaps: Swaps, threads: int | None, category: int | None = None
     ) -> NDArray[np.float64]:
-        """Return the differences, second minus first, after each of `count` permutations, shape (count, m); with
-        `category`, of this category only.
+        """Return the differences, second minus first, after each of `count` permutations, shape (count, m). If
+        `category` is given, return only the columns of this category.
         """
 
 
@@ -124,7 +124,9 @@ class ResampledDetections:
 
 
 class PairedDetections:
-    """Two tallies of detections, see `Paired`. The columns are `metric` and, with `categories`, the AP of each category."""
+    """Two tallies of detections, see `Paired`. The columns are `metric`, and the AP of each category if `categories` is
+    true.
+    """
 
     def __init__(self, first: Tally, second: Tally, metric: str | None, categories: bool, threads: int | None) -> None:
         protocol = first.protocol
@@ -210,7 +212,7 @@ def _differing(both: Tally, enough: int) -> NDArray[np.bool_]:
         steps = (both.found[order], both.missed[order], both.alike[order].view(np.uint64))
         rows = np.column_stack((rows, *(column.astype(np.uint64) for column in steps)))
     out = out.reshape(-1)
-    alike = ~out[cell]  # detections where both models have equally many in this category on this image
+    alike = ~out[cell]  # whether both models have equally many detections of this category on this image
     one, other = np.flatnonzero(alike & (side == 0)), np.flatnonzero(alike & (side == 1))
     unequal = (rows[one] != rows[other]).any(axis=1)
     if both.order.size:

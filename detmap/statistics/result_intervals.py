@@ -13,8 +13,7 @@ from detmap.statistics import intervals
 from detmap.statistics.bootstrap import BIAS, Bootstrap, bootstrap, check_draws, check_level
 from detmap.statistics.intervals import Method
 
-#: Maximum number of reasons for missing intervals in sentences, and maximum number of metrics that are named for a
-#: reason.
+#: In the sentences on missing intervals: maximum number of reasons, and maximum number of metrics listed for each.
 _REASONS, _NAMES = 6, 8
 
 

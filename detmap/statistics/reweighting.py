@@ -118,7 +118,7 @@ def find_column(protocol: Protocol, categories: tuple[tuple[Any, str], ...], met
 def support(
     tally: Tally, metrics: Sequence[str], by_category: Sequence[str], units: Units | None = None
 ) -> NDArray[np.int64]:
-    """Return the number of units with positives for each column. Only positives in the area range of the metric count."""
+    """Return for each column the number of units (images or clusters) with positives in the metric's area range."""
     units = units_of(tally) if units is None else units
     rows, categories = dict(metric_table(tally.protocol, ())), len(tally.categories)
     held = tally.positive_counts > 0
@@ -335,7 +335,7 @@ class Reweighted:
 
     @staticmethod
     def words(codes: NDArray[np.int16]) -> NDArray[np.uint64]:
-        """Return the number of copies of each image of the first model in each replicate, in the layout that
+        """Return how often each image of the first model occurs in each replicate, in the layout that
         `resampling.collect_hits` reads.
         """
         blocks, images = -(-len(codes) // resampling.LANES), codes.shape[1]
@@ -388,8 +388,8 @@ class Reweighted:
         near: NDArray[np.int64],
         room: _Room,
     ) -> Hits:
-        """Return the hits of some classes' rankings. Also count the hits within each maximum number of detections
-        except the largest, and write the counts to `near`.
+        """Return the hits of some classes' rankings. Write to `near` how many of them are hits under each limit on the
+        detections per image, except the largest limit.
         """
         begin, end = classes
         thresholds = len(self.tally.protocol.iou_thresholds)

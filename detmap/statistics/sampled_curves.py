@@ -67,7 +67,7 @@ def _columns(tally: Tally, rows: Sequence[Row], by_category: Sequence[str], copi
 
 
 def _thresholds(tally: Tally, iou: float | None) -> slice:
-    """Return the range of IoU thresholds over which a metric is averaged: all for None, else the threshold `iou`."""
+    """Return the range of IoU thresholds over which a metric is averaged. If `iou` is None, these are all thresholds."""
     if iou is None:
         return slice(None)
     found = tally.protocol.find_threshold(iou)

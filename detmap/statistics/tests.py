@@ -82,7 +82,7 @@ def wilcoxon(first: ArrayLike, second: ArrayLike) -> Test:
     total = n * (n + 1) / 2
     statistic = min(up, total - up)
     if n <= 50 and counts.max() == 1:
-        ways = np.zeros(n * (n + 1) // 2 + 1)  # number of sets of ranks with each sum, exact below 2**53
+        ways = np.zeros(n * (n + 1) // 2 + 1)  # ways[s]: number of subsets of the ranks with sum s, exact below 2**53
         ways[0] = 1
         for rank in range(1, n + 1):
             ways[rank:] += ways[:-rank].copy()

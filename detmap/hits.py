@@ -414,7 +414,7 @@ class Hits(Frozen):
         scores: NDArray[np.float64],
         threads: int | None = 1,
     ) -> None:
-        """Write the arrays that `interpolate` returns into `precision` and `scores`."""
+        """Like `interpolate`, but write the results into the arrays `precision` and `scores`."""
         rankings = self._rankings()
         parallel.run(
             lambda begin, end: curves.interpolate(rankings, grid, epsilon, begin, end, precision, scores),

@@ -469,7 +469,7 @@ def _refuse_foreign(given: Given) -> None:
 
 
 def _refuse_other(given: Given, source: Path | Held) -> None:
-    """Refuse an unrecognised source if a clearer message is possible than the error of a format's reader."""
+    """Refuse an unrecognised source with a clearer message than that of a format's reader, if possible."""
     name = getattr(source, "name", None) if isinstance(source, Held) else os.fspath(source)
     other = _OTHER[given.role]
     swapped = None

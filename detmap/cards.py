@@ -331,7 +331,7 @@ def _defaults(again: Mapping[str, Any]) -> dict[str, Any]:
     return {one.name: _plain(default_of(one)) for one in fields(of) if declared[one.name].since != FIRST}
 
 
-#: The members of an input that are compared. Messages append the text to the input's role.
+#: The members of an input that are compared. Each is mapped to text that messages append to the input's role.
 _COMPARED = {"sha256": "", "beside": " (files beside it)", "content": " (what was read of it)"}
 
 #: Known members of an input.
@@ -427,7 +427,7 @@ def _same_bits(iou_type: str | None) -> bool:
 def _rules_named(card: Mapping[str, Any]) -> str:
     """Return the name of the protocol or convention, followed by the IoU type unless boxes are compared."""
     name, kind = (card["decisions"].get(key) for key in ("name", "iou_type"))
-    return f"{name} {kind}" if kind not in (None, BOXES) else str(name)  # keeps old cards of boxes valid
+    return f"{name} {kind}" if kind not in (None, BOXES) else str(name)  # older cards of boxes have no IoU type there
 
 
 def _rounded(value: Mapping[str, str]) -> str:

@@ -16,7 +16,7 @@ UNLIMITED = 2**31 - 1
 #: COCO's area range of all objects; larger objects are ignored.
 WHOLE = ("all", 0.0, 1e10)
 
-#: Area range of protocols without area ranges: no box with coordinates up to 1e150 has a larger area.
+#: Area range of protocols that do not limit areas. No box with coordinates up to 1e150 has a larger area.
 UNBOUNDED = ("all", 0.0, 1e301)
 
 

@@ -121,8 +121,8 @@ def varied(rules: T, changes: Mapping[str, Any]) -> T:
     return made
 
 
-#: Values that have been checked, by class, field name and ``id(value)``. The cache keeps at most `_MOST_CHECKED`
-#: values. Variants of a protocol share most values.
+#: Values that have been checked, by class, field name and ``id(value)``. Variants of a protocol
+#: share most values, which are then checked only once. The cache keeps at most `_MOST_CHECKED` values.
 _CHECKED: dict[tuple[type, str, int], object] = {}
 _MOST_CHECKED = 10_000
 
@@ -163,7 +163,9 @@ def settle(whole: Any) -> None:
 
 
 def written(whole: Any) -> dict[str, Any]:
-    """Return all decisions by name, without decisions of later versions that have their default values."""
+    """Return the decisions by name. Decisions that are newer than version `FIRST` are left out if they have their default
+    values.
+    """
     declared = decisions_of(type(whole))
     return {
         field.name: getattr(whole, field.name)
@@ -173,7 +175,7 @@ def written(whole: Any) -> dict[str, Any]:
 
 
 def describe(whole: Any) -> str:
-    """Return the decisions in one line: first the decisions with `always`, then others that differ from the default."""
+    """Return the decisions in one line: first those that are always named, then others that differ from the default."""
     declared = decisions_of(type(whole))
     always: list[str] = []
     otherwise: list[str] = []

@@ -367,7 +367,7 @@ class Hits(Frozen):
         return out
 
     def _linear(self, tail: bool, epsilon: float, threads: int | None) -> NDArray[np.float64]:
-        """Return the AP of every ranking with straight lines between the points of its envelope."""
+        """Return the AP of every ranking. Straight lines connect the points of its envelope."""
         grid = readonly(GRIDS["101-point"], np.float64)
         rankings, read = self._rankings(), np.empty((len(self), grid.size))
 
@@ -414,7 +414,7 @@ class Hits(Frozen):
         scores: NDArray[np.float64],
         threads: int | None = 1,
     ) -> None:
-        """Write the arrays that `interpolate` returns into `precision` and `scores`."""
+        """Like `interpolate`, but write the results into the arrays `precision` and `scores`."""
         rankings = self._rankings()
         parallel.run(
             lambda begin, end: curves.interpolate(rankings, grid, epsilon, begin, end, precision, scores),

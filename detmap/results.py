@@ -303,7 +303,7 @@ def markdown_text(text: str) -> str:
 
 
 def to_markdown(rows: Sequence[Mapping[str, Any]], *, markup: bool = False) -> str:
-    """Return rows as a Markdown table. Cells are escaped, unless `markup` is true because they contain Markdown."""
+    """Return rows as a Markdown table. If the cells contain Markdown, `markup` must be true; otherwise they are escaped."""
     if not rows:
         return ""
     header = list(rows[0])

@@ -1,5 +1,5 @@
-"""Masks as runs, without validation. They are converted from strings, bitmaps and polygons, and to strings, and have
-areas, boxes and unions. `detmap.masks` validates masks for users; the drop-in for pycocotools uses masks unchecked.
+"""Masks as runs, without validation: conversions from strings, bitmaps and polygons, conversion to strings, areas, boxes
+and unions. `detmap.masks` validates masks for users; the drop-in for pycocotools uses masks unchecked.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ def strings_of_runs(runs: Runs) -> list[bytes]:
 
 
 def measure(runs: Runs, threads: int | None = 1) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return areas, boxes (x, y, width, height), and flags. A flag is true if the ends of the mask are strictly
-    ascending.
+    """Return areas, boxes (x, y, width, height), and flags. A flag is true if the ends of the mask's runs
+    ascend strictly.
     """
     count = len(runs.spans)
     areas, boxes, regular = np.empty(count, np.uint32), np.empty((count, 4)), np.empty(count, np.bool_)
@@ -146,10 +146,10 @@ def written(
     cost: int,
     threads: int | None,
 ) -> Runs:
-    """Return the masks that a kernel writes. It is called as often as needed. There must be at least one mask.
-    ``write(begin, end, ends, spans)`` writes a range of masks into two arrays, as
-    `detmap.kernels.bitmaps.runs_of_bitmaps` does. `spans`, shape (n, 4), holds the heights and widths of the masks, and
-    `write` adds the range of each mask's ends. `room` is the expected number of ends of a mask; see `over` for `cost`.
+    """Return the masks that a kernel writes, at least one. The kernel ``write(begin, end, ends, spans)`` writes a range of
+    masks, as `detmap.kernels.bitmaps.runs_of_bitmaps` does. If the array `ends` is too short for all masks, the kernel is
+    called again for the rest. `spans`, shape (n, 4), holds the heights and widths of the masks; the kernel fills in the
+    other columns. `room` is the expected number of runs of a mask; see `over` for `cost`.
     """
 
     def task(begin: int, end: int) -> list[tuple[int, int, NDArray[np.uint32]]]:
@@ -191,7 +191,7 @@ def runs_of_polygons(
     """Return the mask of each polygon. If a polygon cannot be drawn, return its index and the reason. `points` (x, y)
     are the vertices of all polygons, `vertices` the number of vertices of each polygon, and `sizes` the heights and
     widths of the images. If `starts` is given, polygon *i* begins at ``points[starts[i]]``, else directly after the
-    polygon before it. If `before` is given, the ends of all masks are appended to these ends.
+    polygon before it. If `before` is given, it holds the ends of other masks' runs, and the new ends follow them.
     """
     number = np.asarray(vertices, np.int64)
     count = len(number)

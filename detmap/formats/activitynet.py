@@ -165,7 +165,7 @@ def _check_videos(data: Buffer, what: str, name: str) -> None:
 
 
 def _videos(counts: Mapping[str, int], source: str) -> Ids:
-    """Return the video of each row, from the number of consecutive rows per video."""
+    """Return the video of each row. Rows are ordered by video, and `counts` holds the number of rows of each video."""
     ids = columns.texts([video for video, count in counts.items() if count], source=source, field="video")
     lengths = [count for count in counts.values() if count]
     return Ids(ids, np.repeat(np.arange(len(lengths), dtype=np.int32), lengths))
@@ -223,7 +223,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
 
 
 def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write results, with the names that the ground truth has for categories."""
+    """Write results, with category names from the ground truth."""
     check_scores(table)
     rows, names, lost = _written(table, writing.ground_truth)
     videos, scores = list(map(str, table.images.ids.tolist())), table.scores.tolist()

@@ -39,7 +39,7 @@ def _named(reading: Reading) -> Mapping[str, str] | None:
 
 def _columns(form: str, source: Source, role: Role, reading: Reading) -> tuple[dict[str, Any], Mapping[Any, str]]:
     """Return the columns of a file as arguments of `GroundTruth.from_arrays` or `Detections.from_arrays`. Also return
-    the file names of the images by image id, which are empty for detections.
+    the file names of the images by image id. For detections, this mapping is empty.
     """
     given = _named(reading)
     titles = {*LISTS, *({} if given is None else given.values()), *reading.fields}

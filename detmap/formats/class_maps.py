@@ -97,7 +97,7 @@ def without_classes(ground_truth: GroundTruth) -> GroundTruth:
 
 
 def mapped_detections(table: Detections, class_map: Mapping[str, str], ground_truth: GroundTruth | None) -> Detections:
-    """Return detections with mapped classes; with ground truth, the classes become category ids of the ground truth."""
+    """Return detections with mapped classes. If there is ground truth, the classes become its category ids."""
     names: dict[str, str] = {}
     if ground_truth is not None:
         own_ids = map(str, ground_truth.categories.values.tolist())
@@ -170,7 +170,7 @@ def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> Gro
     places = np.array([-1 if one is None else place_of[one] for one in of_category], np.int64)
 
     def mapped(attribute: tuple[Any, ...] | None, unknown: Any) -> Any:
-        """Return an attribute of the new classes; a new class takes the value of the old class with the same id."""
+        """Return an attribute for the new classes. A new class has the value of the old class with the same id."""
         known = dict(zip(ids, attribute or (), strict=False))
         return None if attribute is None else tuple(known.get(one, unknown) for one in listed)
 
@@ -195,8 +195,8 @@ def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> Gro
 def _mapped_lists(
     lists: CategoryLists | None, places: NDArray[np.int64], count: int, *, every: bool
 ) -> CategoryLists | None:
-    """Return the lists for merged categories. A merged category is listed if any of its source categories is listed;
-    with `every`, only if all of them are. `places` holds the new index of each category, negative for a dropped
+    """Return the lists for merged categories. A merged category is listed if any of its source categories is listed.
+    If `every` is true, all of them must be listed. `places` holds the new index of each category, negative for a dropped
     category.
     """
     if lists is None:

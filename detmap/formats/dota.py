@@ -246,7 +246,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
 
 
 def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write a file ``Task1_{class}.txt`` per class; with ground truth also for classes without detections."""
+    """Write a file ``Task1_{class}.txt`` per class. If ground truth is given, classes without detections get one too."""
     quads, lost = _quads(table)
     return {**lost, **write_results(table, path, writing, "Task1_{}.txt", quads)}
 

@@ -102,7 +102,7 @@ def category_names(table: GroundTruth | Detections, ground_truth: GroundTruth | 
 def resolve_images(
     names: Sequence[str], ground_truth: GroundTruth, unknown: Literal["error", "ignore"], source: str
 ) -> list[Any]:
-    """Return the ground truth's id of the image that each file is named after; None if there is no such image."""
+    """Return the id of the image that each file is named after; None if the ground truth has no such image."""
     ids = ground_truth.images.values.tolist()
     found: list[Any]
     if ground_truth.images.values.dtype.kind == "i":
@@ -135,7 +135,7 @@ def match_images(distinct: list[Any], ground_truth: GroundTruth, source: str) ->
 
 
 def match_categories(distinct: list[Any], ground_truth: GroundTruth, source: str) -> list[Any]:
-    """Return the ground truth's id for each of some distinct ids or names of categories."""
+    """Return the id in the ground truth of each category, which is given by id or name."""
     categories = ground_truth.categories
     if distinct and isinstance(distinct[0], int) and categories.ids.dtype.kind == "i":
         return distinct
@@ -233,7 +233,7 @@ def resolve_categories(names: Sequence[str], ground_truth: GroundTruth) -> list[
 
 
 def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
-    """Write files into an empty or new folder, creating subfolders: all of the files, or none."""
+    """Write files and subfolders into an empty or new folder. If a file cannot be written, the others are removed."""
     from detmap.system.whole_files import write
 
     folder = os.fspath(path)
@@ -301,7 +301,7 @@ def lost_areas(table: GroundTruth) -> int:
 
 
 def lost_names(table: GroundTruth) -> int:
-    """Return the number of images whose file name differs from their id, with or without suffix."""
+    """Return the number of images whose id is neither their file name nor the file name without suffix."""
     pairs = zip(table.images.ids.tolist(), table.images.names or (), strict=False)
     return sum(bool(name) and one not in (name, stem(name)) for one, name in pairs)
 
@@ -317,7 +317,7 @@ def unused(codes: NDArray[Any], count: int) -> int:
 
 
 def lost_order(names: Sequence[str], codes: NDArray[Any]) -> int:
-    """Count the categories with objects that are at another position after sorting by name."""
+    """Return how many of the categories with objects change their position if these are sorted by name."""
     used = [names[code] for code in np.unique(codes).tolist()]
     return sum(one != other for one, other in zip(used, sorted(used), strict=True))
 
@@ -393,8 +393,8 @@ def images_as_given(table: GroundTruth) -> list[int]:
 def over_classes(
     labels: Sequence[str], everywhere: Collection[str]
 ) -> tuple[NDArray[np.int64], list[str], NDArray[np.bool_]]:
-    """Replace each object of a class in `everywhere`, such as KITTI's DontCare, by a crowd of every other class. Return
-    the original row, the class, and whether it is a crowd, for each resulting object.
+    """Replace each object of a class in `everywhere`, such as KITTI's DontCare, by one crowd for each other class. For
+    each resulting object, return its original row, its class, and whether it is a crowd.
     """
     regions = np.array([label in everywhere for label in labels], np.bool_)
     plain, every = np.flatnonzero(~regions), np.flatnonzero(regions)
@@ -405,8 +405,8 @@ def over_classes(
 
 
 def lost_facts(table: GroundTruth, areas: NDArray[np.float64]) -> dict[str, int]:
-    """Count what formats without boxes cannot hold: flags, areas that differ from `areas`, and names and sizes of
-    images.
+    """Count facts that formats without boxes cannot hold, such as flags of objects and file names of images. Areas count
+    if they differ from the areas of the shapes, which are given as `areas`.
     """
     return {
         "crowd": int(table.crowd.sum()),

@@ -23,10 +23,10 @@ FieldOf = Callable[[str], Mapping[Any, Any] | None]
 #: Field with the video of an image, as in YouTube-VIS, TAO and BDD100K.
 VIDEO = "video_id"
 
-#: Minimum number of images with a common prefix, and minimum number of such prefixes, to suggest frames of videos.
+#: Names of images suggest videos if a video has at least `_FEWEST_FRAMES` images, and `_FEWEST_VIDEOS` such videos exist.
 _FEWEST_FRAMES, _FEWEST_VIDEOS = 3, 2
 
-#: Minimum share of equal differences between consecutive image numbers, to suggest frames of a video.
+#: Names of images suggest a video only if at least this share of the steps between their numbers are equal.
 _RUNNING = 0.9
 
 _NUMBERED = re.compile(r"(.*?)(\d+)\D*")

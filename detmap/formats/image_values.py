@@ -17,12 +17,12 @@ from detmap.errors import InputError, is_integer, shorten
 from detmap.reading.options import Path
 from detmap.reading.sources import read_bytes
 
-#: An integer in JSON and CSV, leading zeros included; int() also accepts "0_1", "+1" and non-ASCII digits.
+#: Matches integers, which may begin with zeros. `int` would also accept "0_1", "+1" and non-ASCII digits.
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
 
 
 def image_values(source: Path | Mapping[Any, Any], column: str) -> tuple[list[tuple[str, Any, Any]], str]:
-    """Return place (for messages), image and value of every entry of the column, and the source's name."""
+    """Return each entry as a tuple of a place for messages, the image and the value. Also return the source's name."""
     remedy = f'a CSV file has the columns image and {column}; JSON is {{"image": "{column}", …}}'
     import csv
 

@@ -181,7 +181,7 @@ class Input:
         return form.by_name(registry.Given(self.source, self.role))
 
     def check_taken(self) -> None:
-        """Refuse an option that does not concern the format, or does not concern the role, rather than ignore it."""
+        """Raise an error for a given option that does not concern the format, or does not concern the role."""
         for name in self.reading.given():
             if not self.format.concerns(name):
                 raise not_taken(f"{name} (--{name.replace('_', '-')})", name, [self.format])
@@ -323,8 +323,8 @@ def not_taken(option: str, name: str, formats: Iterable[Format]) -> OptionError:
 
 
 def check_taken(inputs: Sequence[Input]) -> None:
-    """Refuse an option that concerns none of the inputs for which it is given, rather than ignore it. An option is
-    accepted if one of these inputs is an unread stream, whose format is unknown.
+    """Raise an error for an option that concerns none of the inputs for which it is given. An option is accepted
+    if one of these inputs is an unread stream, whose format is unknown.
     """
     for name, made in options_of().items():
         groups: dict[str, list[Input]] = {}

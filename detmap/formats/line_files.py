@@ -50,7 +50,7 @@ from detmap.reading.options import Path, Reading, Role
 from detmap.reading.sources import members, name_of
 from detmap.shapes.boxes import seem_shares
 
-#: Columns of a box by box format. The format "" stands for any of the others, which a `Formed` function finds out.
+#: Columns of a box by box format. The format "" means that a `Formed` function chooses one of the others.
 _BOXES = {
     "xyxy": ("x1", "y1", "x2", "y2"),
     "xywh": ("x", "y", "width", "height"),
@@ -479,7 +479,7 @@ def _regions(
 
 
 def _as_written(table: GroundTruth | Detections, form: str) -> tuple[NDArray[np.float64], dict[str, int]]:
-    """Return boxes in a box format, corners for "", and counts of what changes."""
+    """Return boxes in the format `form`, or as corners if it is "". Also return counts of what changes."""
     if form in ("xyxy", ""):
         boxes, rounded = corners(table)
         return boxes, {"rounded_boxes": rounded, "sizes": len(table) if table.box_sizes else 0}

@@ -12,8 +12,8 @@ from detmap.formats import files, registry  # noqa: F401 - files registers the f
 
 def distinct(paths: Sequence[str], taken: Collection[str] = (), stem: Callable[[str], str] | None = None) -> list[str]:
     """Return the shortest distinct last parts of the paths. File extensions are removed, except from files of one
-    folder that differ only by extension. `taken` are names to avoid. `stem` removes an extension, by default a suffix
-    of files of detections.
+    folder that differ only by extension. `taken` are names to avoid. `stem` removes an extension; by default it removes
+    the suffixes of files of detections.
     """
     stem = partial(_stem, registry.suffixes()) if stem is None else stem
     parts = [tuple(path.replace(os.sep, "/").strip("/").split("/")) for path in paths]

@@ -262,8 +262,8 @@ class Format:
         ``sniff(given)`` returns whether a `Given` is of this format. Plug-ins are asked first, in reverse order of
         registration.
     is_certain : callable, or None
-        ``is_certain(given)`` returns whether a source is of this format and of no other built-in one. The most common
-        format has this function, so that other formats need not be loaded.
+        ``is_certain(given)`` returns whether a source is of this format and of no other built-in one. If so, other
+        formats are not loaded. Only the most common format has this function.
     read_ground_truth : callable, or None
         ``read_ground_truth(source, reading)`` returns a `GroundTruth`. The source is a path, or the bytes of a stream.
     read_detections : callable, or None
@@ -469,7 +469,7 @@ def _refuse_foreign(given: Given) -> None:
 
 
 def _refuse_other(given: Given, source: Path | Held) -> None:
-    """Refuse an unrecognised source if a clearer message is possible than the error of a format's reader."""
+    """Refuse an unrecognised source with a clearer message than that of a format's reader, if possible."""
     name = getattr(source, "name", None) if isinstance(source, Held) else os.fspath(source)
     other = _OTHER[given.role]
     swapped = None

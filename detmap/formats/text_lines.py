@@ -28,7 +28,7 @@ def _form(lines: Lines, boxes: NDArray[np.float64], given: str | None) -> tuple[
         return "cxcywh", {"boxes_read_as_shares": len(boxes)}
     inverted = (boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1])
     count = int(np.count_nonzero(inverted))
-    if 0 < count < _FEW * len(boxes):  # if the last two were sizes, more boxes would look inverted
+    if 0 < count < _FEW * len(boxes):  # if these were corner and size, more would look inverted
         raise lines.error(
             int(np.argmax(inverted)),
             f"is one of {count:,} boxes of {len(boxes):,} that are inverted as left, top, right, bottom: these can be "

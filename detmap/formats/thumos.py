@@ -224,8 +224,8 @@ def _words(table: GroundTruth | Detections) -> list[str]:
 
 
 def _ambiguous(table: GroundTruth, lines: Sequence[str]) -> tuple[list[str], NDArray[np.bool_]]:
-    """Return the lines of segments that are crowds of every class, and a mask of these crowds. A segment counts only if
-    each class has equally many crowds there.
+    """Return the lines of ambiguous segments, and a mask of their crowds. A segment is ambiguous if every class has the
+    same number of crowds there.
     """
     whole = np.zeros(len(table), np.bool_)
     alike: dict[str, list[int]] = {}

@@ -18,7 +18,7 @@ from detmap.reading.sources import Opened, Source
 from detmap.reading.unlike import refuse_foreign
 from detmap.system import parallel
 
-#: Maximum length of an id in bytes. No corpus has longer ids; without a limit, a single long id would widen a column.
+#: Maximum length of an id in bytes. No corpus has longer ids.
 LONGEST_ID = 1024
 
 _MARK = b"\xef\xbb\xbf"  # UTF-8 byte order mark

@@ -41,8 +41,8 @@ _BLOCK = 1 << 20
 #: pass.
 _SHORTEST = 32
 
-#: Minimum size of results in bytes for the scanner. Kernels compiled ahead of time load at once. Loading other kernels
-#: from numba's cache does not pay off for small files.
+#: Minimum size of results in bytes for the scanner. Kernels compiled ahead of time load without delay. Loading other
+#: kernels from numba's cache does not pay off for small files.
 _WORTH_SCANNING = 1 << 20 if _ahead.chosen().object is None else 0
 
 _REMEDY = {
@@ -169,7 +169,7 @@ def _detections(given: _Bytes, found: TrackColumns, ground_truth: GroundTruth | 
 
 
 class _Bytes(NamedTuple):
-    """A document. `whole` is a larger buffer that begins with the bytes of `data`, with room for unescaped masks."""
+    """A document. `whole` is a larger buffer that begins with `data` and has room for unescaped masks."""
 
     data: NDArray[np.uint8]
     name: str
@@ -232,7 +232,7 @@ def _places(data: NDArray[np.uint8], rows: Sequence[_Track]) -> NDArray[np.int64
 
 
 class _Read(NamedTuple):
-    """The masks of all lists, as `parts` that `reader` returned. `present` says for each frame whether it has a mask, and
+    """The masks of all lists. `parts` is what `reader` returned, `present` says for each frame whether it has a mask, and
     `lengths` are the numbers of frames of the lists.
     """
 
@@ -243,8 +243,8 @@ class _Read(NamedTuple):
 
 
 def _read(given: _Bytes, lists: NDArray[np.int64], blocks: list[tuple[int, int]], *, exact: bool) -> _Read | None:
-    """Read the masks of all lists, block by block; None if a list is invalid JSON. Unless `exact` is true, the check is
-    faster, and also returns None for some valid lists.
+    """Read the masks of all lists, block by block; None if a list is invalid JSON. If `exact` is false, the check
+    is faster, but some valid lists fail it.
     """
     data = given.data
     lengths = np.empty(len(lists), np.int64)
@@ -365,8 +365,8 @@ def _segmentations(column: Tracks) -> list[list[Any]]:
 
 
 def _unkept(source: Any) -> dict[str, int]:
-    """Count the videos whose frames are not kept, because they have names or follow the end of all tracks. Also count
-    the annotations with an area for each frame, of which only the mean is kept.
+    """Count the videos whose frames are not kept, because they have names, or because all tracks end before the
+    last frame. Also count the annotations with an area for each frame, of which only the mean is kept.
     """
     given = _bytes(source, "ground truth")
     document = decoded(given.data.data, _Unkept, given.name, remedy=_REMEDY["ground truth"])

@@ -43,7 +43,7 @@ class Document:
     """A document's bytes, a window at a time.
 
     A mark is a byte that occurs in every record: the opening brace in JSON, the line feed in lines of text. Only JSON
-    must be UTF-8. With `inner`, values of records may contain marks too.
+    must be UTF-8. If `inner` is true, values of records may contain marks too.
     """
 
     def __init__(self, data: Buffer | File, threads: int | None, mark: bytes = b"{", inner: bool = False) -> None:
@@ -103,7 +103,8 @@ class Document:
         size = texts.kept_size(readonly(words, np.uint64))
         with self._keeping:
             if self._kept is None:
-                # A block is scanned at most twice, so strings take at most twice the size. Unwritten memory costs nothing.
+                # Blocks are scanned at most twice, so strings need at most twice the document's size. Unwritten memory costs
+                # nothing.
                 self._kept = np.empty(2 * self.size + 8, np.uint8)
             begin = self._end
             if begin + size + 8 > self._kept.size:

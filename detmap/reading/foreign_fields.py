@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @cache
 def _foreign() -> tuple[dict[str, Any], Any]:
-    """Return a record without any fields for each list, and a decoder of the fields of other benchmarks."""
+    """Return an empty record for each list, by name, and a decoder of the fields of other benchmarks."""
     import msgspec
 
     plain: dict[str, Any] = {}

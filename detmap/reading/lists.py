@@ -121,8 +121,8 @@ class List:
 
     Every block is scanned from the guessed start of its first record. If the last record of the previous block ends
     elsewhere, the block is scanned again from that end. The rows of a block are stored after those of all earlier
-    blocks, whose records must be counted first. With `exact`, all blocks are counted before the scan. Otherwise the total
-    is estimated from the first block, and a file is read only once.
+    blocks, whose records must be counted first. If `exact` is true, all blocks are counted before the scan. Otherwise the
+    total is estimated from the first block, and a file is read only once.
     """
 
     def __init__(self, document: Document, begin: int, kind: Layout, exact: bool) -> None:
@@ -152,8 +152,8 @@ class List:
         self.ids, self.words = passing(sizes[0], np.uint64), np.empty(sizes[1], np.uint64)
 
     def most_rows(self, block: int, marks: int) -> int:
-        """Return an upper bound on the number of records of a block, from its number of marks and its size; the last
-        line may lack a mark. The bound is nearly always exact. If not, `Table` closes the gaps between blocks.
+        """Return an upper bound on the number of records of a block, given its number of marks (see `Document`). The bound
+        is nearly always exact. If not, `Table` closes the gaps between blocks.
         """
         most = min(marks, -(-(self.cuts[block + 1] - self.cuts[block]) // self.kind.fields.least))
         if self.kind.by_line:

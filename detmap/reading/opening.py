@@ -128,7 +128,7 @@ class File:
     def check(self) -> None:
         """Raise `InputError` if the file has changed since it was opened."""
         before, now = self._before, self._stamp()
-        # A file that is replaced by another keeps its content. Its ctime changes, because it has one link less.
+        # If another file replaces this one, the open file keeps its content. Its ctime changes, because it loses a link.
         if now != before and (now[:2] != before[:2] or now[3] == before[3]):
             raise changed(self.name)
 
@@ -211,7 +211,7 @@ def noted() -> Iterator[set[str]]:
 
 
 def open_path(path: str | os.PathLike[str]) -> File | Held:
-    """Open a regular file; other paths (``-`` is standard input) are read at once, because they can be opened only once."""
+    """Open a regular file. Read other paths (``-`` is standard input) whole, because they can be opened only once."""
     name = os.fspath(path)
     for found in _noting:
         found.add(name)

@@ -300,8 +300,8 @@ class Reading:
         return {one.name: value for one, value in pairs if value is not default_of(one) and value != default_of(one)}
 
     def recorded(self) -> list[str]:
-        """Return the options that differ from their defaults as ``name=value``, with a hash in place of a file, to
-        detect changes.
+        """Return the options that differ from their defaults as ``name=value``. The value of a file is its hash, so that
+        changes are detected.
         """
         out = []
         for name, value in sorted(self.given().items()):

@@ -46,7 +46,7 @@ _PROBLEMS = {
 }
 
 
-#: A thread has memory for the runs of the largest label map, and for this number of further runs. With more, numpy
+#: Number of runs for which a thread has memory, in addition to those of the largest label map. If it were larger, numpy
 #: would request huge pages, which take memory even if unused.
 _ROOM = 1 << 18
 

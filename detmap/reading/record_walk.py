@@ -18,7 +18,7 @@ from detmap.shapes.kinds import BOX_FIELD, SHIPPED_COUNTS
 Buffer = bytes | memoryview
 
 _LARGE = 1 << 20  # minimum size in bytes of a document that is checked
-_LEAST = 12  # minimum number of bytes per list or object in a valid document, because a box takes more
+_LEAST = 12  # valid documents have at least this number of bytes per list or object
 
 #: Pattern of the first 64 KiB of a list without nested values. Such a list takes up to 16 times its size when decoded.
 _LONG = re.compile(rb"\[[^\[\]{}]{65536}")

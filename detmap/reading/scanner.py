@@ -116,7 +116,7 @@ class RunColumns(NamedTuple):
 
 
 class QrelsColumns(NamedTuple):
-    """TREC relevance judgements, a row per line in file order: `relevance` are the grades; the rest is as in
+    """TREC relevance judgements, a row per line in file order. `relevance` holds the grades. The other columns are as in
     `RunColumns`.
     """
 
@@ -231,10 +231,10 @@ def scan_results(
 def scan_ground_truth(
     data: Buffer | File, threads: int | None, *, reader: tuple[str, Reader] | None = None, listing: bool = False
 ) -> GroundTruthColumns | None:
-    """Scan COCO ground truth: a JSON object with the lists `images`, `annotations` and `categories`. With `reader`, the
-    sizes of images are scanned too; with `listing`, the raw lists of images and categories are also returned. Returns
-    None for a document that a library parser must read, such as one with a repeated list, or with ids of only some
-    annotations.
+    """Scan COCO ground truth: a JSON object with the lists `images`, `annotations` and `categories`. If a
+    `reader` is given, the sizes of images are scanned too. If `listing` is true, the raw lists of images and categories
+    are also returned. Returns None for a document that a library parser must read, such as one with a repeated list, or
+    with ids of only some annotations.
     """
     try:
         document = Document(data, threads, inner=reader is not None)
@@ -258,7 +258,7 @@ def scan_ground_truth(
 
 
 def scan_tracks(data: Buffer, threads: int | None = None) -> TrackColumns | None:
-    """Scan YouTube-VIS' results: a JSON list of objects. Returns None where `scan_results` does.
+    """Scan YouTube-VIS' results: a JSON list of objects. Returns None for a document that a library parser must read.
 
     The lists of segmentations are not validated: the caller must check that each list is valid and ends where its range
     ends.

@@ -257,7 +257,7 @@ def _listed(folder: str, suffix: str) -> dict[str, _Listed]:
 
 
 def _key(name: str, suffix: str) -> str | None:
-    """Return a file name with its suffix spelled as given; None for other files and macOS's metadata."""
+    """Return a file name with its suffix in lower case; None for files with another suffix, and for macOS's metadata."""
     plain = name.lower().endswith(suffix) and not name.startswith("._")
     return name[: -len(suffix)] + suffix if plain else None
 

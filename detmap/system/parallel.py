@@ -1,7 +1,7 @@
 """Run tasks over blocks on a thread pool. Only this module starts threads for computations; nested calls start none.
 
-A caller that waits can be interrupted (Ctrl-C, a signal handler that raises): pending blocks are cancelled, and a flag
-tells running blocks to stop. Long kernels check the flag; blocks of other kernels are short.
+A caller that waits can be interrupted by Ctrl-C, or by a signal handler that raises. Then pending blocks are cancelled,
+and a flag tells running blocks to stop. Long kernels check the flag; blocks of other kernels are short.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ def check() -> None:
 
 
 def steps(begin: int, end: int, cost: int, limit: int) -> Iterator[tuple[int, int]]:
-    """Cut a block of items that cost `cost` each into parts of about `limit`. Check for cancellation before each part."""
+    """Cut a block into parts with a total cost of about `limit`, if each item costs `cost`. Check for cancellation before
+    each part.
+    """
     step = max(1, limit // max(1, cost))
     for low in range(begin, end, step):
         check()
@@ -102,8 +104,8 @@ def run(
     """Call ``task(begin, end)`` for every half-open block and return the results in the order of `blocks`.
 
     A task must release the GIL (a kernel, or numpy on large arrays) and write only the output of its block. Called from
-    within a task, `run` uses only the calling thread. With `apart`, no block runs in the main thread, which stays free
-    to handle signals. Such blocks may take long if they check `stop_flag`.
+    within a task, `run` uses only the calling thread. If `apart` is true, no block runs in the main thread, which stays
+    free to handle signals. Blocks may then take long, provided that they check `stop_flag`.
     """
     workers = min(thread_count(threads), len(blocks))
     if workers <= 1 and not (apart and blocks and threading.current_thread() is threading.main_thread()):

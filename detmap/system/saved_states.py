@@ -38,7 +38,9 @@ def seal(kind: str, header: Mapping[str, Any], *columns: NDArray[Any] | bytes) -
 
 
 def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
-    """Return header and columns from `seal`; raise `StateError` for anything damaged or of another version or kind."""
+    """Return the header and the columns of a saved state. Raises `StateError` if it is damaged, or of another version or
+    kind.
+    """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise StateError(f"a saved state is bytes, not {type(data).__name__}")
     view = memoryview(bytes(data))
@@ -119,7 +121,7 @@ class Accumulator(ABC):
     def sync(self, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None = None) -> Self:
         """Return a new evaluator of the data that all processes have seen; each process gets the same result.
 
-        The evaluator of the process itself stays unchanged.
+        This evaluator stays unchanged.
 
         Parameters
         ----------

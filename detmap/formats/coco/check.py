@@ -58,7 +58,7 @@ def _results_within(document: Mapping[str, Any], name: str) -> Any:
 
 
 def _within(document: Mapping[str, Any]) -> str | None:
-    """Return the remedy for a JSON object that has no list of results under one of the known names."""
+    """Return advice if an object seems to hold results in another layout, else None."""
     values = [*islice(document.items(), 100)]
     for key, value in values:
         if isinstance(value, list) and value and isinstance(value[0], Mapping) and "image_id" in value[0]:

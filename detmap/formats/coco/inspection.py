@@ -148,7 +148,9 @@ def kinds_in(source: Source) -> dict[str, int]:
 
 
 def has_key(text: Buffer, name: str) -> bool:
-    """Return whether a document may have a key, plain or with an escaped letter."""
+    """Return whether a document may have a key. If the document has escaped letters, the result is true, because they may
+    spell the key.
+    """
     return any(re.search(part, text) for part in (b'"%b"' % re.escape(name.encode()), rb"\\u00"))
 
 

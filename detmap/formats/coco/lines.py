@@ -27,7 +27,7 @@ def holds_lines(source: object, name: str) -> bool:
 
 
 def _begins_with_record(data: bytes, alone: bool) -> bool:
-    """Return whether the first line is a record. Unless `alone`, further lines must follow."""
+    """Return whether the first line is a record. If `alone` is false, further lines must follow."""
     line, _, rest = data.removeprefix(BOM_UTF8).lstrip().partition(b"\n")
     if not (alone or rest.strip()):
         return False

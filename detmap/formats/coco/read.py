@@ -47,7 +47,7 @@ from detmap.shapes.kinds import BOXES
 from detmap.shapes.left_strings import left
 
 #: Minimum size in bytes for the scanner. Small files are read faster without it, because loading its kernels from
-#: numba's cache takes time. Kernels compiled ahead of time load at once.
+#: numba's cache takes time. Kernels compiled ahead of time load without delay.
 _WORTH_SCANNING = 1 << 20 if _ahead.chosen().object is None else 1 << 12
 
 
@@ -202,7 +202,7 @@ def read_coco_results(
 
 
 def _by_file_names(found: Detections, truth: GroundTruth) -> Detections:
-    """Return detections with image ids in place of file names, by which Ultralytics' results name images."""
+    """Replace image ids that are file names, as in Ultralytics' results, by the ids of the ground truth."""
     own = found.images.ids
     if not isinstance(truth, GroundTruth) or truth.images.names is None:
         return found
@@ -215,7 +215,7 @@ def _by_file_names(found: Detections, truth: GroundTruth) -> Detections:
 
 
 def _boxes_if_none(read: Callable[[Kind], dict[str, Any]], kind: Kind) -> dict[str, Any]:
-    """Read results; if `kind` is boxes, but the results are masks or poses without boxes, read the boxes around these."""
+    """Read results. If boxes are wanted and the results have none, read the boxes around their masks or poses."""
     try:
         return read(kind)
     except BoxlessError as error:
@@ -309,7 +309,7 @@ def _scanned_ground_truth(opened: Opened, iou_type: str, facts: bool) -> dict[st
     crowd = none if found.iscrowd is None else found.iscrowd
     own = found.id
     distinct, zero = count, None
-    if own is not None:  # strings are not counted by `index_ids`, whose array is as wide as the longest string
+    if own is not None:  # for strings, `index_ids` would make an array as wide as the longest one
         distinct = len(own.values) if isinstance(own, Strings) else index_ids(own, source="", field="id").ids.size
         zero = zeros(own.values)[own.codes] if isinstance(own, Strings) else own == 0
     categories = found.categories.values if isinstance(found.categories, Strings) else found.categories.tolist()

@@ -258,7 +258,7 @@ def _parse(
             if crowded(data):
                 raise InputError("holds more lists and objects than such a file can have", source=name)
         else:
-            # Given bytes, the parser would guess their encoding, as UTF-32 if some bytes are 0.
+            # The bytes are decoded here, because the parser could take them for UTF-32 if some bytes are 0.
             texts = [line.decode() for line in bytes(data).splitlines()] if lines else [bytes(data).decode()]
             parsed = [json.loads(text) for text in texts if text.strip() or not lines]
             check(parsed if lines else parsed[0], name)

@@ -30,10 +30,10 @@ from detmap.shapes import KINDS, Kind, Place
 from detmap.shapes.boxes import FARTHEST
 from detmap.shapes.kinds import BOX_FIELD, BOXES
 
-#: Number of records read at a time; a block with an invalid record is halved.
+#: Number of records read at a time. If one of them is invalid, each half is read separately.
 _BLOCK = 256
 
-#: Codes of findings on ids of mixed types.
+#: Code of the finding if the ids in a field are partly integers and partly strings.
 _OF_FIELDS = {"image_id": "image_ids_type", "category_id": "category_ids_type"}
 
 # ------------------------------------------------------------------------------------------------------------------ salvage
@@ -172,7 +172,7 @@ def _sort_out(
     refused: list[Refused],
     judge: Callable[[Any], tuple[str, str] | None],
 ) -> None:
-    """Move each annotation for which `judge` returns a code and a problem from `kept` to `refused`."""
+    """Move annotations from `kept` to `refused` if `judge` returns a code and a problem for them."""
     records, at = kept["annotations"], places["annotations"]
     said = [judge(record) for record in records]
     refused += [Refused(place, *what) for place, what in zip(at, said, strict=True) if what is not None]

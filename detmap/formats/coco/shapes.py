@@ -20,8 +20,8 @@ from detmap.shapes.kinds import BOX_FIELD, BOXES
 
 
 def reader_of(iou_type: str, size: int, source: str = "read_coco") -> tuple[Kind, tuple[str, Reader] | None]:
-    """Return the kind of shape called `iou_type`. Also return the field of COCO's records with such shapes and a reader
-    for `size` bytes of them, or None if the kind is boxes.
+    """Return the kind of shape called `iou_type`. Also return its field in COCO's records and a reader for a document
+    of `size` bytes; for boxes, return None in their place.
     """
     kind = find(iou_type)
     if kind.reader is None:

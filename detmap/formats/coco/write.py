@@ -85,7 +85,7 @@ def _unwritable(table: GroundTruth | Detections) -> int:
 
 
 def _kind_of(table: GroundTruth | Detections, name: str) -> Kind:
-    """Return the kind of geometry in the column `name`; if several kinds share the column, the kind in ``table.kinds``."""
+    """Return the kind of geometry in the column `name`. If several kinds share the column, ``table.kinds`` decides."""
     return next((own for own in map(find, table.kinds) if own.stored == name), find(name))
 
 
@@ -123,8 +123,8 @@ def _own_boxes(table: Detections, boxes: NDArray[np.float64]) -> tuple[NDArray[n
 
 
 def _first_list(table: Detections, column: Column) -> Column:
-    """Return the geometries from which the reader derives boxes and areas. Of several lists of keypoints, this is the
-    first.
+    """Return the geometries from which the reader derives boxes and areas. If poses have several lists of keypoints, only
+    the first list counts.
     """
     for kind in map(find, table.kinds):
         if kind.lists and kind.part is not None:

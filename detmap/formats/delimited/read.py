@@ -38,7 +38,7 @@ from detmap.shapes.kinds import BOX_FIELD
 
 ENDINGS = packed(".csv", ".tsv")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
-#: Integers as written by data frames for columns with missing values.
+#: Integers as data frames write them if a column has missing values, such as 3.0.
 _WIDENED = re.compile(r"(0|-?[1-9][0-9]{0,15})\.0")
 #: Spellings of flags, as written by data frames or by hand.
 _FLAGS = {"true": "1", "false": "0"}
@@ -282,7 +282,7 @@ _HEAD = 1 << 16
 
 def _given(columns: Any) -> tuple[list[str] | None, dict[str, str]]:
     """Parse the option `columns`. Return the roles of the columns in order, or None if the file has a header. Also
-    return the roles by title, which are empty unless the option is a mapping.
+    return the roles by title; this mapping is empty unless the option gives titles.
     """
     if columns is None:
         return None, {}
@@ -296,7 +296,7 @@ def _given(columns: Any) -> tuple[list[str] | None, dict[str, str]]:
 
 
 def given_columns(columns: Any) -> list[str]:
-    """Return the roles that a caller lists in order; raise `OptionError` for a mapping of titles."""
+    """Return the role of each column in order; raise `OptionError` if the option `columns` gives titles instead."""
     order, _ = _given(columns)
     if order is None:
         raise OptionError("columns must be given in their order, without names: score,x,y,width,height")
@@ -389,7 +389,7 @@ def _with_boxes(table: Table, reading: Reading) -> tuple[list[int], dict[str, in
         notice = {}
     sides = [table.columns[name] for _, names in _ways(table.columns) for name in names]
     rows = list(range(len(table.lines))) if sides else []
-    if not any(map(all, sides)):  # a column without empty cells needs no check of each row
+    if not any(map(all, sides)):  # if a column has no empty cell, every row has a box
         rows = [row for row in rows if any(cells[row] for cells in sides)]
     rest = [cells for name, cells in table.columns.items() if name not in _OF_IMAGES]
     if not sides:
@@ -401,7 +401,7 @@ def _with_boxes(table: Table, reading: Reading) -> tuple[list[int], dict[str, in
 
 
 def _only_class(reading: Reading, table: Table) -> str:
-    """Return the class of a file without a column of classes: the only one of `classes`, or "object"."""
+    """Return the class of a file without a column of classes, which the option `classes` can name; by default "object"."""
     if reading.classes is None:
         return UNNAMED
     names = list(names_given(reading.classes).values())

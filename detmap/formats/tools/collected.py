@@ -26,7 +26,7 @@ _LONGEST = 256  # maximum number of characters of an id
 
 
 class _Rows(NamedTuple):
-    """Columns of records. A place names the record in messages. It is text, or a function with its argument."""
+    """Columns of records. `places` are the records' names for messages, each a text or a function and its argument."""
 
     places: list[str | tuple[Callable[[int], str], int]]
     images: list[str]
@@ -43,8 +43,8 @@ class _Rows(NamedTuple):
 
 
 class Collected:
-    """The images and records of a file. `source` is the file's name for messages. With `shares`, boxes of detections are
-    normalised.
+    """The images and records of a file. `source` is the file's name for messages. If `shares` is true, boxes of
+    detections are normalised.
     """
 
     def __init__(self, source: str, box_format: BoxFormat, *, shares: bool = False) -> None:
@@ -108,7 +108,7 @@ class Collected:
         scores: NDArray[np.float64] | None = None,
         crowd: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Add records with boxes, on known images and with valid classes; ``place(row)`` is only called for errors."""
+        """Add records with boxes. Images must be known, and classes valid. ``place(row)`` names a record in an error."""
         rows, count = self._rows, len(images)
         rows.places.extend(zip(repeat(place, count), range(count), strict=True))
         rows.images.extend(images)

@@ -2,8 +2,8 @@
 frame.
 
 Frames and coordinates count from 1 in files; coordinates in tables count from 0. In ground truth, a line with flag 1 is
-an object of its class. A line with flag 0 becomes a crowd of the class pedestrian if it is of a class of people, such as
-static persons; other such lines are left out.
+an object of its class. A line with flag 0 and a class of people, such as static persons, becomes a crowd of the class
+pedestrian. Other lines with flag 0 are left out.
 """
 
 from __future__ import annotations

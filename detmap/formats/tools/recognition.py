@@ -134,7 +134,7 @@ def _begins_block(head: bytes, name: bytes) -> bool:
 
 
 def _is_mot(given: Given) -> bool:
-    """Recognise a folder of sequences, a sequence, or a file of seven to ten numbers a line, the first at least 1."""
+    """Recognise a folder of sequences, a sequence, or a file whose lines are a frame and six to nine further numbers."""
     side = "gt" if given.role == "ground_truth" else "det"
     if given.is_folder:
         inside = [given.path, *(os.path.join(given.path, name) for name in given.names[:3])]

@@ -85,8 +85,8 @@ def _events(source: Any) -> Iterator[tuple[str, list[tuple[bytes, str]]]]:
 
 
 def _blocks(lines: Lines, *, empty_line: bool) -> Iterator[tuple[str, range]]:
-    """Yield the image and the range of lines of each block. With `empty_line`, a line of zeros after an image without
-    faces is skipped.
+    """Yield the image and the range of lines of each block. If `empty_line` is true, a line of zeros after an image
+    without faces is skipped.
     """
     row = 0
     while row < len(lines.fields):

@@ -69,7 +69,9 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
 
 
 def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write a file ``comp4_det_test_{class}.txt`` per class; with ground truth also for classes without detections."""
+    """Write a file ``comp4_det_test_{class}.txt`` per class. If there is ground truth, classes without
+    detections get an empty file.
+    """
     boxes, rounded = corners(table)
     lost = {"rounded_boxes": rounded, "shapes": shapes_lost(table, ()), "sizes": len(table) if table.box_sizes else 0}
     return {**lost, **write_results(table, path, writing, "comp4_det_test_{}.txt", boxes)}
@@ -78,8 +80,8 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 def write_results(
     table: Detections, path: Path, writing: Writing, called: str, places: NDArray[np.float64]
 ) -> dict[str, int]:
-    """Write a file per class. A line has the image, the score and a row of `places`. Return counts of what the format
-    cannot hold.
+    """Write a file per class. A line has the image, the score, and a row of `places`, which holds the corners of a box.
+    Return counts of what the format cannot hold.
     """
     truth = writing.ground_truth
     stems, names = stems_of(table, truth), category_names(table, truth)

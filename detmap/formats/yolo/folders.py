@@ -269,7 +269,7 @@ def results_in(path: str) -> str:
 def beside_results(path: Path) -> list[str]:
     """Return the path of the file with the class names of a folder of predictions, if there is one."""
     found = None
-    with suppress(InputError):  # two files: the reader of predictions raises the error
+    with suppress(InputError):  # if there are two files, the reader of predictions raises the error
         found = settings_near(results_in(os.fspath(path))) if os.path.isdir(path) else None
     return [] if found is None else [found]
 
@@ -355,7 +355,7 @@ def in_folder(path: Path, sizes: Sizes) -> tuple[list[Entry], int]:
 
 
 def _refuse_inner(folder: str, endings: tuple[str, ...]) -> None:
-    """Refuse a folder with files and non-empty subfolders: training reads the subfolders, this reader does not."""
+    """Refuse a folder with files in it and in subfolders, because this reader, unlike training, would leave some out."""
     if not os.path.isdir(folder) or not any(one.lower().endswith(endings) for one in os.listdir(folder)):
         return
     for place, inner, names in os.walk(folder):

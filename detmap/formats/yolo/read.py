@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _FARTHEST = 2.0
 
 
-#: Minimum number of boxes outside of their images for the notice that the score may come before the box.
+#: Scores seem to come before boxes only if at least this number of boxes lie outside of their images.
 _FEWEST_OUTSIDE = 2
 
 #: Minimum number of lines to tell poses from polygons.
@@ -69,7 +69,7 @@ def _parse(
     scored: bool,
     settled: bool = False,
 ) -> _Parsed:
-    """Parse lines on images of `sizes`. If `settled` is true, ``data.yaml`` says whether lines hold keypoints."""
+    """Parse lines, given the image sizes. If `settled` is true, ``data.yaml`` says whether lines hold keypoints."""
     values, edges = lines.floats()
     counts, starts = np.diff(edges), edges[:-1]
     classes = _classes(lines, values, starts, counts)
@@ -147,8 +147,8 @@ def _masks(
     scale: NDArray[np.float64],
     names: Sequence[str],
 ) -> Masks:
-    """Draw polygons on images of `sizes`; `outlines` holds the points of one polygon after the other, and `points` the
-    number of points of each polygon.
+    """Draw polygons on images of the given sizes. `outlines` holds the points of one polygon after the other, and `points`
+    the number of points of each polygon.
     """
     from detmap.masks import Masks
 
@@ -166,7 +166,7 @@ def _boxes_around(outlines: NDArray[np.float64], points: NDArray[np.int64]) -> N
 
 
 def _poses(table: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return keypoints in pixels; where visibility is not written, a number below 0 says that a keypoint is absent."""
+    """Return keypoints in pixels. In files without visibilities, a keypoint with a negative coordinate is absent."""
     width = table.shape[2]
     poses = np.full((*table.shape[:2], 3), 2.0)
     poses[:, :, :width] = table
@@ -406,8 +406,8 @@ def _unread(parsed: _Parsed) -> dict[str, int]:
 
 def _doubtful_order(lines: Lines, numbers: NDArray[np.float64] | None) -> dict[str, int]:
     """Return a notice if the score seems to come before the box, as in other tools' files."""
-    # If the score comes first, many boxes leave the image if they are read in the usual order, and far fewer if the
-    # score is read first. This is no error, because a detector that does not clip its boxes may write such lines too.
+    # If scores come before boxes, many boxes lie outside of the image in the usual order, and far fewer in the other
+    # order. This is no error, because a detector that does not clip its boxes may write such lines too.
     if numbers is None or not lines.fields or any(len(words) != 6 for words in lines.fields):
         return {}
     table = numbers.reshape(-1, 6)

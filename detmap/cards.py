@@ -331,7 +331,7 @@ def _defaults(again: Mapping[str, Any]) -> dict[str, Any]:
     return {one.name: _plain(default_of(one)) for one in fields(of) if declared[one.name].since != FIRST}
 
 
-#: The members of an input that are compared. Each is mapped to text that messages append to the input's role.
+#: The members of an input that are compared. Messages name an input by its role, such as "detections", and by this text.
 _COMPARED = {"sha256": "", "beside": " (files beside it)", "content": " (what was read of it)"}
 
 #: Known members of an input.

@@ -129,7 +129,7 @@ def paths_of(options: argparse.Namespace) -> list[str]:
 
 
 def apart_of(command: str) -> frozenset[str]:
-    """Return the options of a command that affect no number."""
+    """Return the options that change none of the numbers which a command computes."""
     return _APART - _DECIDES.get(command, frozenset())
 
 

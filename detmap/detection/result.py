@@ -108,7 +108,7 @@ class DetectionResult(Result):
         largest, recall, counted, changed = [], [], [], []
         for part in source.parts(threads):
             recall.append(recalls(part))
-            # Recall is needed within every cap, but the other curves only within the largest cap.
+            # Recall is reported for every limit of detections per image, but the other curves only for the largest limit.
             largest.append(Curves.of(part, self.protocol.max_dets[-1:], False, threads))
             changed.append(changed_by_zero_ids(part, threads))
             if part is not source:

@@ -117,7 +117,7 @@ class _Numbers(Vocabulary):
         return self.looked[0].plain(self.rules(name, changes))
 
     def place(self, changes: Changes) -> tuple[()]:
-        """Return the same sort key for all rules, because rules share no intermediate results."""
+        """Return a constant sort key: no order of evaluation saves work, because rules share no intermediate results."""
         return ()
 
     def rules(self, name: str, changes: Changes) -> Convention:

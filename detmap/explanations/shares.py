@@ -411,8 +411,8 @@ def check_orders(orders: int) -> None:
 
 def shapley(count: int, value: Values, order: Sequence[int] | None = None) -> list[Fraction]:
     """Return the Shapley values of a game with `count` players. They sum to the value of the set of all players minus
-    the value of the empty set. Sets are evaluated in a sequence in which the first player of `order` is added or
-    removed most often.
+    the value of the empty set. Consecutive sets often differ only in the first player of `order`, so that this player
+    should be the cheapest to change.
     """
     fastest = list(range(count)) if order is None else list(order)
     sets = [frozenset(fastest[bit] for bit in range(count) if code >> bit & 1) for code in range(1 << count)]

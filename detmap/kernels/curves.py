@@ -19,8 +19,8 @@ Array = NDArray[Any]
 
 STEP, ALL_POINT, TRAPEZOID, TRAPEZOID_OF_HITS, PAIRWISE = 0, 1, 2, 3, 4
 
-# Orders of the items of a tied group, for `detmap.kernels.ties`. They are defined here because only evaluations of
-# rankings load that module.
+# Orders of the items of a tied group. They are not defined in `detmap.kernels.ties`, which uses them, so that evaluations
+# of detections need not load that module.
 KEEP, REVERSE, FIRST, LAST, COLLAPSE = 0, 1, 2, 3, 4
 
 

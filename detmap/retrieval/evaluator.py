@@ -62,8 +62,8 @@ class Evaluator(Accumulator):
     samples of one query may come in several batches.
 
     Results are equal to the last bit however the queries are split into batches, and `merge` is associative. If queries
-    have names, the order of batches and merges does not matter either. Results for runs list queries in the order of the
-    judgements, other results list queries by name. Queries without names are numbered in the order of updates; `merge`
+    have names, the order of batches and merges does not matter either. If runs were evaluated, the queries of a
+    result are in the order of the judgements; otherwise they are sorted by name. Queries without names are numbered in the order of updates; `merge`
     numbers the queries of the other evaluator after the queries of this one. A saved and restored evaluator returns the
     same results.
 

@@ -208,7 +208,7 @@ class _Part(NamedTuple):
     points (`chunk`).
 
     `row` is the first row of the part in the final columns; -1 if the part has columns of its own. `good` says whether
-    all records are valid. If a record is invalid, the points keep v, even if the reader drops v otherwise.
+    all records are valid. If one is invalid, the visibility flags v of the points are kept, which readers may drop else.
     """
 
     rows: dict[str, NDArray[Any]]

@@ -121,7 +121,7 @@ class Reader(Protocol):
 
 
 class Drawing(NamedTuple):
-    """How a geometry is drawn on its image, in the unit of its `Kind`.
+    """The lines and points that draw a geometry on its image. Coordinates have the unit of the geometry, such as pixels.
 
     Attributes
     ----------

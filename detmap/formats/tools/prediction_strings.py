@@ -78,7 +78,7 @@ def read_detections(source: Source, ground_truth: GroundTruth | None, reading: R
 
 
 def _place(lines: Sequence[int], rows: Sequence[int], group: int) -> str:
-    """Return the name of a group's line for messages."""
+    """Return "line N", where a detection stands, for error messages."""
     return f"line {lines[rows[group]]}"
 
 

@@ -153,6 +153,13 @@ def overlaps(one: Array, other: Array) -> Array:
     return np.asarray(np.divide(both, union, out=np.zeros(len(both)), where=union > 0))
 
 
+def best_of(scores: Array, most: int) -> NDArray[np.int64]:
+    """Return the rows, ascending, of the `most` highest scores."""
+    if most >= len(scores):
+        return np.arange(len(scores))
+    return np.sort(np.argpartition(scores, len(scores) - most)[len(scores) - most :])
+
+
 def says_shift(shift: Array) -> str:
     """Return the offset of boxes from their objects in words."""
     return f"by {shift[0]:+.1f} and {shift[1]:+.1f} pixels (x, y), in the median"
@@ -225,16 +232,14 @@ class Agreement:
         scores = -scores if self.upside_down else scores
         objects = int(np.count_nonzero(~self.truth.crowd))
         if self.part is not None:
-            inside = np.flatnonzero((self.found.image >= 0) & self.part[self.found.image])
+            inside = np.flatnonzero((self.found.image >= 0) & self.part[self.found.image] & ~self.found.aside)
             most = max(int(np.count_nonzero(~self.truth.crowd & self.part[self.truth.image])), 20)
             rows = np.sort(inside[np.argsort(-scores[inside], kind="stable")[:most]])
             return self.thinned(rows, _SAMPLE)
-        most = min(len(scores), max(objects, 200))
-        if most < len(scores):
-            rows = np.sort(np.argpartition(scores, len(scores) - most)[len(scores) - most :])
-        else:
-            rows = np.arange(len(scores))
-        return self.thinned(rows, _SAMPLE)
+        if self.found.aside.any():
+            left = np.flatnonzero(~self.found.aside)
+            return self.thinned(left[best_of(scores[left], max(objects, 200))], _SAMPLE)
+        return self.thinned(best_of(scores, max(objects, 200)), _SAMPLE)
 
     def thinned(self, rows: Array, most: int = _SAMPLE) -> NDArray[np.int64]:
         """Return `rows`, or a random subset if there are more than `most` rows or `_PAIRS` pairs of a row and an

@@ -338,6 +338,11 @@ def _duplicates(side: Side) -> Iterator[Finding]:
     if side.drawn is not None:  # records with equal boxes may have different masks or poses
         again &= duplicates(side.table.images.codes, category, side.drawn[1].areas()) | (again & bool(more))
     again &= ~side.constant
+    if side.aside.any():
+        again[:] = False
+        left = np.flatnonzero(~side.aside)
+        again[left] = duplicates(side.table.images.codes[left], category[left], *side.columns[:, left])
+        again &= ~side.constant
     if again.any():
         code = "duplicate_objects" if side.role == "ground_truth" else "duplicate_detections"
         yield found(code, int(again.sum()), side.unit, more=more, **side.records(again))

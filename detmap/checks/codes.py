@@ -224,6 +224,14 @@ error misplaced
     {many} not found by the detections of their category on their image, in a part where hardly any is
     Detections there count as false, and the objects as missed.
     Look at some of these images: are image, size, orientation and labels the same on both sides?
+error detections_left_over
+    {many} that are those of another image, box by box and with their scores, beside detections of this image
+    They count as false, wherever they lie.
+    Empty the list of results ahead of each image, and leave out the copies.
+error parts_exchanged
+    {many} that lie on the objects of another part of the images
+    Detections there count as false, and the objects as missed.
+    Write each result with the id of its own image: were outputs of two workers exchanged, or joined in another order?
 error leakage
     {many} of both ground truths
     A model is tested on what it was trained on: the numbers are too good.
@@ -280,6 +288,14 @@ warning rarely_detected
     {many} on images without any detection of their category, far more than in other categories
     They count as missed.
     Was a part of the detections of this category lost? Otherwise the model does not know it.
+warning detections_in_place
+    {many} of one category in one and the same place of many images, nearly all on nothing
+    They count as false.
+    Look at some: what is drawn there, such as a logo or the text of a camera, is no object; cover it, or leave them out.
+warning detections_of_two_classes
+    {many} of one category written again under another, with the same box and score
+    Under the category to which they do not belong they count as false.
+    Write each detection under its own category, unless the labels are of both, too.
 warning rarely_labelled
     {many} of the highest scores of their category that lie on nothing, far more than in other categories
     They count as false, though what they show may be there.

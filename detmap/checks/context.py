@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from detmap.checks.agreement import Agreement
 from detmap.checks.evidence import Evidence, evidence_of
 from detmap.checks.inputs import Side
+from detmap.checks.rates import Division, Part
 from detmap.data.tables import Detections
+from detmap.errors import many
 from detmap.shapes import find
 from detmap.shapes.kinds import BOXES, Kind
 
@@ -30,6 +32,11 @@ _BESIDE = {
     "unsuppressed",
     "unsuppressed_across",
 }
+
+#: For flagged images to be a part of the data: minimum share of flagged images in the part, minimum ratio of this share
+#: to the share outside of it, and minimum share of all flagged images that the part holds. Half of the images of a
+#: damaged part may have nothing that shows the damage, and a tenth of the others may show it by chance.
+_FLAGGED, _FLAGGED_TIMES, _OF_FLAGGED = 0.4, 4.0, 0.4
 
 
 @dataclass(eq=False)
@@ -85,6 +92,35 @@ class Facts:
             return None
         assert self.found is not None
         return evidence_of(self.truth, self.found, self.agreement.upside_down)
+
+    @cached_property
+    def division(self) -> Division:
+        """The parts of the images that are compared."""
+        assert self.found is not None
+        return evidence_of(self.truth, self.found, False).division
+
+    def concentrated(self, flags: NDArray[np.bool_], known: NDArray[np.bool_]) -> Part | None:
+        """Return the part of the images that holds most of the flagged images; None if there is no such part. Both
+        masks have the shape (images,), and images that are not `known` say nothing.
+        """
+        image = np.flatnonzero(known)
+        bad = flags[image]
+        if self.schema or bad.all() or not bad.any():
+            return None
+        part = self.division.unlike(image, bad, np.full(bad.size, float(bad.mean())))
+        if part is None or part.units.all():
+            return None
+        inside, outside = bad[part.units], bad[~part.units]
+        if inside.mean() < max(_FLAGGED, _FLAGGED_TIMES * outside.mean()) or inside.sum() < _OF_FLAGGED * bad.sum():
+            return None
+        return part
+
+    def says_part(self, part: Part) -> str:
+        """Return a part in words, with the numbers of its images and of their detections."""
+        assert self.found is not None
+        images, image = int(part.images.sum()), self.found.image
+        detections = int(np.count_nonzero(part.images[image[image >= 0]]))
+        return f"{part.says}, {many(images, 'image')} with {many(detections, 'detection')}"
 
     def caused(self, role: str, *codes: str) -> bool:
         """Return whether a finding with one of these codes was added to `causes` for `role`."""

@@ -20,8 +20,8 @@ from detmap.errors import many
 
 Array = NDArray[Any]
 
-#: Codes of findings about boxes that were cut or otherwise changed after suppression.
-RESHAPED = ("cut_boxes", "square_boxes")
+#: Codes of findings about boxes that were cut, rounded or otherwise changed after suppression, or added.
+RESHAPED = ("cut_boxes", "square_boxes", "coarse_boxes", "piled_scores", "constant_boxes")
 
 #: Number of the highest-scoring detections of each image that are compared.
 TOP = 20
@@ -63,7 +63,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     if facts.caused("detections", *SUPPRESSION):
         return  # missing suppression explains the overlaps
     if facts.caused("detections", *RESHAPED):
-        return  # boxes that are changed after suppression may overlap more than suppression allows
+        return  # boxes that are changed or added after suppression may overlap more than suppression allows
     unreported = _unreported(facts, evidence)
     own, across = (np.where(unreported, largest, 0.0) for largest in largest_overlaps(evidence))
     for largest, words in ((across, "detections of different categories"), (own, "detections of one category")):

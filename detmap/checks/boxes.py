@@ -89,8 +89,7 @@ def _causes(facts: Facts) -> Iterator[Finding]:
     if gain is not None:
         assert facts.agreement is not None
         side = facts.agreement.truth if gain.role == "ground_truth" else facts.agreement.found
-        rows = facts.agreement.objects_of(gain) if side is facts.truth else np.sort(gain.gained)
-        yield _cause(facts, side, gain.code, rows, gain.more, AT_LEAST)
+        yield _cause(facts, side, gain.code, *facts.rows_of(gain), AT_LEAST)
     for side in sides:
         if not facts.caused(side.role, *_CAUSES):
             yield from _by_edges(facts, side)

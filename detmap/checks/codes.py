@@ -281,7 +281,7 @@ warning unlabelled
     They count as false, though what they show may be there.
     Look at some: label what is missing, or leave these images out for this category.
 warning relabelled
-    {many} taken for another category, in a part where most are
+    {many} taken for another category, in a part where far more are than elsewhere
     They count as missed, and the detections on them as false.
     Look at some: are the labels of one side wrong there, or of another version of the list of categories?
 warning rarely_detected
@@ -321,7 +321,7 @@ warning wrong_labels
     They count as missed, and the detections on them as false.
     Look at some: are the labels of one side wrong?
 warning scores_rank_nothing
-    {many} that find objects, with scores no higher than those of others
+    {many} that find objects, with scores hardly higher than those of others
     The ranking says nothing: AP is that of a random order.
     Write each detection's own score: were scores and boxes sorted apart?
 warning piled_scores

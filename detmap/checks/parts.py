@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks import limits, uneven
+from detmap.checks import exchanges, limits, uneven
 from detmap.checks.agreement import Agreement, Gain
 from detmap.checks.context import Facts
 from detmap.checks.coverage import limit_of
@@ -87,6 +87,11 @@ TOGETHER = 3
 #: For objects detected as another category: minimum share with the same offset between both category ids, and minimum
 #: number of objects.
 MAPPED, FEWEST_MAPPED = 0.8, 10
+
+#: For categories written as others in a part: minimum share of the objects on which a category is written that are of
+#: one other category, because a detector confuses a category with another in fewer than half of its detections; and
+#: minimum share of the objects taken for another category that such categories explain.
+MOSTLY, EXPLAINS = 0.6, 0.5
 
 #: Minimum number of records of an image for the shares of `SCATTERED`, `ALONE` and `BOTH`; with fewer records a share
 #: is 0, because a single bad record occurs on many images.
@@ -274,7 +279,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             facts.causes.add(("detections", response.code))
     if not facts.parts and facts.agreement is not None and facts.agreement.faint:
         gain = max(facts.agreement.faint, key=lambda one: one.gained.size)
-        yield _of_gain(facts, gain, gain.more)
+        yield _of_gain(facts, gain, *facts.rows_of(gain))
 
 
 def _capped(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
@@ -461,6 +466,10 @@ def _said(
 ) -> Iterator[Finding]:
     """Yield the finding about a part, or the finding of wrong ids or boxes that explains the part."""
     if response.code == "misplaced":
+        lies_elsewhere = list(exchanges.exchanged(evidence, part.images)) if label is None else []
+        if lies_elsewhere:
+            yield from lies_elsewhere
+            return
         made = _explained(facts, part, label)
         if made is not None:
             yield made
@@ -508,7 +517,8 @@ def _explained(facts: Facts, part: Part, label: int | None) -> Finding | None:
     for gain in (some.of_images, some.of_boxes):
         if gain is None or gain.role != "detections" or gain.gained.size < EXPLAINED * some.astray.size:
             continue
-        return _of_gain(facts, gain, f"{part.says}" + (f"; {gain.more}" if gain.more else ""))
+        more = "; ".join(filter(None, [gain.more, facts.says_part(part)]))
+        return _of_gain(facts, gain, np.sort(gain.gained), more)
     return None
 
 
@@ -531,24 +541,24 @@ def _cut_at(facts: Facts, evidence: Evidence, part: Part) -> list[tuple[str, flo
     return lines if own <= WHOLE * total * (rest[0] + 1) / (rest[1] + 2) + 1 else []
 
 
-def _of_gain(facts: Facts, gain: Gain, more: str) -> Finding:
-    """Return the finding of a hypothesis about ids or boxes."""
+def _of_gain(facts: Facts, gain: Gain, rows: Array, more: str) -> Finding:
+    """Return the finding of a hypothesis about ids or boxes, with the detections at `rows` that gain by it."""
     assert facts.agreement is not None
-    rows = np.sort(gain.gained)
     facts.causes.add(("detections", gain.code))
     return found(gain.code, rows.size, "detection", more=more, words=AT_LEAST, **facts.agreement.found.records(rows))
 
 
 def _mapped(evidence: Evidence, part: Part, label: int | None) -> Finding | None:
-    """Return the finding of category ids off by one if these explain why objects of a part are detected as another
-    category, else None.
+    """Return the finding of category ids off by one, or of categories written as others, if this explains why objects of
+    a part are detected as another category; else None.
     """
     ids = evidence.truth.table.categories.ids
     other, by = evidence.taken_for
-    wrong = part.images[evidence.object_image] & (other >= 0) & (other != evidence.object_label)
-    if label is not None or ids.dtype.kind != "i" or np.count_nonzero(wrong) < FEWEST_MAPPED:
+    inside = part.images[evidence.object_image] & (other >= 0)
+    wrong = inside & (other != evidence.object_label)
+    if label is not None or np.count_nonzero(wrong) < FEWEST_MAPPED:
         return None
-    off = ids[other[wrong]] - ids[evidence.object_label[wrong]]
+    off = ids[other[wrong]] - ids[evidence.object_label[wrong]] if ids.dtype.kind == "i" else np.zeros(1)
     for shift in (1, -1):
         if np.mean(off == shift) >= MAPPED:
             rows = np.sort(evidence.sure[by[wrong]])
@@ -557,4 +567,30 @@ def _mapped(evidence: Evidence, part: Part, label: int | None) -> Finding | None
             )
             of = evidence.found.records(rows)
             return found("category_ids_shifted", rows.size, "detection", more=more, words=AT_LEAST, **of)
-    return None
+    meant = mapping(other[inside], evidence.object_label[inside], evidence.classes)
+    said = [
+        f"{_name(evidence, of)} is written as {_name(evidence, one)} ({count:,} of {total:,} objects)"
+        for one, (of, count, total) in meant.items()
+    ]
+    kept = np.isin(other, list(meant))
+    if not said or np.count_nonzero(wrong & kept) < EXPLAINS * np.count_nonzero(wrong):
+        return None
+    rows = evidence.detections
+    rows = rows[part.images[evidence.found.image[rows]] & np.isin(evidence.label[rows], list(meant))]
+    more = f"{part.says}: {', '.join(said)}"
+    return found("classes_permuted", rows.size, "detection", more=more, **evidence.found.records(rows))
+
+
+def mapping(written: Array, true: Array, classes: int) -> dict[int, tuple[int, int, int]]:
+    """Return for each category that is written on objects of another one this other category, the number of its
+    objects on which it is written, and the number of all objects on which it is; `written` and `true` are the
+    categories of detections and of their objects.
+    """
+    pairs, held = np.unique(written * classes + true, return_counts=True)
+    total = np.bincount(written, minlength=classes)
+    out = {}
+    for pair, count in zip(pairs.tolist(), held.tolist(), strict=True):
+        one, of = divmod(pair, classes)
+        if one != of and count >= FEWEST and count >= MOSTLY * total[one]:
+            out[one] = of, count, int(total[one])
+    return out

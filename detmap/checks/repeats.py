@@ -57,6 +57,10 @@ _PLACES = 3
 #: rounded, but then in all pairs of categories.
 FEWEST_TWICE, TWICE = 10, 0.05
 
+#: Minimum share of the objects of one of two categories that are there under the other, too, for detections of both to
+#: be meant: in a ground truth that is expanded by a hierarchy all of them are.
+MEANT = 0.1
+
 
 def check(facts: Facts) -> Iterator[Finding]:
     """Check for one box on many images, and for images with the detections of another image."""
@@ -65,18 +69,18 @@ def check(facts: Facts) -> Iterator[Finding]:
             rows = constant(side)
             side.constant = rows
             if rows.any():
+                facts.causes.add((side.role, "constant_boxes"))
                 images = np.unique(side.image[rows]).size
                 box = ", ".join(map(number, side.boxes[np.flatnonzero(rows)[0]].tolist()))
                 more = f"x, y, width, height {box}, on {images:,} images"
                 yield found("constant_boxes", int(rows.sum()), side.unit, more=more, **side.records(rows))
-    side = facts.found
-    if side is not None and len(side):
-        best = _best(side)
-        left = list(_left_over(facts, side, best))
-        yield from left or _stale(facts, side)
-        if not side.table.within_unit and facts.agreement is not None:
-            yield from _in_place(facts, side, best)
-        yield from _twice(facts, side, best)
+    if facts.found is not None and len(facts.found):
+        best = _best(facts.found)
+        left = list(_left_over(facts, facts.found, best))
+        yield from left or _stale(facts, facts.found)
+        if not facts.found.table.within_unit and facts.agreement is not None:
+            yield from _in_place(facts, facts.found, best)
+        yield from _twice(facts, facts.found, best)
 
 
 def _best(side: Side) -> NDArray[np.int64]:
@@ -189,7 +193,9 @@ def _left_over(facts: Facts, side: Side, best: NDArray[np.int64]) -> Iterator[Fi
         return
     side.aside[copies] = True
     step = pairs % count - at
-    beside = [f"of the image {way}, by id" for by, way in ((-1, "before"), (1, "after")) if np.mean(step == by) >= _BESIDE]
+    beside = [
+        f"of the image {way}, by id" for by, way in ((-1, "before"), (1, "after")) if np.mean(step == by) >= _BESIDE
+    ]
     flags = np.zeros(count, np.bool_)
     flags[side.image[copies]] = True
     part = facts.concentrated(flags, held > 0)
@@ -245,7 +251,7 @@ def _in_place(facts: Facts, side: Side, best: NDArray[np.int64]) -> Iterator[Fin
 
 def _name(facts: Facts, side: Side, code: int) -> str:
     """Return the name of a category of the detections; its id if the ground truth lacks it."""
-    own, categories = side.table.categories.ids[code], facts.truth.table.categories
+    own, categories = side.table.categories.ids[code], facts.truth.on.categories
     at = np.flatnonzero(categories.ids == own)
     return str(categories.names[at[0]] if at.size else own)
 
@@ -288,13 +294,13 @@ def _twice(facts: Facts, side: Side, best: NDArray[np.int64]) -> Iterator[Findin
         hits = [int(np.count_nonzero(on == side.table.categories.ids[code])) for code in (a, b)]
         kept, more_of = (a, b) if hits[0] >= hits[1] else (b, a)
         of_kept, of_more = (np.flatnonzero((label == code) & (side.image >= 0)) for code in (kept, more_of))
-        copied = np.isin(*(marks(side.image[of], *side.columns[:, of], scores[of]) for of in (of_more, of_kept)))
-        rows = of_more[copied]
+        theirs, ours = (marks(side.image[of], *side.columns[:, of], scores[of]) for of in (of_more, of_kept))
+        rows = of_more[np.isin(theirs, ours)]
         side.aside[rows] = True
         more = (
             f"of {of_kept.size:,} of category {names([_name(facts, side, kept)])}, under "
-            f"{names([_name(facts, side, more_of)])}; of {len(on):,} looked at that lie on an object, {max(hits):,} lie on one of "
-            f"the first and {min(hits):,} on one of the second"
+            f"{names([_name(facts, side, more_of)])}; of {len(on):,} looked at that lie on an object, {max(hits):,} lie on one "
+            f"of the first and {min(hits):,} on one of the second"
         )
         yield found("detections_of_two_classes", rows.size, "detection", more=more, **side.records(rows))
 
@@ -303,6 +309,6 @@ def _meant(facts: Facts, side: Side, one: int, other: int) -> bool:
     """Return whether objects, too, are of both categories at once, as where a ground truth is expanded by a hierarchy."""
     codes, ids = facts.truth.table.categories.codes, facts.truth.table.categories.ids
     rows = [np.flatnonzero(ids[codes] == side.table.categories.ids[code]) for code in (one, other)]
-    keys = [marks(facts.truth.image[of], *facts.truth.columns[:, of]) for of in rows]
-    both = np.intersect1d(*keys).size
-    return both >= 0.1 * min(len(keys[0]), len(keys[1])) and both > 0
+    first, second = (marks(facts.truth.image[of], *facts.truth.columns[:, of]) for of in rows)
+    both = np.intersect1d(first, second).size
+    return bool(both >= MEANT * max(min(first.size, second.size), 1))

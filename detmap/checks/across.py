@@ -21,7 +21,7 @@ from detmap.errors import many
 Array = NDArray[Any]
 
 #: Codes of findings about boxes that were cut, rounded or otherwise changed after suppression, or added.
-RESHAPED = ("cut_boxes", "square_boxes", "coarse_boxes", "piled_scores", "constant_boxes")
+RESHAPED = ("cut_boxes", "square_boxes", "coarse_boxes", "piled_scores")
 
 #: Number of the highest-scoring detections of each image that are compared.
 TOP = 20
@@ -62,7 +62,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     if facts.caused("detections", *SUPPRESSION):
         return  # missing suppression explains the overlaps
-    if facts.caused("detections", *RESHAPED):
+    if facts.caused("detections", *RESHAPED) or evidence.found.constant.any():
         return  # boxes that are changed or added after suppression may overlap more than suppression allows
     unreported = _unreported(facts, evidence)
     own, across = (np.where(unreported, largest, 0.0) for largest in largest_overlaps(evidence))

@@ -28,7 +28,6 @@ _BESIDE = {
     "cut_boxes",
     "copied_boxes",
     "coarse_boxes",
-    "constant_boxes",
     "cap_reached",
     "uneven_scores",
     "unsuppressed",

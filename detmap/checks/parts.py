@@ -93,6 +93,9 @@ MAPPED, FEWEST_MAPPED = 0.8, 10
 #: minimum share of the objects taken for another category that such categories explain.
 MOSTLY, EXPLAINS = 0.6, 0.5
 
+#: Maximum number of such categories that are named.
+MOST_SAID = 10
+
 #: Minimum number of records of an image for the shares of `SCATTERED`, `ALONE` and `BOTH`; with fewer records a share
 #: is 0, because a single bad record occurs on many images.
 RECORDS = 2
@@ -492,6 +495,7 @@ def _said(
     called = "" if label is None else f"category {names([_name(evidence, label)])}, "
     elsewhere = f"; elsewhere {share(*others)}" if others[1] else ""
     more = f"{called}{part.says}: {share(count, total)} of {total:,} there{elsewhere}"
+    more += _says_mapping(evidence, part) if response.code == "relabelled" and label is None else ""
     shown = evidence.truth.on.images.ids[np.unique(units.image[inside & of & (units.some > 0)])][:10].tolist()
     words = "{many}" if evidence.looked_at.all() and evidence.sure_looked_at.all() else AT_LEAST
     yield found(response.code, count, response.unit, records=shown, named="image", more=more, words=words)
@@ -549,16 +553,15 @@ def _of_gain(facts: Facts, gain: Gain, rows: Array, more: str) -> Finding:
 
 
 def _mapped(evidence: Evidence, part: Part, label: int | None) -> Finding | None:
-    """Return the finding of category ids off by one, or of categories written as others, if this explains why objects of
-    a part are detected as another category; else None.
+    """Return the finding of category ids off by one if these explain why objects of a part are detected as another
+    category, else None.
     """
     ids = evidence.truth.table.categories.ids
     other, by = evidence.taken_for
-    inside = part.images[evidence.object_image] & (other >= 0)
-    wrong = inside & (other != evidence.object_label)
-    if label is not None or np.count_nonzero(wrong) < FEWEST_MAPPED:
+    wrong = part.images[evidence.object_image] & (other >= 0) & (other != evidence.object_label)
+    if label is not None or ids.dtype.kind != "i" or np.count_nonzero(wrong) < FEWEST_MAPPED:
         return None
-    off = ids[other[wrong]] - ids[evidence.object_label[wrong]] if ids.dtype.kind == "i" else np.zeros(1)
+    off = ids[other[wrong]] - ids[evidence.object_label[wrong]]
     for shift in (1, -1):
         if np.mean(off == shift) >= MAPPED:
             rows = np.sort(evidence.sure[by[wrong]])
@@ -567,18 +570,26 @@ def _mapped(evidence: Evidence, part: Part, label: int | None) -> Finding | None
             )
             of = evidence.found.records(rows)
             return found("category_ids_shifted", rows.size, "detection", more=more, words=AT_LEAST, **of)
+    return None
+
+
+def _says_mapping(evidence: Evidence, part: Part) -> str:
+    """Return in words which categories are detected on objects of which others in a part; "" if few of its objects that
+    are taken for another category are explained by that.
+    """
+    other, _ = evidence.taken_for
+    inside = part.images[evidence.object_image] & (other >= 0)
     meant = mapping(other[inside], evidence.object_label[inside], evidence.classes)
+    wrong = inside & (other != evidence.object_label)
+    if not meant or np.count_nonzero(wrong & np.isin(other, list(meant))) < EXPLAINS * np.count_nonzero(wrong):
+        return ""
     said = [
-        f"{_name(evidence, of)} is written as {_name(evidence, one)} ({count:,} of {total:,} objects)"
+        f"{_name(evidence, one)} on {_name(evidence, of)} ({count:,} of {total:,})"
         for one, (of, count, total) in meant.items()
     ]
-    kept = np.isin(other, list(meant))
-    if not said or np.count_nonzero(wrong & kept) < EXPLAINS * np.count_nonzero(wrong):
-        return None
-    rows = evidence.detections
-    rows = rows[part.images[evidence.found.image[rows]] & np.isin(evidence.label[rows], list(meant))]
-    more = f"{part.says}: {', '.join(said)}"
-    return found("classes_permuted", rows.size, "detection", more=more, **evidence.found.records(rows))
+    return f"; confident detections lie there: {', '.join(said[:MOST_SAID])}" + (
+        f" and {len(said) - MOST_SAID} more" if len(said) > MOST_SAID else ""
+    )
 
 
 def mapping(written: Array, true: Array, classes: int) -> dict[int, tuple[int, int, int]]:

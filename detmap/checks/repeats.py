@@ -69,7 +69,6 @@ def check(facts: Facts) -> Iterator[Finding]:
             rows = constant(side)
             side.constant = rows
             if rows.any():
-                facts.causes.add((side.role, "constant_boxes"))
                 images = np.unique(side.image[rows]).size
                 box = ", ".join(map(number, side.boxes[np.flatnonzero(rows)[0]].tolist()))
                 more = f"x, y, width, height {box}, on {images:,} images"
@@ -161,6 +160,8 @@ def _records(side: Side, rows: Array) -> NDArray[np.uint64]:
 
 def _again(keys: Array, image: Array) -> tuple[Array, Array]:
     """Return the indices of records with the key of a record of an earlier image, and the images of the first of these."""
+    if not keys.size:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     order = np.lexsort((image, keys))
     new = np.append(True, keys[order[1:]] != keys[order[:-1]])
     first = image[order][np.flatnonzero(new)][np.cumsum(new) - 1]
@@ -299,8 +300,8 @@ def _twice(facts: Facts, side: Side, best: NDArray[np.int64]) -> Iterator[Findin
         side.aside[rows] = True
         more = (
             f"of {of_kept.size:,} of category {names([_name(facts, side, kept)])}, under "
-            f"{names([_name(facts, side, more_of)])}; of {len(on):,} looked at that lie on an object, {max(hits):,} lie on one "
-            f"of the first and {min(hits):,} on one of the second"
+            f"{names([_name(facts, side, more_of)])}; of {len(on):,} looked at that lie on an object, {max(hits):,} lie on "
+            f"one of the first and {min(hits):,} on one of the second"
         )
         yield found("detections_of_two_classes", rows.size, "detection", more=more, **side.records(rows))
 

@@ -289,7 +289,7 @@ warning rarely_detected
     They count as missed.
     Was a part of the detections of this category lost? Otherwise the model does not know it.
 warning detections_in_place
-    {many} of one category in one and the same place of many images, nearly all on nothing
+    {many} of one category in one and the same place of many images, nearly all of which find no object
     They count as false.
     Look at some: what is drawn there, such as a logo or the text of a camera, is no object; cover it, or leave them out.
 warning detections_of_two_classes

@@ -495,7 +495,8 @@ def _said(
     called = "" if label is None else f"category {names([_name(evidence, label)])}, "
     elsewhere = f"; elsewhere {share(*others)}" if others[1] else ""
     more = f"{called}{part.says}: {share(count, total)} of {total:,} there{elsewhere}"
-    more += _says_mapping(evidence, part) if response.code == "relabelled" and label is None else ""
+    if response.code == "relabelled":
+        more += _says_mapping(evidence, part) if label is None else _says_other(evidence, part, label)
     shown = evidence.truth.on.images.ids[np.unique(units.image[inside & of & (units.some > 0)])][:10].tolist()
     words = "{many}" if evidence.looked_at.all() and evidence.sure_looked_at.all() else AT_LEAST
     yield found(response.code, count, response.unit, records=shown, named="image", more=more, words=words)
@@ -590,6 +591,15 @@ def _says_mapping(evidence: Evidence, part: Part) -> str:
     return f"; confident detections lie there: {', '.join(said[:MOST_SAID])}" + (
         f" and {len(said) - MOST_SAID} more" if len(said) > MOST_SAID else ""
     )
+
+
+def _says_other(evidence: Evidence, part: Part, label: int) -> str:
+    """Return in words for which category the objects of `label` in a part are mostly taken."""
+    other, _ = evidence.taken_for
+    wrong = part.images[evidence.object_image] & (evidence.object_label == label) & (other >= 0) & (other != label)
+    held = np.bincount(other[wrong], minlength=evidence.classes)
+    most = int(held.argmax())
+    return f"; {held[most]:,} of them for {_name(evidence, most)}"
 
 
 def mapping(written: Array, true: Array, classes: int) -> dict[int, tuple[int, int, int]]:

@@ -45,9 +45,10 @@ FEWEST_LEFT, _BESIDE = 3, 0.9
 #: (PLACE / AROUND) ** 4 = 256 of those near a place is in the place; 16 are allowed for.
 FEWEST_PLACE, PLACE, _CELL, AROUND, _OF_NEAR = 12, 3.0, 8.0, 12.0, 1 / 16
 
-#: Minimum share of the detections in one place that lie on no object, and the IoU below which they do. An object in a
-#: fixed place, such as a table before a fixed camera, is labelled.
-ON_NOTHING, _NOTHING = 0.8, 0.2
+#: Minimum share of the detections in one place that find no object, and the IoU from which they find one. An object in
+#: a fixed place, such as a table before a fixed camera, is labelled; one that is drawn over photographs lies by chance
+#: on an object, but seldom fits it.
+ON_NOTHING, _FOUND = 0.9, 0.5
 
 #: Maximum number of places that are reported.
 _PLACES = 3
@@ -233,7 +234,7 @@ def _in_place(facts: Facts, side: Side, best: NDArray[np.int64]) -> Iterator[Fin
         if apart < FEWEST_PLACE or 3 * apart < images.size or tail(apart, _OF_NEAR * others + 1) * cells.size >= CHANCE:
             continue
         overlap = facts.agreement.nearest(side.image[best[here]], box[here]).overlap
-        alone = np.mean(overlap < _NOTHING)
+        alone = np.mean(overlap < _FOUND)
         if alone < ON_NOTHING:
             continue
         same = (side.table.categories.codes == label[first[at]]) & (side.image >= 0) & ~side.aside
@@ -244,8 +245,8 @@ def _in_place(facts: Facts, side: Side, best: NDArray[np.int64]) -> Iterator[Fin
         where = ", ".join(number(round(value, 1)) for value in middle.tolist())
         more = (
             f"category {names([_name(facts, side, int(label[first[at]]))])}, x, y, width, height within {PLACE:g} pixels of "
-            f"{where}, on {np.unique(side.image[rows]).size:,} images; {alone:.0%} of the best {np.count_nonzero(here):,} "
-            "lie on nothing"
+            f"{where}, on {np.unique(side.image[rows]).size:,} images; {alone:.0%} of {np.count_nonzero(here):,} looked at "
+            "find no object"
         )
         yield found("detections_in_place", rows.size, "detection", more=more, **side.records(rows))
 

@@ -42,9 +42,10 @@ _TIED = 0.1
 COARSE, COARSE_SHARE = 20, 0.01
 
 
-#: For images whose scores all have few digits: maximum number of scores looked at first, and minimum number of scores of
-#: an image, and of such images. Of scores with six digits one in 10,000 has two.
-SAMPLE, FEWEST_DIGITS = 20_000, 4
+#: For images whose scores all have few digits: maximum number of scores looked at first, minimum number of scores of an
+#: image, and maximum ratio of the number of images expected by chance to the number of images. Of scores with six digits
+#: one in 10,000 has two, but of those with three digits one in ten, so that one image in 10,000 has four.
+SAMPLE, FEWEST_DIGITS, BY_CHANCE = 20_000, 4, 0.05
 
 #: Minimum number of detections on an image to determine the scale of its scores.
 SEVERAL = 8
@@ -74,8 +75,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     for one in list(_of_tops(side, scores)) or (_piled(side, scores) if tied is None else ()):
         facts.causes.add(("detections", one.code))
         yield one
-    coarse = list(_coarse(side, scores, tied is None))
-    yield from coarse or _coarse_part(facts, side, scores)
+    short = list(_coarse_part(facts, side, scores))
+    yield from short or _coarse(side, scores, tied is None)
     if low >= 0 and not facts.causes:
         yield from _cut(facts, scores)
     between = None if scales else gap(scores)
@@ -170,15 +171,15 @@ def _coarse(side: Side, scores: NDArray[np.float64], untied: bool) -> Iterator[F
 
 def _coarse_part(facts: Facts, side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
     """Yield a finding of a part of the images with fewer digits after the point than those of others."""
-    known = np.flatnonzero(side.image >= 0)
-    sample = scores[np.random.default_rng(0).permutation(known)[:SAMPLE]]
-    if facts.schema or not sample.size or sample.min() < 0 or sample.max() > 1:
+    sample = scores[np.random.default_rng(0).integers(len(scores), size=min(SAMPLE, len(scores)))]
+    if facts.schema or sample.min() < 0 or sample.max() > 1:
         return
     for digits in (1, 2, 3, 4):
         share = float(np.mean(_digits(sample, digits)))
         if share <= COARSE_SHARE or share >= 1 - COARSE_SHARE:
             continue
-        few = _digits(scores, digits) & (side.image >= 0)
+        known = side.image >= 0
+        few = _digits(scores, digits) & known
         count = side.on.images.ids.size
         held, some = (np.bincount(side.image[which], minlength=count) for which in (known, few))
         whole = (held == some) & (held >= FEWEST_DIGITS)
@@ -186,7 +187,7 @@ def _coarse_part(facts: Facts, side: Side, scores: NDArray[np.float64]) -> Itera
         rate = float(some[~whole].sum() + 1) / (held[~whole].sum() + 1)
         expected = float((rate ** np.minimum(held[held >= FEWEST_DIGITS], 100)).sum())
         images = int(np.count_nonzero(whole))
-        if images < FEWEST_DIGITS or tail(images, 2 * expected + 1) >= CHANCE or expected > 0.05 * images:
+        if tail(images, 2 * expected + 1) >= CHANCE or expected > BY_CHANCE * images:
             continue
         part = facts.concentrated(whole, held >= FEWEST_DIGITS)
         there = whole if part is None else part.images

@@ -58,6 +58,10 @@ _PLACES = 3
 #: rounded, but then in all pairs of categories.
 FEWEST_TWICE, TWICE = 10, 0.05
 
+#: Pseudo-pairs, one of them with equal scores, for the share of equal scores in the other pairs of categories. Where no
+#: other pair has a box in common, boxes are not written under several categories, and equal ones are no chance.
+PRIOR = 20
+
 #: Minimum share of the objects of one of two categories that are there under the other, too, for detections of both to
 #: be meant: in a ground truth that is expanded by a hierarchy all of them are.
 MEANT = 0.1
@@ -283,10 +287,10 @@ def _twice(facts: Facts, side: Side, best: NDArray[np.int64]) -> Iterator[Findin
     held = np.bincount(label[best], minlength=count)
     for kind in np.argsort(-some, kind="stable").tolist():
         a, b = divmod(int(kinds[kind]), count)
-        rate = (some.sum() - some[kind] + 1) / (every.sum() - every[kind] + 2)
+        rate = (some.sum() - some[kind] + 1) / (every.sum() - every[kind] + PRIOR)
         if some[kind] < max(FEWEST_TWICE, TWICE * min(held[a], held[b])):
             return
-        if tail(int(some[kind]), 2 * min(rate, 0.25) * every[kind] + 1) * kinds.size >= CHANCE:
+        if tail(int(some[kind]), 2 * rate * every[kind] + 1) * kinds.size >= CHANCE:
             continue
         if facts.agreement is None or _meant(facts, side, a, b):
             continue

@@ -62,12 +62,6 @@ def scores_sorted_apart(rng, scene, share):
     scene.d_score[at] = scene.d_score[at][np.lexsort((-scene.d_score[at], scene.d_image[at]))]
 
 
-@plants("coarse_scores quantised_scores", "uneven_scores", "piled_scores", *_EMPTY, most=0.5)
-def scores_of_two_digits_on_a_shard(rng, scene, share):
-    there = run(rng, scene, max(share, 8 / len(scene.ids)))[scene.d_image]
-    scene.d_score = np.where(there, np.round(scene.d_score, 2), scene.d_score)
-
-
 @plants("relabelled category_ids_shifted", "labels_mixed", "classes_disagree", "misplaced", "undetected", "unlabelled",
         "wrong_labels", "duplicate_detections", *_EMPTY, classes=6, least=0.1, most=0.5)  # fmt: skip
 def older_list_of_classes_on_a_shard(rng, scene, share):

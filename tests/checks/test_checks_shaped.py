@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import planting
 import pytest
-from test_checks_parts import planted, scene, within, within
+from test_checks_parts import planted, scene, within
 
 from detmap.checks import check, poses, shapes
 from detmap.checks.rates import Division, Order

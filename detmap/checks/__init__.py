@@ -48,9 +48,9 @@ __all__ = ["CODES", "SEVERITIES", "Code", "Figure", "Finding", "check", "check_r
 
 #: Modules of checks, in the order in which they run, because a finding can suppress later findings that it explains.
 _THEMES = (
+    repeats,
     image_ids,
     leakage,
-    repeats,
     boxes,
     labels,
     shapes,

@@ -20,8 +20,8 @@ from detmap.errors import many
 
 Array = NDArray[Any]
 
-#: Codes of findings about boxes that were cut or otherwise changed after suppression.
-RESHAPED = ("cut_boxes", "square_boxes")
+#: Codes of findings about boxes that were cut, rounded or otherwise changed after suppression, or added.
+RESHAPED = ("cut_boxes", "square_boxes", "coarse_boxes", "piled_scores")
 
 #: Number of the highest-scoring detections of each image that are compared.
 TOP = 20
@@ -62,8 +62,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     if facts.caused("detections", *SUPPRESSION):
         return  # missing suppression explains the overlaps
-    if facts.caused("detections", *RESHAPED):
-        return  # boxes that are changed after suppression may overlap more than suppression allows
+    if facts.caused("detections", *RESHAPED) or evidence.found.constant.any():
+        return  # boxes that are changed or added after suppression may overlap more than suppression allows
     unreported = _unreported(facts, evidence)
     own, across = (np.where(unreported, largest, 0.0) for largest in largest_overlaps(evidence))
     for largest, words in ((across, "detections of different categories"), (own, "detections of one category")):

@@ -153,6 +153,13 @@ def overlaps(one: Array, other: Array) -> Array:
     return np.asarray(np.divide(both, union, out=np.zeros(len(both)), where=union > 0))
 
 
+def best_of(scores: Array, most: int) -> NDArray[np.int64]:
+    """Return the rows, ascending, of the `most` highest scores."""
+    if most >= len(scores):
+        return np.arange(len(scores))
+    return np.sort(np.argpartition(scores, len(scores) - most)[len(scores) - most :])
+
+
 def says_shift(shift: Array) -> str:
     """Return the offset of boxes from their objects in words."""
     return f"by {shift[0]:+.1f} and {shift[1]:+.1f} pixels (x, y), in the median"
@@ -225,16 +232,14 @@ class Agreement:
         scores = -scores if self.upside_down else scores
         objects = int(np.count_nonzero(~self.truth.crowd))
         if self.part is not None:
-            inside = np.flatnonzero((self.found.image >= 0) & self.part[self.found.image])
+            inside = np.flatnonzero((self.found.image >= 0) & self.part[self.found.image] & ~self.found.aside)
             most = max(int(np.count_nonzero(~self.truth.crowd & self.part[self.truth.image])), 20)
             rows = np.sort(inside[np.argsort(-scores[inside], kind="stable")[:most]])
             return self.thinned(rows, _SAMPLE)
-        most = min(len(scores), max(objects, 200))
-        if most < len(scores):
-            rows = np.sort(np.argpartition(scores, len(scores) - most)[len(scores) - most :])
-        else:
-            rows = np.arange(len(scores))
-        return self.thinned(rows, _SAMPLE)
+        if self.found.aside.any():
+            left = np.flatnonzero(~self.found.aside)
+            return self.thinned(left[best_of(scores[left], max(objects, 200))], _SAMPLE)
+        return self.thinned(best_of(scores, max(objects, 200)), _SAMPLE)
 
     def thinned(self, rows: Array, most: int = _SAMPLE) -> NDArray[np.int64]:
         """Return `rows`, or a random subset if there are more than `most` rows or `_PAIRS` pairs of a row and an
@@ -567,8 +572,9 @@ class Agreement:
             yield self.gain("shifted_boxes", "detections", image, moved, more=says_shift(self.shift))
         for made, more in self._scales(own, image, sizes):
             yield self.gain("scaled_boxes", "detections", image, made, more=more)
-        for moved, more in self._offsets(own, sizes):
-            yield self.gain("shifted_boxes", "detections", image, moved, more=more)
+        for moved, unit, says in self._offsets(own, sizes):
+            gain = self.gain("shifted_boxes", "detections", image, moved)
+            yield None if gain is None else gain._replace(more=self._moved_by(gain, own, unit, says))
         for moved, more in self._tiles(own, sizes):
             yield self.gain("shifted_boxes", "detections", image, moved, more=more)
 
@@ -653,13 +659,27 @@ class Agreement:
             made.append(offset if beyond_chance else None)
         return made
 
-    def _offsets(self, own: Array, sizes: Array) -> Iterator[tuple[Array, str]]:
-        """Yield, with a description, boxes moved by the most frequent offset in pixels, and as a share of the image."""
+    def _moved_by(self, made: Gain, own: Array, unit: Array, says: str) -> str:
+        """Return in words the median offset of the boxes that gain, from objects of nearly the same width (for x) and
+        height (for y): the middle of an object that is cut off lies elsewhere.
+        """
+        at = np.flatnonzero(made.nearest.overlap >= _WELL)
+        one, other = own[at], self.truth.boxes[made.nearest.object[at]]
+        away = (other[:, :2] + other[:, 2:] / 2 - one[:, :2] - one[:, 2:] / 2) / np.broadcast_to(
+            unit, own[:, :2].shape
+        )[at]
+        alike = np.abs(np.log(one[:, 2:] / other[:, 2:])) < _ALIKE
+        offset = [float(np.median(away[alike[:, n], n] if alike[:, n].any() else away[:, n])) for n in (0, 1)]
+        return f"moved by {says.format(*offset)} (x, y) they lie on objects"
+
+    def _offsets(self, own: Array, sizes: Array) -> Iterator[tuple[Array, Array, str]]:
+        """Yield boxes moved back by the most frequent offset in pixels, and as a share of the image, with the unit of the
+        offset and words for it.
+        """
         words = "{:+.0f} and {:+.0f} pixels", "{:+.2f} and {:+.2f} times the sides of the image"
-        for offset, unit, says in zip(self._modes, (1.0, sizes), words, strict=False):
+        for offset, unit, says in zip(self._modes, (np.ones(1), sizes), words, strict=False):
             if offset is not None:
-                more = f"moved by {says.format(*offset.tolist())} (x, y) they lie on objects"
-                yield scaled(own, 1.0, -offset * unit), more
+                yield scaled(own, 1.0, -offset * unit), unit, says
 
     @cached_property
     def _of_own_sides(self) -> Gain | None:

@@ -89,8 +89,7 @@ def _causes(facts: Facts) -> Iterator[Finding]:
     if gain is not None:
         assert facts.agreement is not None
         side = facts.agreement.truth if gain.role == "ground_truth" else facts.agreement.found
-        rows = facts.agreement.objects_of(gain) if side is facts.truth else np.sort(gain.gained)
-        yield _cause(facts, side, gain.code, rows, gain.more, AT_LEAST)
+        yield _cause(facts, side, gain.code, *facts.rows_of(gain), AT_LEAST)
     for side in sides:
         if not facts.caused(side.role, *_CAUSES):
             yield from _by_edges(facts, side)
@@ -338,6 +337,11 @@ def _duplicates(side: Side) -> Iterator[Finding]:
     if side.drawn is not None:  # records with equal boxes may have different masks or poses
         again &= duplicates(side.table.images.codes, category, side.drawn[1].areas()) | (again & bool(more))
     again &= ~side.constant
+    if side.aside.any():
+        again[:] = False
+        left = np.flatnonzero(~side.aside)
+        again[left] = duplicates(side.table.images.codes[left], category[left], *side.columns[:, left])
+        again &= ~side.constant
     if again.any():
         code = "duplicate_objects" if side.role == "ground_truth" else "duplicate_detections"
         yield found(code, int(again.sum()), side.unit, more=more, **side.records(again))

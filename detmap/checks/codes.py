@@ -224,6 +224,14 @@ error misplaced
     {many} not found by the detections of their category on their image, in a part where hardly any is
     Detections there count as false, and the objects as missed.
     Look at some of these images: are image, size, orientation and labels the same on both sides?
+error detections_left_over
+    {many} that are those of another image, box by box and with their scores, beside detections of this image
+    They count as false, wherever they lie.
+    Empty the list of results ahead of each image, and leave out the copies.
+error parts_exchanged
+    {many} that lie on the objects of another part of the images
+    Detections there count as false, and the objects as missed.
+    Write each result with the id of its own image: were outputs of two workers exchanged, or joined in another order?
 error leakage
     {many} of both ground truths
     A model is tested on what it was trained on: the numbers are too good.
@@ -273,13 +281,21 @@ warning unlabelled
     They count as false, though what they show may be there.
     Look at some: label what is missing, or leave these images out for this category.
 warning relabelled
-    {many} taken for another category, in a part where most are
+    {many} taken for another category, in a part where far more are than elsewhere
     They count as missed, and the detections on them as false.
     Look at some: are the labels of one side wrong there, or of another version of the list of categories?
 warning rarely_detected
     {many} on images without any detection of their category, far more than in other categories
     They count as missed.
     Was a part of the detections of this category lost? Otherwise the model does not know it.
+warning detections_in_place
+    {many} of one category in one and the same place of many images, nearly all of which find no object
+    They count as false.
+    Look at some: what is drawn there, such as a logo or the text of a camera, is no object; cover it, or leave them out.
+warning detections_of_two_classes
+    {many} of one category written again under another, with the same box and score
+    Under the category to which they do not belong they count as false.
+    Write each detection under its own category, unless the labels are of both, too.
 warning rarely_labelled
     {many} of the highest scores of their category that lie on nothing, far more than in other categories
     They count as false, though what they show may be there.
@@ -305,7 +321,7 @@ warning wrong_labels
     They count as missed, and the detections on them as false.
     Look at some: are the labels of one side wrong?
 warning scores_rank_nothing
-    {many} that find objects, with scores no higher than those of others
+    {many} that find objects, with scores hardly higher than those of others
     The ranking says nothing: AP is that of a random order.
     Write each detection's own score: were scores and boxes sorted apart?
 warning piled_scores

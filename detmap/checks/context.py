@@ -9,10 +9,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.agreement import Agreement
+from detmap.checks.agreement import Agreement, Gain
 from detmap.checks.evidence import Evidence, evidence_of
 from detmap.checks.inputs import Side
+from detmap.checks.rates import FLOOR, Division, Part
 from detmap.data.tables import Detections
+from detmap.errors import many
 from detmap.shapes import find
 from detmap.shapes.kinds import BOXES, Kind
 
@@ -25,11 +27,20 @@ _BESIDE = {
     "score_gap",
     "cut_boxes",
     "copied_boxes",
+    "coarse_boxes",
     "cap_reached",
     "uneven_scores",
     "unsuppressed",
     "unsuppressed_across",
 }
+
+#: For flagged images to be a part of the data: minimum share of flagged images in the part, minimum ratio of this share
+#: to the share outside of it, and minimum share of all flagged images that the part holds. Of images with
+#: mirrored detections a third shows that, as many objects lie in the middle; others fit by chance on one in 400.
+_FLAGGED, _FLAGGED_TIMES, _OF_FLAGGED = 0.15, 4.0, 0.4
+
+#: Assumed share of the images of such a part that are not flagged.
+_LEFT = 0.7
 
 
 @dataclass(eq=False)
@@ -85,6 +96,56 @@ class Facts:
             return None
         assert self.found is not None
         return evidence_of(self.truth, self.found, self.agreement.upside_down)
+
+    @cached_property
+    def division(self) -> Division:
+        """The parts of the images that are compared."""
+        assert self.found is not None
+        return evidence_of(self.truth, self.found, False).division
+
+    def concentrated(self, flags: NDArray[np.bool_], known: NDArray[np.bool_]) -> Part | None:
+        """Return the part of the images that holds most of the flagged images; None if there is no such part. Both
+        masks have the shape (images,), and images that are not `known` say nothing.
+        """
+        image = np.flatnonzero(known)
+        bad = flags[image]
+        if self.schema or bad.all() or not bad.any():
+            return None
+        part = self.division.unlike(image, bad, np.full(bad.size, FLOOR), left=_LEFT)
+        if part is None or part.units.all():
+            return None
+        inside, outside = bad[part.units], bad[~part.units]
+        if inside.mean() < max(_FLAGGED, _FLAGGED_TIMES * outside.mean()) or inside.sum() < _OF_FLAGGED * bad.sum():
+            return None
+        return part
+
+    def rows_of(self, gain: Gain) -> tuple[NDArray[np.int64], str]:
+        """Return the rows of the records that gain, and what is said of them. If most of them lie in a part of the images,
+        the others fit by chance and are left out.
+        """
+        whole = self.agreement
+        assert whole is not None
+        count, image = whole.truth.on.images.ids.size, whole.found.image
+        of_truth = gain.role == "ground_truth"
+        rows = whole.objects_of(gain) if of_truth else np.sort(gain.gained)
+        known, flags = np.zeros((2, count), np.bool_)
+        astray = whole.image[whole.astray]
+        known[astray[astray >= 0]] = True
+        own = image[gain.gained]
+        flags[own[own >= 0]] = True
+        part = self.concentrated(flags, known)
+        if part is None:
+            return rows, gain.more
+        of = (whole.truth.image if of_truth else image)[rows]
+        rows = rows[(of >= 0) & part.images[of]]
+        return rows, "; ".join(filter(None, [gain.more, self.says_part(part)]))
+
+    def says_part(self, part: Part) -> str:
+        """Return a part in words, with the numbers of its images and of their detections."""
+        assert self.found is not None
+        images, image = int(part.images.sum()), self.found.image
+        detections = int(np.count_nonzero(part.images[image[image >= 0]]))
+        return f"{part.says}, {many(images, 'image')} with {many(detections, 'detection')}"
 
     def caused(self, role: str, *codes: str) -> bool:
         """Return whether a finding with one of these codes was added to `causes` for `role`."""

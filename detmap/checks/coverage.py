@@ -205,10 +205,14 @@ def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator
     made = limit_of(detections, "detection", 3)
     if made is not None:
         limit, beside = made
-        at = np.flatnonzero(detections == limit)
+        at = detections == limit
         facts.causes.add(("detections", "cap_reached"))
+        part = facts.concentrated(at, detections > 0) if beside else None
+        if part is not None:
+            at &= part.images
         ids = facts.truth.on.images.ids[at][:10].tolist()
-        yield found("cap_reached", at.size, "image", records=ids, named="image", more=f"{limit:,}{beside}")
+        more = f"{limit:,}{beside}" + ("" if part is None else f"; {facts.says_part(part)}")
+        yield found("cap_reached", int(at.sum()), "image", records=ids, named="image", more=more)
 
 
 def limit_of(counts: NDArray[np.int64], unit: str, near: int) -> tuple[int, str] | None:

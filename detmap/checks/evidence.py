@@ -162,8 +162,10 @@ class Evidence:
 
     @cached_property
     def detections(self) -> NDArray[np.int64]:
-        """Rows of the detections that can be compared: on known images, of known categories, with an area."""
-        return np.flatnonzero((self.found.image >= 0) & (self.label >= 0) & self.found.sized)
+        """Rows of the detections that can be compared: on known images, of known categories, with an area, and not
+        explained by another finding.
+        """
+        return np.flatnonzero((self.found.image >= 0) & (self.label >= 0) & self.found.sized & ~self.found.aside)
 
     @cached_property
     def cell(self) -> NDArray[np.int64]:

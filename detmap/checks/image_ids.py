@@ -43,10 +43,10 @@ def _unmatched(facts: Facts, side: Side) -> Iterator[Finding]:
     gain = facts.agreement.of_images if facts.agreement is not None else None
     if gain is not None:
         facts.causes.add(("detections", gain.code))
-        estimate = max(gain.gained.size, unknown)
+        rows, more = facts.rows_of(gain)
+        estimate = max(rows.size, unknown)
         words = AT_LEAST if estimate < len(side) + side.unknown else "{many}"
-        shown = side.records(np.sort(gain.gained))
-        yield found(gain.code, estimate, "detection", more=gain.more, words=words, **shown)
+        yield found(gain.code, estimate, "detection", more=more, words=words, **side.records(rows))
     elif unknown:
         counts = np.bincount(table.images.codes, minlength=strange.size)
         held = dict(zip(table.images.ids[strange].tolist(), counts[strange].tolist(), strict=True))

@@ -52,11 +52,14 @@ class Side:
     raw: Detections | None = None
     #: Mask of the records whose box is the same on many images, shape (n,).
     constant: NDArray[np.bool_] = field(init=False)
+    #: Mask of the records that a finding has explained and that other checks leave out, shape (n,).
+    aside: NDArray[np.bool_] = field(init=False)
     #: For detections, the ground truth that lists the images; None for ground truth.
     truth: GroundTruth | None = None
 
     def __post_init__(self) -> None:
         self.constant = np.zeros(len(self.table), np.bool_)
+        self.aside = np.zeros(len(self.table), np.bool_)
 
     def __len__(self) -> int:
         return len(self.table)

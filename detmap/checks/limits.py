@@ -330,6 +330,15 @@ def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         if theirs < 0.25 * ours:
             there = _on_grid(side, every, step)
             more = many(step, "pixel")
+            facts.causes.add((side.role, "coarse_boxes"))
+            held, on = (
+                np.bincount(side.image[which], minlength=evidence.images)
+                for which in (side.image >= 0, there & (side.image >= 0))
+            )
+            part = facts.concentrated(2 * on >= held, held > 0)
+            if part is not None:  # where most boxes are on the grid, those at the edges of the image are, too
+                there = _at_steps(side, every, step) & part.images[side.image] & (side.image >= 0)
+                more += f"; {facts.says_part(part)}"
             yield found("coarse_boxes", int(there.sum()), side.unit, more=more, **side.records(there))
         if step > 1:
             return
@@ -445,11 +454,20 @@ def _on_grid(side: Side, rows: Array, step: float) -> NDArray[np.bool_]:
     """Mask of the boxes with all corners on a grid of `step` pixels and at least two edges away from the edges of the
     image.
     """
-    boxes, sizes = side.boxes[rows], side.sizes[rows]
-    corners = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
+    sizes, corners = side.sizes[rows], _corners(side, rows)
     inner = (corners > EDGE) & (corners < np.concatenate([sizes, sizes], axis=1) - EDGE)
-    on = (np.abs(corners / step - np.round(corners / step)) < 1e-6).all(axis=1)
-    return np.asarray(on & (inner.sum(axis=1) >= 2))
+    return np.asarray(_at_steps(side, rows, step) & (inner.sum(axis=1) >= 2))
+
+
+def _at_steps(side: Side, rows: Array, step: float) -> NDArray[np.bool_]:
+    """Mask of the boxes with all corners on a grid of `step` pixels."""
+    corners = _corners(side, rows)
+    return np.asarray((np.abs(corners / step - np.round(corners / step)) < 1e-6).all(axis=1))
+
+
+def _corners(side: Side, rows: Array) -> Array:
+    boxes = side.boxes[rows]
+    return np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
 
 
 def _grid(side: Side, rows: Array) -> int | None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks import limits, uneven
+from detmap.checks import exchanges, limits, uneven
 from detmap.checks.agreement import Agreement, Gain
 from detmap.checks.context import Facts
 from detmap.checks.coverage import limit_of
@@ -87,6 +87,14 @@ TOGETHER = 3
 #: For objects detected as another category: minimum share with the same offset between both category ids, and minimum
 #: number of objects.
 MAPPED, FEWEST_MAPPED = 0.8, 10
+
+#: For categories written as others in a part: minimum share of the objects on which a category is written that are of
+#: one other category, because a detector confuses a category with another in fewer than half of its detections; and
+#: minimum share of the objects taken for another category that such categories explain.
+MOSTLY, EXPLAINS = 0.6, 0.5
+
+#: Maximum number of such categories that are named.
+MOST_SAID = 10
 
 #: Minimum number of records of an image for the shares of `SCATTERED`, `ALONE` and `BOTH`; with fewer records a share
 #: is 0, because a single bad record occurs on many images.
@@ -274,7 +282,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             facts.causes.add(("detections", response.code))
     if not facts.parts and facts.agreement is not None and facts.agreement.faint:
         gain = max(facts.agreement.faint, key=lambda one: one.gained.size)
-        yield _of_gain(facts, gain, gain.more)
+        yield _of_gain(facts, gain, *facts.rows_of(gain))
 
 
 def _capped(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
@@ -461,6 +469,10 @@ def _said(
 ) -> Iterator[Finding]:
     """Yield the finding about a part, or the finding of wrong ids or boxes that explains the part."""
     if response.code == "misplaced":
+        lies_elsewhere = list(exchanges.exchanged(evidence, part.images)) if label is None else []
+        if lies_elsewhere:
+            yield from lies_elsewhere
+            return
         made = _explained(facts, part, label)
         if made is not None:
             yield made
@@ -483,6 +495,8 @@ def _said(
     called = "" if label is None else f"category {names([_name(evidence, label)])}, "
     elsewhere = f"; elsewhere {share(*others)}" if others[1] else ""
     more = f"{called}{part.says}: {share(count, total)} of {total:,} there{elsewhere}"
+    if response.code == "relabelled":
+        more += _says_mapping(evidence, part) if label is None else _says_other(evidence, part, label)
     shown = evidence.truth.on.images.ids[np.unique(units.image[inside & of & (units.some > 0)])][:10].tolist()
     words = "{many}" if evidence.looked_at.all() and evidence.sure_looked_at.all() else AT_LEAST
     yield found(response.code, count, response.unit, records=shown, named="image", more=more, words=words)
@@ -508,7 +522,8 @@ def _explained(facts: Facts, part: Part, label: int | None) -> Finding | None:
     for gain in (some.of_images, some.of_boxes):
         if gain is None or gain.role != "detections" or gain.gained.size < EXPLAINED * some.astray.size:
             continue
-        return _of_gain(facts, gain, f"{part.says}" + (f"; {gain.more}" if gain.more else ""))
+        more = "; ".join(filter(None, [gain.more, facts.says_part(part)]))
+        return _of_gain(facts, gain, np.sort(gain.gained), more)
     return None
 
 
@@ -531,10 +546,9 @@ def _cut_at(facts: Facts, evidence: Evidence, part: Part) -> list[tuple[str, flo
     return lines if own <= WHOLE * total * (rest[0] + 1) / (rest[1] + 2) + 1 else []
 
 
-def _of_gain(facts: Facts, gain: Gain, more: str) -> Finding:
-    """Return the finding of a hypothesis about ids or boxes."""
+def _of_gain(facts: Facts, gain: Gain, rows: Array, more: str) -> Finding:
+    """Return the finding of a hypothesis about ids or boxes, with the detections at `rows` that gain by it."""
     assert facts.agreement is not None
-    rows = np.sort(gain.gained)
     facts.causes.add(("detections", gain.code))
     return found(gain.code, rows.size, "detection", more=more, words=AT_LEAST, **facts.agreement.found.records(rows))
 
@@ -558,3 +572,46 @@ def _mapped(evidence: Evidence, part: Part, label: int | None) -> Finding | None
             of = evidence.found.records(rows)
             return found("category_ids_shifted", rows.size, "detection", more=more, words=AT_LEAST, **of)
     return None
+
+
+def _says_mapping(evidence: Evidence, part: Part) -> str:
+    """Return in words which categories are detected on objects of which others in a part; "" if few of its objects that
+    are taken for another category are explained by that.
+    """
+    other, _ = evidence.taken_for
+    inside = part.images[evidence.object_image] & (other >= 0)
+    meant = mapping(other[inside], evidence.object_label[inside], evidence.classes)
+    wrong = inside & (other != evidence.object_label)
+    if not meant or np.count_nonzero(wrong & np.isin(other, list(meant))) < EXPLAINS * np.count_nonzero(wrong):
+        return ""
+    said = [
+        f"{_name(evidence, one)} on {_name(evidence, of)} ({count:,} of {total:,})"
+        for one, (of, count, total) in meant.items()
+    ]
+    return f"; confident detections lie there: {', '.join(said[:MOST_SAID])}" + (
+        f" and {len(said) - MOST_SAID} more" if len(said) > MOST_SAID else ""
+    )
+
+
+def _says_other(evidence: Evidence, part: Part, label: int) -> str:
+    """Return in words for which category the objects of `label` in a part are mostly taken."""
+    other, _ = evidence.taken_for
+    wrong = part.images[evidence.object_image] & (evidence.object_label == label) & (other >= 0) & (other != label)
+    held = np.bincount(other[wrong], minlength=evidence.classes)
+    most = int(held.argmax())
+    return f"; {held[most]:,} of them for {_name(evidence, most)}"
+
+
+def mapping(written: Array, true: Array, classes: int) -> dict[int, tuple[int, int, int]]:
+    """Return for each category that is written on objects of another one this other category, the number of its
+    objects on which it is written, and the number of all objects on which it is; `written` and `true` are the
+    categories of detections and of their objects.
+    """
+    pairs, held = np.unique(written * classes + true, return_counts=True)
+    total = np.bincount(written, minlength=classes)
+    out = {}
+    for pair, count in zip(pairs.tolist(), held.tolist(), strict=True):
+        one, of = divmod(pair, classes)
+        if one != of and count >= FEWEST and count >= MOSTLY * total[one]:
+            out[one] = of, count, int(total[one])
+    return out

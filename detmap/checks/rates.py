@@ -92,12 +92,12 @@ def explained(flags: Array, *factors: tuple[Array, int]) -> NDArray[np.float64]:
     return np.asarray(1 / (1 + np.exp(-logit)))
 
 
-def evidence(bad: Array, chance: Array) -> NDArray[np.float64]:
-    """Return the log likelihood ratio of each unit: a defect that leaves the share `LEFT` of good units good, against
+def evidence(bad: Array, chance: Array, left: float = LEFT) -> NDArray[np.float64]:
+    """Return the log likelihood ratio of each unit: a defect that leaves the share `left` of good units good, against
     no defect.
     """
     chance = np.clip(chance, FLOOR, 0.95)
-    return np.where(bad, np.log1p(-(1 - chance) * LEFT) - np.log(chance), math.log(LEFT))
+    return np.where(bad, np.log1p(-(1 - chance) * left) - np.log(chance), math.log(left))
 
 
 class Range(NamedTuple):
@@ -117,12 +117,12 @@ def worst_range(logs: Array) -> Range:
     return Range(start, stop, float(total[stop] - total[start]))
 
 
-def bad_ranges(bad: Array, chance: Array, looks: float, repeats: float = 1.0) -> list[Range]:
+def bad_ranges(bad: Array, chance: Array, looks: float, repeats: float = 1.0, left: float = LEFT) -> list[Range]:
     """Return the ranges in which more units are bad than chance explains, the worst range first.
 
     `repeats` is the number of consecutive units that are not independent of each other.
     """
-    logs = evidence(bad, chance) / repeats
+    logs = evidence(bad, chance, left) / repeats
     out: list[Range] = []
     if not bad.size:
         return out
@@ -174,19 +174,22 @@ class Division:
         self.ids, self.orders, self.groupings = ids, orders, groupings
         self.groups = sum(len(one.names) for one in groupings)
 
-    def unlike(self, image: Array, bad: Array, chance: Array, looks: float = 1.0, repeats: float = 1.0) -> Part | None:
+    def unlike(
+        self, image: Array, bad: Array, chance: Array, looks: float = 1.0, repeats: float = 1.0, left: float = LEFT
+    ) -> Part | None:
         """Return the part with the strongest evidence that more of its units are bad than by chance; None if chance
         explains all parts.
 
         `image` is the image of each unit, `looks` is the number of calls for which the test is corrected, and `repeats`
-        is the number of consecutive units that are not independent of each other.
+        is the number of consecutive units that are not independent of each other. `left` is the share of good units that
+        the defect leaves good.
         """
         if np.count_nonzero(bad) < FEWEST:
             return None
         best: tuple[float, Part] | None = None
         for order in self.orders:
             by = np.argsort(order.place[image], kind="stable")
-            ranges = bad_ranges(bad[by], chance[by], 2 * looks * len(self.orders), repeats)
+            ranges = bad_ranges(bad[by], chance[by], 2 * looks * len(self.orders), repeats, left)
             if ranges:
                 units = np.zeros(bad.size, np.bool_)
                 for one in ranges:
@@ -194,7 +197,7 @@ class Division:
                 logs = sum(one.logs for one in ranges) - 5.0 * (len(ranges) - 1)
                 if best is None or logs > best[0] + 1:
                     best = logs, self._of_ranges(order, image, by, ranges, units)
-        logs_of = evidence(bad, chance) / repeats  # orders and groups may each use half of `CHANCE`
+        logs_of = evidence(bad, chance, left) / repeats  # orders and groups may each use half of `CHANCE`
         for grouping in self.groupings:
             codes = grouping.codes[image]
             known = codes >= 0

@@ -7,12 +7,16 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.checks.agreement import best_of
+from detmap.checks.boxes import marks
 from detmap.checks.changes import Array
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
-from detmap.checks.findings import Finding, found
+from detmap.checks.findings import Finding, found, names
 from detmap.checks.image_ids import mix, signatures
 from detmap.checks.inputs import Side
+from detmap.checks.rates import CHANCE, tail
+from detmap.errors import many
 
 #: Minimum number of images with the same box. Among 40,000 random boxes in whole pixels, of about 10 ** 8 possible
 #: boxes, eight pairs are equal; five equal boxes occur once in 10 ** 11 data sets.
@@ -27,6 +31,41 @@ SAME = 2
 #: Maximum distance in pixels between the edges of a box and of the image for the box to cover the whole image.
 _WHOLE = 2.0
 
+#: Maximum number of the best detections that are searched first for records on two images, for one place of many
+#: images, and for records of two categories.
+_BEST = 20_000
+
+#: Minimum number of images that hold detections of another image beside their own, and minimum share of these images
+#: for which that is the image before or after.
+FEWEST_LEFT, _BESIDE = 3, 0.9
+
+#: For one place at which a category is detected: minimum number of images; distance in pixels within which boxes are
+#: in one place, because a detector's box of the same pixels varies with what is around it; width of the cells in which
+#: places are searched, and distance within which boxes are near a place. Among boxes that lie anywhere, one of
+#: (PLACE / AROUND) ** 4 = 256 of those near a place is in the place; 16 are allowed for.
+FEWEST_PLACE, PLACE, _CELL, AROUND, _OF_NEAR = 12, 3.0, 8.0, 12.0, 1 / 16
+
+#: Minimum share of the detections in one place that find no object, and the IoU from which they find one. An object in
+#: a fixed place, such as a table before a fixed camera, is labelled; one that is drawn over photographs lies by chance
+#: on an object, but seldom fits it.
+ON_NOTHING, _FOUND = 0.9, 0.5
+
+#: Maximum number of places that are reported.
+_PLACES = 3
+
+#: For detections that are written under a second category: minimum number, and minimum share of the detections of one
+#: category, among the best detections of the file. Two categories of one box have equal scores by chance if scores are
+#: rounded, but then in all pairs of categories.
+FEWEST_TWICE, TWICE = 10, 0.05
+
+#: Pseudo-pairs, one of them with equal scores, for the share of equal scores in the other pairs of categories. Where no
+#: other pair has a box in common, boxes are not written under several categories, and equal ones are no chance.
+PRIOR = 20
+
+#: Minimum share of the objects of one of two categories that are there under the other, too, for detections of both to
+#: be meant: in a ground truth that is expanded by a hierarchy all of them are.
+MEANT = 0.1
+
 
 def check(facts: Facts) -> Iterator[Finding]:
     """Check for one box on many images, and for images with the detections of another image."""
@@ -40,7 +79,19 @@ def check(facts: Facts) -> Iterator[Finding]:
                 more = f"x, y, width, height {box}, on {images:,} images"
                 yield found("constant_boxes", int(rows.sum()), side.unit, more=more, **side.records(rows))
     if facts.found is not None and len(facts.found):
-        yield from _stale(facts, facts.found)
+        best = _best(facts.found)
+        left = list(_left_over(facts, facts.found, best))
+        yield from left or _stale(facts, facts.found)
+        if not facts.found.table.within_unit and facts.agreement is not None:
+            yield from _in_place(facts, facts.found, best)
+        yield from _twice(facts, facts.found, best)
+
+
+def _best(side: Side) -> NDArray[np.int64]:
+    """Return the rows of the `_BEST` highest scores on known images, without those of a box that is the same anywhere."""
+    scores: Array = side.table.scores  # type: ignore[union-attr]
+    rows = best_of(scores, _BEST)
+    return rows[(side.image[rows] >= 0) & ~side.constant[rows] & side.sized[rows]]
 
 
 def constant(side: Side) -> NDArray[np.bool_]:
@@ -104,3 +155,166 @@ def _stale(facts: Facts, side: Side) -> Iterator[Finding]:
     if own.any():
         ids = facts.truth.on.images.ids[own][:10].tolist()
         yield found("same_detections", int(own.sum()), "image", records=ids, named="image")
+
+
+def _records(side: Side, rows: Array) -> NDArray[np.uint64]:
+    """Return a hash of category, box and score of the detections at `rows`."""
+    scores: Array = side.table.scores  # type: ignore[union-attr]
+    return marks(side.table.categories.codes[rows], *side.columns[:, rows], scores[rows])
+
+
+def _again(keys: Array, image: Array) -> tuple[Array, Array]:
+    """Return the indices of records with the key of a record of an earlier image, and the images of the first of these."""
+    if not keys.size:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    order = np.lexsort((image, keys))
+    new = np.append(True, keys[order[1:]] != keys[order[:-1]])
+    first = image[order][np.flatnonzero(new)][np.cumsum(new) - 1]
+    later = image[order] > first
+    return order[later], first[later]
+
+
+def _left_over(facts: Facts, side: Side, best: NDArray[np.int64]) -> Iterator[Finding]:
+    """Yield a finding of images that hold the detections of another image beside their own."""
+    if _again(_records(side, best), side.image[best])[0].size < FEWEST_LEFT:
+        return
+    rows = np.flatnonzero((side.image >= 0) & ~side.constant)
+    keys, image, count = _records(side, rows), side.image[rows], facts.truth.on.images.ids.size
+    ways = [(rows[at], of) for at, of in (_again(keys, image), _again(keys, count - 1 - image))]
+    ways[1] = ways[1][0], count - 1 - ways[1][1]
+    if facts.agreement is not None:  # copies lie on nothing, where their originals find objects
+        on = [facts.agreement.share_on_objects(np.intersect1d(one, best)) for one, _ in ways]
+        ways = ways if on[0] <= on[1] else ways[::-1]
+    copies, of = ways[0]
+    if not facts.schema:  # images with equal objects are the same image
+        objects = signatures(facts.truth, 1)
+        same = (objects[of] == objects[side.image[copies]]) & (objects[of] > 0)
+        copies, of = copies[~same], of[~same]
+    held = np.bincount(side.image[rows], minlength=count)
+    pairs, times = np.unique(side.image[copies] * count + of, return_counts=True)
+    pairs = pairs[times >= SAME]
+    at = pairs // count
+    own = held > np.bincount(side.image[copies], minlength=count)
+    if np.unique(at[own[at]]).size < max(FEWEST_LEFT, 0.5 * np.unique(at).size):
+        return
+    side.aside[copies] = True
+    step = pairs % count - at
+    beside = [
+        f"of the image {way}, by id" for by, way in ((-1, "before"), (1, "after")) if np.mean(step == by) >= _BESIDE
+    ]
+    flags = np.zeros(count, np.bool_)
+    flags[side.image[copies]] = True
+    part = facts.concentrated(flags, held > 0)
+    more = f"on {many(int(flags.sum()), 'image')}" + (f", {beside[0]}" if beside else "")
+    more += "" if part is None else f"; {facts.says_part(part)}"
+    yield found("detections_left_over", copies.size, "detection", more=more, **side.records(np.sort(copies)))
+
+
+def _in_place(facts: Facts, side: Side, best: NDArray[np.int64]) -> Iterator[Finding]:
+    """Yield findings of categories that are detected in one place of many images, on no object."""
+    assert facts.agreement is not None
+    best = best[~side.aside[best] & np.isfinite(side.boxes[best]).all(axis=1)]
+    box, size = side.boxes[best], side.sizes[best]
+    far = box[:, :2] + box[:, 2:]
+    inside = (box[:, :2] > _WHOLE).sum(axis=1) + (far < size - _WHOLE).sum(axis=1) >= 3
+    best, box = best[inside], box[inside]
+    label = side.table.categories.codes[best].astype(np.int64)
+    keys = marks(label, *np.floor(box.T / _CELL).clip(-1e9, 1e9).astype(np.int64))
+    cells, first, held = np.unique(keys, return_index=True, return_counts=True)
+    made = 0
+    for at in np.argsort(-held, kind="stable")[: 4 * _PLACES].tolist():
+        if held[at] < FEWEST_PLACE / 2 or made == _PLACES:
+            return
+        middle = np.median(box[keys == cells[at]], axis=0)
+        own = label == label[first[at]]
+        for _ in range(2):  # a cell may hold a part of the boxes only
+            away = np.abs(box - middle).max(axis=1)
+            middle = np.median(box[own & (away <= PLACE)], axis=0) if (own & (away <= PLACE)).any() else middle
+        near = own & (np.abs(box - middle).max(axis=1) <= AROUND)
+        here = near & (np.abs(box - middle).max(axis=1) <= PLACE) & ~side.aside[best]
+        images = np.unique(side.image[best[here]])
+        apart = 1 + np.count_nonzero(np.diff(images) > 1)
+        others = np.count_nonzero(near) - np.count_nonzero(here)
+        if apart < FEWEST_PLACE or 3 * apart < images.size or tail(apart, _OF_NEAR * others + 1) * cells.size >= CHANCE:
+            continue
+        overlap = facts.agreement.nearest(side.image[best[here]], box[here]).overlap
+        alone = np.mean(overlap < _FOUND)
+        if alone < ON_NOTHING:
+            continue
+        same = (side.table.categories.codes == label[first[at]]) & (side.image >= 0) & ~side.aside
+        rows = np.flatnonzero(same)
+        rows = rows[np.abs(side.boxes[rows] - middle).max(axis=1) <= PLACE]
+        side.aside[rows] = True
+        made += 1
+        where = ", ".join(number(round(value, 1)) for value in middle.tolist())
+        more = (
+            f"category {names([_name(facts, side, int(label[first[at]]))])}, x, y, width, height within {PLACE:g} pixels of "
+            f"{where}, on {np.unique(side.image[rows]).size:,} images; {alone:.0%} of {np.count_nonzero(here):,} looked at "
+            "find no object"
+        )
+        yield found("detections_in_place", rows.size, "detection", more=more, **side.records(rows))
+
+
+def _name(facts: Facts, side: Side, code: int) -> str:
+    """Return the name of a category of the detections; its id if the ground truth lacks it."""
+    own, categories = side.table.categories.ids[code], facts.truth.on.categories
+    at = np.flatnonzero(categories.ids == own)
+    return str(categories.names[at[0]] if at.size else own)
+
+
+def _twice(facts: Facts, side: Side, best: NDArray[np.int64]) -> Iterator[Finding]:
+    """Yield findings of categories whose detections are written again under another category, with box and score."""
+    best = best[~side.aside[best]]
+    count, scores = side.table.categories.ids.size, side.table.scores  # type: ignore[union-attr]
+    label = side.table.categories.codes.astype(np.int64)
+    keys = marks(side.image[best], *side.columns[:, best])
+    order = np.argsort(keys, kind="stable")
+    pairs = [np.zeros((2, 0), np.int64)]
+    for step in range(1, 4):
+        same = np.flatnonzero(keys[order[step:]] == keys[order[:-step]])
+        if not same.size:
+            break
+        pairs.append(np.stack([best[order[same]], best[order[same + step]]]))
+    one, other = np.concatenate(pairs, axis=1)
+    differ = label[one] != label[other]
+    one, other = one[differ], other[differ]
+    if one.size < FEWEST_TWICE:
+        return
+    low, high = np.minimum(label[one], label[other]), np.maximum(label[one], label[other])
+    equal = scores[one] == scores[other]
+    kinds, at = np.unique(low * count + high, return_inverse=True)
+    every, some = np.bincount(at), np.bincount(at[equal], minlength=kinds.size)
+    held = np.bincount(label[best], minlength=count)
+    for kind in np.argsort(-some, kind="stable").tolist():
+        a, b = divmod(int(kinds[kind]), count)
+        rate = (some.sum() - some[kind] + 1) / (every.sum() - every[kind] + PRIOR)
+        if some[kind] < max(FEWEST_TWICE, TWICE * min(held[a], held[b])):
+            return
+        if tail(int(some[kind]), 2 * rate * every[kind] + 1) * kinds.size >= CHANCE:
+            continue
+        if facts.agreement is None or _meant(facts, side, a, b):
+            continue
+        rows = one[equal & (at == kind)]
+        near = facts.agreement.nearest(side.image[rows], side.boxes[rows])
+        on = facts.truth.table.categories.ids[facts.truth.table.categories.codes[near.object[near.overlap >= 0.5]]]
+        hits = [int(np.count_nonzero(on == side.table.categories.ids[code])) for code in (a, b)]
+        kept, more_of = (a, b) if hits[0] >= hits[1] else (b, a)
+        of_kept, of_more = (np.flatnonzero((label == code) & (side.image >= 0)) for code in (kept, more_of))
+        theirs, ours = (marks(side.image[of], *side.columns[:, of], scores[of]) for of in (of_more, of_kept))
+        rows = of_more[np.isin(theirs, ours)]
+        side.aside[rows] = True
+        more = (
+            f"of {of_kept.size:,} of category {names([_name(facts, side, kept)])}, under "
+            f"{names([_name(facts, side, more_of)])}; of {len(on):,} looked at that lie on an object, {max(hits):,} lie on "
+            f"one of the first and {min(hits):,} on one of the second"
+        )
+        yield found("detections_of_two_classes", rows.size, "detection", more=more, **side.records(rows))
+
+
+def _meant(facts: Facts, side: Side, one: int, other: int) -> bool:
+    """Return whether objects, too, are of both categories at once, as where a ground truth is expanded by a hierarchy."""
+    codes, ids = facts.truth.table.categories.codes, facts.truth.table.categories.ids
+    rows = [np.flatnonzero(ids[codes] == side.table.categories.ids[code]) for code in (one, other)]
+    first, second = (marks(facts.truth.image[of], *facts.truth.columns[:, of]) for of in rows)
+    both = np.intersect1d(first, second).size
+    return bool(both >= MEANT * max(min(first.size, second.size), 1))

@@ -42,6 +42,11 @@ _TIED = 0.1
 COARSE, COARSE_SHARE = 20, 0.01
 
 
+#: For images whose scores all have few digits: maximum number of scores looked at first, minimum number of scores of an
+#: image, and maximum ratio of the number of images expected by chance to the number of images. Of scores with six digits
+#: one in 10,000 has two, but of those with three digits one in ten, so that one image in 10,000 has four.
+SAMPLE, FEWEST_DIGITS, BY_CHANCE = 20_000, 4, 0.05
+
 #: Minimum number of detections on an image to determine the scale of its scores.
 SEVERAL = 8
 
@@ -70,7 +75,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     for one in list(_of_tops(side, scores)) or (_piled(side, scores) if tied is None else ()):
         facts.causes.add(("detections", one.code))
         yield one
-    yield from _coarse(side, scores, tied is None)
+    short = list(_coarse_part(facts, side, scores))
+    yield from short or _coarse(side, scores, tied is None)
     if low >= 0 and not facts.causes:
         yield from _cut(facts, scores)
     between = None if scales else gap(scores)
@@ -161,6 +167,43 @@ def _coarse(side: Side, scores: NDArray[np.float64], untied: bool) -> Iterator[F
         if some is not None:
             yield found("coarse_scores", int(some.sum()), "detection", more=says, **side.records(some))
             return
+
+
+def _coarse_part(facts: Facts, side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
+    """Yield a finding of a part of the images with fewer digits after the point than those of others."""
+    sample = scores[np.random.default_rng(0).integers(len(scores), size=min(SAMPLE, len(scores)))]
+    if facts.schema or sample.min() < 0 or sample.max() > 1:
+        return
+    for digits in (1, 2, 3, 4):
+        share = float(np.mean(_digits(sample, digits)))
+        if share <= COARSE_SHARE or share >= 1 - COARSE_SHARE:
+            continue
+        known = side.image >= 0
+        few = _digits(scores, digits) & known
+        count = side.on.images.ids.size
+        held, some = (np.bincount(side.image[which], minlength=count) for which in (known, few))
+        whole = (held == some) & (held >= FEWEST_DIGITS)
+        # An image has short numbers alone by chance if these are frequent everywhere, as in files of three digits.
+        rate = float(some[~whole].sum() + 1) / (held[~whole].sum() + 1)
+        expected = float((rate ** np.minimum(held[held >= FEWEST_DIGITS], 100)).sum())
+        images = int(np.count_nonzero(whole))
+        if tail(images, 2 * expected + 1) >= CHANCE or expected > BY_CHANCE * images:
+            continue
+        part = facts.concentrated(whole, held >= FEWEST_DIGITS)
+        there = whole if part is None else part.images
+        rows = few & there[side.image]
+        if np.unique(scores[rows]).size < COARSE / 2:
+            continue
+        where = f"on {many(images, 'image')}" if part is None else facts.says_part(part)
+        more = f"{('one', 'two', 'three', 'four')[digits - 1]} after the point, where others have more; {where}"
+        yield found("coarse_scores", int(rows.sum()), "detection", more=more, **side.records(rows))
+        return
+
+
+def _digits(scores: NDArray[np.float64], digits: int) -> NDArray[np.bool_]:
+    """Mask of the scores, from 0 to 1, with at most `digits` digits after the point."""
+    scaled = scores.clip(-1, 2) * 10.0**digits
+    return np.asarray(np.abs(scaled - np.round(scaled)) < 1e-9 * 10.0**digits)
 
 
 def halves(scores: NDArray[np.float64]) -> NDArray[np.bool_] | None:

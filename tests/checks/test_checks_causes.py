@@ -244,7 +244,11 @@ def moved_by(offset, count=20, more=0, at=(0.0, 0.0), grown=1.0, images=100):
     boxes[:, :2] -= boxes[:, 2:] / 2 - 50
     made = sized(np.arange(len(boxes)), boxes, count=images, size=(5000, 1000))
     assert made.astray.size == len(boxes)
-    return [words for _, words in made._offsets(made.boxes, made.found.sizes)]
+    said = []
+    for moved, unit, words in made._offsets(made.boxes, made.found.sizes):
+        by = np.median((moved - made.boxes)[:, :2] / unit, axis=0)
+        said.append(f"moved by {words.format(*by)} (x, y) they lie on objects")
+    return said
 
 
 def test_either_side_of_boxes_that_are_moved():

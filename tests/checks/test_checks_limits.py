@@ -90,7 +90,9 @@ def test_either_side_of_another_reading_that_explains_a_part(monkeypatch, gained
     gain = Gain("scaled_boxes", "detections", np.arange(gained), Nearest(np.zeros(100), np.zeros(100, int)))
     made = SimpleNamespace(of_images=None, of_boxes=gain, astray=np.arange(100))
     monkeypatch.setattr(parts, "Agreement", lambda *given: made)
-    facts = SimpleNamespace(agreement=SimpleNamespace(truth=None, found=side()), causes=set())
+    facts = SimpleNamespace(
+        agreement=SimpleNamespace(truth=None, found=side()), causes=set(), says_part=lambda part: part.says
+    )
     told = parts._explained(facts, Part(np.ones(5, bool), "all", np.ones(5, bool)), None)
     assert codes([] if told is None else [told]) == said
     assert facts.causes == {("detections", code) for code in said}
@@ -113,6 +115,7 @@ def test_either_side_of_a_part_that_a_cut_of_boxes_explains(monkeypatch, missed,
     causes = set()
     facts = SimpleNamespace(causes=causes, caused=lambda *pair: pair in causes)
     monkeypatch.setattr(parts, "_explained", lambda *given: None)
+    monkeypatch.setattr(parts.exchanges, "exchanged", lambda *given: [])
     monkeypatch.setattr(parts.limits, "cut_lines", lambda *given: [("left edge", 50.0)])
     monkeypatch.setattr(parts.limits, "at_lines", lambda *given: SimpleNamespace(code="cut_boxes"))
     part = Part(np.array([False, True]), "images 1", image == 1)
@@ -750,7 +753,10 @@ def test_either_side_of_a_limit_that_some_images_exceed(held, said):
     """Twice as many images have seven detections as have one or two more or fewer; five is the lowest limit."""
     for limit in (7, 5, 4):
         counts = np.repeat([limit, limit - 1, limit + 1, limit + 2, limit + 9], [*np.array(held) * 4, 1])
-        facts = SimpleNamespace(detections=one_category(counts.sum()), truth=side(count=counts.size), causes=set())
+        facts = SimpleNamespace(
+            detections=one_category(counts.sum()), truth=side(count=counts.size), causes=set(),
+            concentrated=lambda *given: None,
+        )  # fmt: skip
         found = SimpleNamespace(image=np.repeat(np.arange(counts.size), counts))
         made = codes(coverage._capped(facts, found, counts))
         assert made == (["cap_reached"] if said and limit > 4 else [])

@@ -38,11 +38,19 @@ def test_boxes_that_were_changed_after_suppression_say_nothing_of_it(monkeypatch
     monkeypatch.setattr(
         across, "largest_overlaps", lambda evidence: np.repeat([[0.47], [0.8]], 8, axis=1).reshape(1, -1)[[0, 0]]
     )
-    evidence = SimpleNamespace(objects=np.ones(1), detections=np.ones(1), classes=1, images=16, truth=side(count=16))
-    for code, said in (("sizes_cut", ["uneven_suppression"]), ("cut_boxes", []), ("square_boxes", [])):
+    found = SimpleNamespace(constant=np.zeros(1, bool))
+    evidence = SimpleNamespace(
+        objects=np.ones(1), detections=np.ones(1), classes=1, images=16, truth=side(count=16), found=found
+    )
+    for code, said in (
+        ("sizes_cut", ["uneven_suppression"]), *((code, []) for code in across.RESHAPED)
+    ):  # fmt: skip
         facts = Facts(side(), parts=[], causes={("detections", code)})
         facts.evidence = evidence
         assert [one.code for one in across.check(facts)] == said
+    found.constant[0] = True
+    facts.causes = set()
+    assert list(across.check(facts)) == []
 
 
 def test_boxes_of_several_categories_are_one_box():

@@ -15,6 +15,7 @@ from planting import (  # noqa: F401, each registers its defects
     scene_exports,
     scene_labels,
     scene_steps,
+    scene_writers,
     scores,
     shapes,
 )

@@ -62,10 +62,10 @@ class Evaluator(Accumulator):
     samples of one query may come in several batches.
 
     Results are equal to the last bit however the queries are split into batches, and `merge` is associative. If queries
-    have names, the order of batches and merges does not matter either. If runs were evaluated, the queries of a
-    result are in the order of the judgements; otherwise they are sorted by name. Queries without names are numbered in the order of updates; `merge`
-    numbers the queries of the other evaluator after the queries of this one. A saved and restored evaluator returns the
-    same results.
+    have names, the order of batches and merges does not matter either. If runs were evaluated, the queries of a result
+    are in the order of the judgements; otherwise they are sorted by name. Queries without names are numbered in the
+    order of updates; `merge` numbers the queries of the other evaluator after the queries of this one. A saved and
+    restored evaluator returns the same results.
 
     There is one exception: BLAS may round the same distance between features differently in different batches. Equal
     features always tie, but two distances that only differ in the last bit may be ordered differently after another

@@ -118,7 +118,8 @@ class Heat:
     #: Names of the columns.
     columns: list[str]
     #: Each row has a name and cells. The keys of a cell: ``shown`` is its text, ``shade`` its darkness (0 to 9), and
-    #: ``same`` whether it is on the diagonal; ``query`` selects linked pictures, ``title`` names example images; both may be empty.
+    #: ``same`` whether it is on the diagonal; ``query`` selects linked pictures, and ``title`` names example images (both
+    #: may be empty).
     rows: list[tuple[str, list[dict[str, Any]]]]
     #: A sentence below the table.
     note: str = ""

@@ -29,6 +29,7 @@ _BESIDE = {
     "uneven_scores",
     "unsuppressed",
     "unsuppressed_across",
+    "drawn_otherwise",
 }
 
 

@@ -132,6 +132,10 @@ class Evidence:
     def _cell(self, image: Array, label: Array) -> NDArray[np.int64]:
         return np.asarray(image.astype(np.int64) * max(self.classes, 1) + label)
 
+    def cell_of(self, rows: Array) -> NDArray[np.int64]:
+        """Like `cell`, for rows of detections."""
+        return self._cell(self.found.image[rows], self.label[rows])
+
     @cached_property
     def objects(self) -> NDArray[np.int64]:
         """Rows of the objects, sorted by image and category."""
@@ -200,6 +204,13 @@ class Evidence:
         found = np.zeros(self.objects.size, np.bool_)
         best, which = best_of_pairs(boxes, starts, stops, self.object_box, found)
         return self.detections[rows], which, best, found
+
+    @property
+    def pairs(self) -> tuple[Array, Array, Array]:
+        """Rows of the detections on images with objects of their category; for each of them, the best-overlapping object
+        (-1: none) and its IoU.
+        """
+        return self._own[:3]
 
     def _thinned(self, image: Array, held: Array, looked_at: NDArray[np.bool_], seed: int) -> NDArray[np.bool_]:
         """Mask of the rows to compare. If there are more than `PAIRS` pairs, only rows on a random subset of images are
@@ -478,6 +489,13 @@ class Evidence:
         out, single = np.zeros(self.objects.size), ~self.around
         out[single] = _with_earlier(self.object_cell[single], self.object_box[single])
         return out
+
+    @cached_property
+    def among_objects(self) -> NDArray[np.float64]:
+        """Like `between_objects`, with any other object."""
+        out, single = np.zeros(self.objects.size), np.flatnonzero(~self.around)[::-1]
+        out[single] = _with_earlier(-self.object_cell[single], self.object_box[single])
+        return np.maximum(self.between_objects, out)
 
     # ---------------------------------------------------------------------------------------------------------------- parts
 

@@ -28,6 +28,10 @@ _FEWEST = 3
 #: Minimum number of equal boxes for two images to be considered the same.
 _SHARED = 3
 
+#: Number of images from which a box that they share, such as a tool's default, says nothing of two of them being the same;
+#: few images are listed as often.
+_EVERYWHERE = 20
+
 
 def check(facts: Facts) -> Iterator[Finding]:
     """Check for ids of images that do not match, and for repeated images."""
@@ -194,10 +198,7 @@ def signatures(
     `more` is an additional column to compare; `rows` is a mask of the records that count.
     """
     count = side.on.images.ids.size
-    category = side.table.categories.codes.astype(np.uint64)
-    mixed = mix(category + np.uint64(1))
-    for column in side.columns:
-        mixed = mix(mixed ^ (column + 0.0).view(np.uint64))
+    mixed = _marks(side)
     mixed = mixed if more is None else mix(mixed ^ more)
     image = side.image
     if rows is not None:
@@ -206,6 +207,23 @@ def signatures(
     np.add.at(total, image, mixed)
     total[np.bincount(image, minlength=count) < fewest] = 0
     return total
+
+
+def _marks(side: Side) -> NDArray[np.uint64]:
+    """Return a hash of the category and the box of each record."""
+    mixed = mix(side.table.categories.codes.astype(np.uint64) + np.uint64(1))
+    for column in side.columns:
+        mixed = mix(mixed ^ (column + 0.0).view(np.uint64))
+    return mixed
+
+
+def tells(side: Side) -> NDArray[np.bool_]:
+    """Mask of the records by which an image is known: neither the whole image nor a box that many images share."""
+    marks = _marks(side)
+    ascending = np.sort(marks)
+    last = ascending[_EVERYWHERE - 1 :]
+    often = last[last == ascending[: last.size]]
+    return np.asarray(~side.whole & ~np.isin(marks, often) if often.size else ~side.whole)
 
 
 def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -235,8 +253,9 @@ def _same_records(facts: Facts) -> NDArray[np.bool_]:
     out = np.zeros(count, np.bool_)
     if not len(facts.truth):
         return out
+    telling = tells(facts.truth)
     for fewest in (_SHARED, _SHARED - 1, 1):
-        marks = signatures(facts.truth, fewest)
+        marks = signatures(facts.truth, fewest, rows=None if fewest == 1 else telling)
         if fewest == 1:
             if facts.found is None or not len(facts.found):
                 break

@@ -24,9 +24,6 @@ _WEIGHTS = (1.0, 1.618, 2.236, 2.718, 3141.6)
 #: Minimum number of detections, equal in all columns including scores, for two images to have the same detections.
 SAME = 2
 
-#: Maximum distance in pixels between the edges of a box and of the image for the box to cover the whole image.
-_WHOLE = 2.0
-
 
 def check(facts: Facts) -> Iterator[Finding]:
     """Check for one box on many images, and for images with the detections of another image."""
@@ -53,11 +50,7 @@ def constant(side: Side) -> NDArray[np.bool_]:
     columns = list(side.columns)
     if side.role == "detections":
         columns.append(side.table.scores)  # type: ignore[union-attr]
-    x, y, w, h = side.columns
-    width, height = side.sizes.T
-    whole = (x <= _WHOLE) & (y <= _WHOLE)
-    whole &= ~np.isfinite(width) | ((x + w >= width - _WHOLE) & (y + h >= height - _WHOLE))
-    rows = np.flatnonzero((side.image >= 0) & ~whole & side.sized & ~side.crowd)
+    rows = np.flatnonzero((side.image >= 0) & ~side.whole & side.sized & ~side.crowd)
     # Equal records have equal sums of their columns; only records whose sum is frequent are compared.
     sums = np.zeros(len(side))
     with np.errstate(over="ignore", invalid="ignore"):

@@ -113,6 +113,7 @@ def test_either_side_of_a_part_that_a_cut_of_boxes_explains(monkeypatch, missed,
     causes = set()
     facts = SimpleNamespace(causes=causes, caused=lambda *pair: pair in causes)
     monkeypatch.setattr(parts, "_explained", lambda *given: None)
+    monkeypatch.setattr(parts.policies, "policy", lambda *given: "")
     monkeypatch.setattr(parts.limits, "cut_lines", lambda *given: [("left edge", 50.0)])
     monkeypatch.setattr(parts.limits, "at_lines", lambda *given: SimpleNamespace(code="cut_boxes"))
     part = Part(np.array([False, True]), "images 1", image == 1)
@@ -263,16 +264,19 @@ def test_either_side_of_a_threshold_of_suppression(below, above, said):
 # -------------------------------------------------------------------------------------------------------------------- limits
 
 
-def neighbours(objects, count, most=0.5):
+def neighbours(objects, count, most=0.5, own=0):
     """What is said of so many objects that overlap another by so much, where detections overlap by `most` at most."""
     none = np.zeros(0)
     evidence = SimpleNamespace(
         between_any=(none, none),
         between_detections=np.array([0.0, most]),
         between_objects=np.full(count, objects),
+        among_objects=np.append(np.full(count, objects), np.zeros(1000)),
         hit=np.ones(count, bool),
+        seen=np.ones(count + 1000, bool),
+        matched=(None, np.append(np.where(np.arange(count) < own, 1, -np.inf), np.ones(1000))),
         object_image=np.arange(count),
-        objects=np.arange(count),
+        objects=np.arange(count + 1000),
         frames=1.0,
         truth=side(),
     )
@@ -287,6 +291,10 @@ def test_either_side_of_suppression():
     assert neighbours(0.855, 14) == []  # one object that is labelled twice
     assert neighbours(0.8, 14, most=0.745) == ["strict_suppression"]
     assert neighbours(0.8, 14, most=0.755) == []
+    assert neighbours(0.8, 100, own=84) == ["strict_suppression"]
+    assert neighbours(0.8, 100, own=85) == []  # hardly more than of other objects have no detection of their own
+    assert neighbours(0.8, 20, own=10) == ["strict_suppression"]
+    assert neighbours(0.8, 20, own=11) == []
 
 
 def of_limit(alone, others=0):

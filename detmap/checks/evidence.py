@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from detmap.checks.agreement import overlaps
 from detmap.checks.inputs import Side
 from detmap.checks.rates import Division, Grouping, Order, residues
+from detmap.checks.strays import strays
 from detmap.data.ids import locate
 from detmap.data.tables import Detections
 
@@ -109,6 +110,8 @@ class Evidence:
     found: Side
     #: Scores of all detections, negated if low scores mean confidence.
     scores: NDArray[np.float64]
+    #: Whether objects that are the whole image have a finding of their own, and are not looked at otherwise.
+    whole_known: bool = False
 
     # ------------------------------------------------------------------------------------------------------------------
     # inputs
@@ -187,6 +190,13 @@ class Evidence:
         """The size band of each object: the octave of the square root of its area."""
         side = np.sqrt(self.object_box[:, 2] * self.object_box[:, 3])
         return np.asarray(np.clip(np.log2(np.maximum(side, 1)), 0, 11), np.int64)
+
+    @property
+    def aside(self) -> NDArray[np.bool_]:
+        """Mask of the objects that have a finding of their own, shape (objects,)."""
+        known = strays(self.truth)
+        out = self.truth.whole & self.whole_known
+        return np.asarray((out if known is None else out | known[1])[self.objects])
 
     # ---------------------------------------------------------------------------------------------------------- own category
 

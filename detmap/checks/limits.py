@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.checks import strays
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
 from detmap.checks.evidence import NOTHING, SUPPRESSED, Evidence
@@ -141,8 +142,9 @@ def _sizes(evidence: Evidence) -> Iterator[Finding]:
     """Yield findings of sizes and positions that objects have but detections do not."""
     rows = evidence.detections
     ours = _measures(evidence.found.boxes[rows], evidence.found.sizes[rows])
-    inside = evidence.truth.reach[evidence.objects] <= EDGE
-    objects = evidence.objects[inside]
+    known = strays.strays(evidence.truth)  # these, and objects that are the whole image, are no size of objects
+    apart = evidence.truth.whole | (evidence.truth.reach > EDGE) | (False if known is None else known[1])
+    objects = evidence.objects[~apart[evidence.objects]]
     theirs = _measures(evidence.truth.boxes[objects], evidence.truth.sizes[objects])
     said = np.zeros(objects.size, np.bool_)
     for name in ours:

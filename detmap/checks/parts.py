@@ -101,13 +101,16 @@ WHOLE = 1.5
 EXPLAINED = 0.1
 
 
-#: Kinds of detections whose objects may be left out of the labels of a part. Maximum ratio of the share of such objects
-#: in the part to their share elsewhere, and of the share of other detections on nothing to the share of such ones.
-KINDS, LEFT_OUT = ("at the border of their image", "that are small", "that are large"), 0.5
+#: For labels of a part that leave out one kind of object: maximum ratio of the share of such objects in the part to their
+#: share elsewhere, and of the share of other detections on nothing to the share of such ones.
+LEFT_OUT = 0.5
 
 #: Maximum distance in pixels from the edge of the image for a box to lie at the border; quantiles of the areas of objects
 #: below and above which boxes are small and large.
 AT_BORDER, SMALL, BIG = 2.0, 0.25, 0.75
+
+#: What is said of images that are no part of the images' order or groups.
+_ANYWHERE = " anywhere"
 
 #: Minimum share of the smaller of two parts of one code and category that lies in the other part, for both to be one.
 ONE_PART = 0.5
@@ -176,7 +179,7 @@ def _undetected(evidence: Evidence) -> Units:
 
 def _misplaced(evidence: Evidence) -> Units:
     """Return units of objects on images with detections of their category; an object is flagged if no detection finds it."""
-    where = evidence.seen & (evidence.held > 0)
+    where = evidence.seen & (evidence.held > 0) & ~evidence.aside
     factors = (evidence.object_label, evidence.classes), (evidence.band, 12)
     missed = ~evidence.hit
     made = _units(evidence, where, evidence.object_image, evidence.object_label, missed)
@@ -190,7 +193,7 @@ def _half_missed(evidence: Evidence) -> Units:
     """Like `_misplaced`, but a unit is bad if half of its objects are missed, because slightly misplaced boxes find some
     objects.
     """
-    where = evidence.seen & (evidence.held > 0)
+    where = evidence.seen & (evidence.held > 0) & ~evidence.aside
     return _units(evidence, where, evidence.object_image, evidence.object_label, ~evidence.hit, every=False)
 
 
@@ -266,6 +269,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return
+    yield from policies.whole_images(evidence)
     yield from _capped(facts, evidence)
     yield from uneven.differing(facts, evidence)
     said: list[_Said] = []
@@ -324,15 +328,19 @@ def _add(said: list[_Said], made: _Said) -> None:
     said.append(made)
 
 
-def of_kinds(boxes: Array, sizes: Array, areas: Array) -> list[NDArray[np.bool_]]:
-    """Return a mask of the boxes of each of `KINDS`, where `areas` are those of all objects; no box lies at the border of an
-    image of unknown size.
+def of_kinds(boxes: Array, sizes: Array, areas: Array) -> dict[str, NDArray[np.bool_]]:
+    """Return a mask of the boxes of each kind of which labels may leave objects out, by its name; `areas` are those of all
+    objects. No box lies at the border of an image of unknown size.
     """
     x, y, w, h = boxes.T
     near, far = np.minimum(x, y), np.minimum(sizes[:, 0] - x - w, sizes[:, 1] - y - h)
     border = (np.minimum(near, far) <= AT_BORDER) & np.isfinite(far)
-    small, big = np.quantile(areas, [SMALL, BIG])
-    return [border, w * h < small, w * h > big]
+    small, big = np.quantile(areas, [SMALL, BIG]).round()
+    return {
+        f"at most {AT_BORDER:g} pixels from the border of their image": border,
+        f"of an area below {small:,.0f}": w * h < small,
+        f"of an area above {big:,.0f}": w * h > big,
+    }
 
 
 def _of_kinds(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
@@ -343,7 +351,8 @@ def _of_kinds(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     response = Response("unlabelled", "detection", _unlabelled)
     made = []
-    for says, objects, kind in zip(KINDS, own, kinds, strict=True):
+    for says, objects in own.items():
+        kind = kinds[says]
         better = uneven.ranks(evidence.sure_rank, label * 2 + kind) < 0.5
         which = kind & better & evidence.sure_looked_at[image]
         units = _units(evidence, which, image, label, evidence.alone)
@@ -352,7 +361,7 @@ def _of_kinds(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             left &= ~(images[units.image] & ((units.label == of) if of is not None else True))
         units = _chosen(units, left)
         whole = _by_image(units, True)
-        part = evidence.division.unlike(whole.image, whole.bad, whole.chance, len(KINDS), evidence.frames)
+        part = evidence.division.unlike(whole.image, whole.bad, whole.chance, len(kinds), evidence.frames)
         if part is None or not _stands_out(whole, part, response):
             continue
         there, on = part.images[evidence.object_image], part.images[image]

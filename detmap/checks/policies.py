@@ -54,9 +54,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return
-    whole = list(_whole(evidence))
-    yield from whole
-    yield from _groups(evidence, evidence.truth.whole[evidence.objects] & bool(whole))
+    yield from _groups(evidence)
     if evidence.found.posed is None:
         yield from _anywhere(facts, evidence)
 
@@ -64,11 +62,9 @@ def check(facts: Facts) -> Iterator[Finding]:
 # ------------------------------------------------------------------------------------------------------------------- groups
 
 
-def _groups(evidence: Evidence, known: Array) -> Iterator[Finding]:
-    """Yield a finding of missed objects, other than those of the mask `known`, around several confident detections that
-    together span them.
-    """
-    missed = evidence.seen & ~evidence.hit & ~known
+def _groups(evidence: Evidence) -> Iterator[Finding]:
+    """Yield a finding of missed objects around several confident detections that together span them."""
+    missed = evidence.seen & ~evidence.hit & ~evidence.aside
     at = around_several(evidence, np.flatnonzero(missed))
     if at.size >= max(FEWEST, GROUPED * np.count_nonzero(missed)) and at.size / evidence.frames >= FEWEST:
         more = f"of {np.count_nonzero(missed):,} that no detection of their category finds"
@@ -114,7 +110,7 @@ def _corners(boxes: Array) -> tuple[Array, Array]:
 # --------------------------------------------------------------------------------------------------------- the whole image
 
 
-def _whole(evidence: Evidence) -> Iterator[Finding]:
+def whole_images(evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding of objects whose box is the whole image, if they are missed far more often than other large ones."""
     rows, size = evidence.objects, evidence.truth.sizes[evidence.objects]
     if not np.isfinite(size).all():
@@ -130,6 +126,7 @@ def _whole(evidence: Evidence) -> Iterator[Finding]:
     if tail(int(count / evidence.frames), MISSED_TIMES / 2 * rate * total / evidence.frames + 1) < CHANCE:
         more = f"{count:,} of them are not found, and of others of at least half of their image {rest:,} of {others:,}"
         words = "{many}" if evidence.looked_at.all() else AT_LEAST
+        evidence.whole_known = True
         yield found(
             "whole_image_objects", total, "object", more=more, words=words,
             **evidence.truth.records(np.sort(rows[whole])),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.checks import strays
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
 from detmap.checks.evidence import HELD, Evidence
@@ -39,11 +40,8 @@ TIMES = 2.0
 TINY, FEWEST_TINY, SHARE_TINY = 2.0, 10, 0.005
 
 
-#: For objects that are strays, such as accidental clicks: maximum limit of their shorter side in pixels; minimum number of
-#: strays just below the limit; minimum ratio of this number to the number of objects just above, and of the number of
-#: larger objects to this second number, because without strays the numbers fall towards small sizes; maximum share of
-#: strays among all objects; maximum share of strays that are found, and of one category unless it is as frequent among all.
-LONGEST, FEWEST_STRAY, RARER, STRAY, STRAY_FOUND, STRAY_OF_ONE = 32, 10, 2.0, 0.25, 0.05, 0.5
+#: Maximum share of strays that are found: detectors find small objects, if not well.
+STRAY_FOUND = 0.05
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -58,60 +56,30 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _tiny(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding of objects with a side below `TINY` pixels."""
+    """Yield a finding of strays or, without strays, of objects with a side below `TINY` pixels."""
     side = facts.truth
     if facts.schema or side.table.within_unit or facts.caused("ground_truth", "normalised_boxes"):
         return
     if side.table.kinds and all(find(kind).unit != "pixels" for kind in side.table.kinds):
         return
     shorter = side.extents.min(axis=0)
-    good = (shorter > 0) & ~side.crowd
     counted = ", where both end pixels count" if side.inclusive else ""
-    limit = stray_limit(shorter[good])
-    if limit is not None:
-        stray = good & (shorter <= limit)
+    made = strays.strays(side)
+    if made is not None:
+        limit, stray = made
         count, of_found = int(stray.sum()), _found_of(facts, stray)
-        held, all_held = (np.bincount(side.table.categories.codes[which]) for which in (stray, good))
-        most = int(held.argmax())
-        of_one = held[most] > STRAY_OF_ONE * count and held[most] * good.sum() > 1.5 * all_held[most] * count
-        if (of_found or 0) <= STRAY_FOUND * count and (not of_one or side.table.categories.ids.size == 1):
-            beyond = int(np.count_nonzero(shorter[good] <= limit + _beside(limit)) - count)
+        if (of_found or 0) <= STRAY_FOUND * count:
+            end = limit + strays.beside(limit)
             more = (
-                f"a side of at most {limit} pixels{counted}, and of up to {limit + _beside(limit)} pixels only "
-                f"{many(beyond, 'object')} more"
+                f"a side of at most {limit} pixels{counted}, and of up to {end} pixels only "
+                f"{many(int(np.count_nonzero((shorter > limit) & (shorter <= end) & ~side.crowd)), 'object')} more"
             )
             more += "" if of_found is None else f"; {share(of_found, count)} of them are found"
             yield found("stray_objects", count, "object", more=more, **side.records(stray))
             return
-    tiny = good & (shorter < TINY)
+    tiny = (shorter > 0) & ~side.crowd & (shorter < TINY)
     if np.count_nonzero(tiny) >= max(FEWEST_TINY, SHARE_TINY * len(side)):
         yield found("tiny_objects", int(tiny.sum()), "object", more=counted[2:], **side.records(tiny))
-
-
-def _beside(limit: int) -> int:
-    """Return the width in pixels of the bands below and above a limit."""
-    return max(2, -(-limit // 2))
-
-
-def stray_limit(shorter: Array) -> int | None:
-    """Return the length in pixels up to which the shorter sides of objects are those of strays: up to it there are many,
-    beyond it few, and the others are larger still. None if there are no strays.
-    """
-    held = np.bincount(np.ceil(shorter[shorter <= 8 * LONGEST]).astype(np.int64), minlength=8 * LONGEST + 1)
-    upto = np.cumsum(held)
-    best: tuple[int, int] | None = None
-    for limit in range(1, LONGEST + 1):
-        end = limit + _beside(limit)
-        below = int(upto[limit] - upto[max(limit - _beside(limit), 0)])
-        above, larger = int(upto[end] - upto[limit]), int(upto[3 * end] - upto[end])
-        if below < max(FEWEST_STRAY, RARER * above) or larger < RARER * max(above, 1):
-            continue
-        if upto[limit] > STRAY * shorter.size or tail(below, 1.5 * above + 1) >= CHANCE:
-            continue
-        gain = int(upto[limit]) - above
-        if best is None or gain > best[0]:
-            best = gain, limit
-    return None if best is None else best[1]
 
 
 def _found_of(facts: Facts, stray: Array) -> int | None:

@@ -457,7 +457,7 @@ def test_either_side_of_detections_that_were_matched():
 
 
 @pytest.mark.parametrize(("count", "said"), [(20, ["sizes_cut"]), (19, [])])
-def test_either_side_of_the_objects_of_a_category_with_a_limit(count, said):
+def test_either_side_of_the_objects_of_a_category_with_a_limit(monkeypatch, count, said):
     """Of one category so many objects: all but five are smaller than any of its detections."""
     rng = np.random.default_rng(0)
     image_sizes = np.full((1000, 2), 640.0)
@@ -469,6 +469,8 @@ def test_either_side_of_the_objects_of_a_category_with_a_limit(count, said):
     of = (np.arange(1000) >= count).astype(int)
     found, truth = (side(one, np.arange(1000), image_sizes) for one in (boxes, objects))
     truth.reach, truth.table = np.zeros(1000), SimpleNamespace(categories=SimpleNamespace(codes=of))
+    truth.whole = np.zeros(1000, bool)
+    monkeypatch.setattr(limits.strays, "strays", lambda side: None)
     evidence = SimpleNamespace(
         detections=np.arange(1000), found=found, truth=truth, objects=np.arange(1000), classes=2, label=label
     )

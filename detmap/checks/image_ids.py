@@ -191,14 +191,18 @@ def _numbered_alike(ids: Sequence[Any]) -> bool:
 
 
 def signatures(
-    side: Side, fewest: int = _SHARED, more: NDArray[np.uint64] | None = None, rows: NDArray[np.bool_] | None = None
+    side: Side,
+    fewest: int = _SHARED,
+    more: NDArray[np.uint64] | None = None,
+    rows: NDArray[np.bool_] | None = None,
+    columns: NDArray[np.float64] | None = None,
 ) -> NDArray[np.uint64]:
     """Return a hash for each image, equal for images with equal records; 0 for images with fewer than `fewest` records.
 
-    `more` is an additional column to compare; `rows` is a mask of the records that count.
+    `more` is an additional column to compare; `rows` is a mask of the records that count; `columns` replace the boxes.
     """
     count = side.on.images.ids.size
-    mixed = _marks(side)
+    mixed = _marks(side, columns)
     mixed = mixed if more is None else mix(mixed ^ more)
     image = side.image
     if rows is not None:
@@ -209,10 +213,10 @@ def signatures(
     return total
 
 
-def _marks(side: Side) -> NDArray[np.uint64]:
-    """Return a hash of the category and the box of each record."""
+def _marks(side: Side, columns: NDArray[np.float64] | None = None) -> NDArray[np.uint64]:
+    """Return a hash of the category and the box (or other columns) of each record."""
     mixed = mix(side.table.categories.codes.astype(np.uint64) + np.uint64(1))
-    for column in side.columns:
+    for column in side.columns if columns is None else columns:
         mixed = mix(mixed ^ (column + 0.0).view(np.uint64))
     return mixed
 
@@ -272,6 +276,22 @@ def _same_records(facts: Facts) -> NDArray[np.bool_]:
     return out
 
 
+def _mirrored(side: Side) -> NDArray[np.bool_]:
+    """Mask of the images with the objects of an earlier image, mirrored: at least two, by which images are known."""
+    x, y, w, h = side.columns
+    width = side.sizes[:, 0] + side.inclusive
+    known = tells(side) & np.isfinite(width)
+    if not known.any():
+        return np.zeros(side.on.images.ids.size, np.bool_)
+    turned = np.where(known, width, 0) - x - w
+    own, other = (
+        signatures(side, _SHARED - 1, rows=known, columns=np.stack([np.round(at, 2), y, w, h])) for at in (x, turned)
+    )
+    order = np.argsort(own, kind="stable")
+    at = np.minimum(np.searchsorted(own[order], other), own.size - 1)
+    return np.asarray((other > 0) & (own[order[at]] == other) & (order[at] < np.arange(own.size)))
+
+
 def _twice(facts: Facts) -> Iterator[Finding]:
     """Yield findings of images with the same file name or the same objects."""
     images = facts.truth.on.images
@@ -281,12 +301,17 @@ def _twice(facts: Facts) -> Iterator[Finding]:
         for place, name in enumerate(map(clean_name, images.names)):
             if name and first.setdefault(name, place) != place:
                 again[place] = name
-    for place in np.flatnonzero(_same_records(facts)).tolist():
+    same = _same_records(facts)
+    mirrored = _mirrored(facts.truth) & ~same if len(facts.truth) else same & False
+    for place in np.flatnonzero(same | mirrored).tolist():
         again.setdefault(place, "")
     if again:
         shown = [images.ids[place].item() for place in sorted(again)]
         named = [name for _, name in sorted(again.items()) if name]
         more = f"files {names(named)}" if named else "by their objects, which are the same box by box"
+        if mirrored.any():
+            said = f"{np.count_nonzero(mirrored):,} by their objects, which are mirrored"
+            more = f"{more}; {said}" if named or same.any() else said
         yield found("same_image_twice", len(again), "image", records=shown, named="image", more=more)
     inspected = facts.truth.inspected
     if inspected is not None:

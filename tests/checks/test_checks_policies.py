@@ -435,3 +435,26 @@ def test_pixels_count_as_the_format_counts_them(tmp_path):
     assert "zero_sized_boxes" not in made
     assert made["tiny_objects"].count == 12
     assert made["tiny_objects"].says.endswith("with a side of less than 2 pixels: where both end pixels count")
+
+
+@pytest.mark.parametrize(("objects", "off", "said"), [(2, 0, True), (1, 0, False), (2, 1, False)])
+def test_images_that_are_there_mirrored_are_counted_again(objects, off, said):
+    data = copy.deepcopy(scene(0, "sparse")).data()
+    held = by_image(data.truth["annotations"])
+    some = [one for one in data.truth["images"] if len(held.get(one["id"], ())) >= 2][:30]
+    for image in some:
+        copied = {**image, "id": image["id"] + 10**7, "file_name": f"flipped_{image['id']}.jpg"}
+        data.truth["images"].append(copied)
+        data.truth["annotations"] += [
+            {**o, "id": o["id"] + 10**7, "image_id": copied["id"],
+             "bbox": [round(image["width"] - o["bbox"][0] - o["bbox"][2] + off, 2), *o["bbox"][1:]]}
+            for o in held[image["id"]][:objects]
+        ]  # fmt: skip
+        for one in held[image["id"]][objects:]:
+            data.truth["annotations"].remove(one)
+    made = {one.code: one for one in check(data.truth).findings}.get("same_image_twice")
+    assert (made is not None) is said
+    if said:
+        assert made.count == len(some)
+        assert made.says.endswith(": 30 by their objects, which are mirrored")
+        assert set(made.records) <= {one["id"] + 10**7 for one in some}

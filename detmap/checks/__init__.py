@@ -17,6 +17,7 @@ from detmap.checks import (
     leakage,
     limits,
     parts,
+    policies,
     poses,
     repeats,
     scores,
@@ -62,6 +63,7 @@ _THEMES = (
     categories,
     across,
     sizes,
+    policies,
     uneven,
 )
 

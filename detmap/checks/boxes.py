@@ -248,7 +248,7 @@ def _turned(facts: Facts, side: Side, far: Array, fits: Array) -> Iterator[Findi
         for one in facts.sides:
             facts.causes.add((one.role, "image_sizes_swapped"))
         ids = side.on.images.ids[images[without]].tolist()
-        yield found("image_sizes_swapped", len(ids), "image", records=ids, named="image")
+        yield found("image_sizes_swapped", len(ids), "image", records=ids, named="image", words=AT_LEAST)
 
 
 def _areas_of_corners(table: GroundTruth, boxes: Array) -> Array | None:
@@ -268,7 +268,7 @@ def _forms(facts: Facts, side: Side) -> Iterator[Finding]:
     inverted = np.asarray((width < 0) | (height < 0))
     if inverted.any() and not facts.caused(side.role, *_CAUSES):
         yield found("inverted_boxes", int(inverted.sum()), side.unit, **side.records(inverted))
-    flat = np.asarray(((width == 0) | (height == 0)) & ~inverted)
+    flat = np.asarray((side.extents == 0).any(axis=0) & ~inverted)
     if flat.any() and not facts.caused(side.role, "corners_as_sizes", "sizes_as_corners"):
         yield found("zero_sized_boxes", int(flat.sum()), side.unit, **side.records(flat))
     if facts.caused(side.role, *_CAUSES, *ids.CAUSES, "no_agreement"):

@@ -232,6 +232,10 @@ error parts_exchanged
     {many} that lie on the objects of another part of the images
     Detections there count as false, and the objects as missed.
     Write each result with the id of its own image: were outputs of two workers exchanged, or joined in another order?
+error drawn_otherwise
+    {many} not found by the detections of their category, and drawn by another rule than these
+    Detections there count as false, and the objects as missed.
+    Look at some: are they drawn as labels are elsewhere, whole or in part, and hidden parts with or without?
 error leakage
     {many} of both ground truths
     A model is tested on what it was trained on: the numbers are too good.
@@ -279,7 +283,7 @@ warning classes_disagree
 warning unlabelled
     {many} of high score on nothing, in a part where most lie so
     They count as false, though what they show may be there.
-    Look at some: label what is missing, or leave these images out for this category.
+    Look at some: label what is missing, or leave these images out, for one category if one is named.
 warning relabelled
     {many} taken for another category, in a part where far more are than elsewhere
     They count as missed, and the detections on them as false.
@@ -299,7 +303,7 @@ warning detections_of_two_classes
 warning rarely_labelled
     {many} of the highest scores of their category that lie on nothing, far more than in other categories
     They count as false, though what they show may be there.
-    Look at some: label what is missing, or leave these images out for this category.
+    Look at some: label what is missing, or leave these images out, for one category if one is named.
 warning labels_mixed
     {many} of one category that are taken for another at high scores
     They count as missed, and the detections on them as false.
@@ -329,12 +333,12 @@ warning piled_scores
     Their order depends on the file and on the tool, and AP with it.
     Write scores as they are: were they clipped, filled in where there was none, or divided by the highest of the image?
 warning strict_suppression
-    {many} overlapping another of their category by more than any two confident detections do
-    One of the two cannot be found.
+    {many} that no detection overlaps best and by half, beside another of their category, overlapping more than detections do
+    One of the two is seldom found.
     Raise the threshold of overlap of the suppression (NMS), or suppress less.
 warning suppressed_across
     {many} overlapping one of another category by more than any two confident detections do
-    One of the two cannot be found.
+    One of the two is seldom found.
     Suppress overlaps (NMS) within a category alone, as the protocols match within one.
 warning uneven_suppression
     {many} without such overlaps of detections as others have
@@ -368,6 +372,18 @@ warning objects_of_many
     {many} around several others of their category, and found far less often than others as large
     They count as missed, if they stand for many objects.
     Look at some: flag regions of many objects as iscrowd.
+warning grouped_objects
+    {many} not found, around two or more confident detections of their category that together fill them
+    They count as missed, and the detections of what they hold as false.
+    Look at some: give each object its own box, or flag regions of many objects as iscrowd.
+warning stray_objects
+    {many} far smaller than all others, as accidental clicks are
+    No detector finds them: they count as missed.
+    Look at some, and delete what is no object.
+warning whole_image_objects
+    {many} with the whole image as their box, missed far more often than others nearly as large
+    They count as missed, and detections of what is there as false.
+    Look at some: were labels of images written as boxes? Draw the objects, or leave these images out.
 warning category_cap
     {many} more than the largest number of detections of an image and category, a limit as it seems
     They cannot be found.

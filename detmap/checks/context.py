@@ -32,6 +32,7 @@ _BESIDE = {
     "uneven_scores",
     "unsuppressed",
     "unsuppressed_across",
+    "drawn_otherwise",
 }
 
 #: For flagged images to be a part of the data: minimum share of flagged images in the part, minimum ratio of this share

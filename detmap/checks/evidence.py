@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from detmap.checks.agreement import overlaps
 from detmap.checks.inputs import Side
 from detmap.checks.rates import Division, Grouping, Order, residues
+from detmap.checks.strays import strays
 from detmap.data.ids import locate
 from detmap.data.tables import Detections
 
@@ -109,6 +110,8 @@ class Evidence:
     found: Side
     #: Scores of all detections, negated if low scores mean confidence.
     scores: NDArray[np.float64]
+    #: Whether objects that are the whole image have a finding of their own, and are not looked at otherwise.
+    whole_known: bool = False
 
     # ------------------------------------------------------------------------------------------------------------------
     # inputs
@@ -131,6 +134,10 @@ class Evidence:
 
     def _cell(self, image: Array, label: Array) -> NDArray[np.int64]:
         return np.asarray(image.astype(np.int64) * max(self.classes, 1) + label)
+
+    def cell_of(self, rows: Array) -> NDArray[np.int64]:
+        """Like `cell`, for rows of detections."""
+        return self._cell(self.found.image[rows], self.label[rows])
 
     @cached_property
     def objects(self) -> NDArray[np.int64]:
@@ -186,6 +193,13 @@ class Evidence:
         side = np.sqrt(self.object_box[:, 2] * self.object_box[:, 3])
         return np.asarray(np.clip(np.log2(np.maximum(side, 1)), 0, 11), np.int64)
 
+    @property
+    def aside(self) -> NDArray[np.bool_]:
+        """Mask of the objects that have a finding of their own, shape (objects,)."""
+        known = strays(self.truth)
+        out = self.truth.whole & self.whole_known
+        return np.asarray((out if known is None else out | known[1])[self.objects])
+
     # ---------------------------------------------------------------------------------------------------------- own category
 
     @cached_property
@@ -202,6 +216,13 @@ class Evidence:
         found = np.zeros(self.objects.size, np.bool_)
         best, which = best_of_pairs(boxes, starts, stops, self.object_box, found)
         return self.detections[rows], which, best, found
+
+    @property
+    def pairs(self) -> tuple[Array, Array, Array]:
+        """Rows of the detections on images with objects of their category; for each of them, the best-overlapping object
+        (-1: none) and its IoU.
+        """
+        return self._own[:3]
 
     def _thinned(self, image: Array, held: Array, looked_at: NDArray[np.bool_], seed: int) -> NDArray[np.bool_]:
         """Mask of the rows to compare. If there are more than `PAIRS` pairs, only rows on a random subset of images are
@@ -480,6 +501,13 @@ class Evidence:
         out, single = np.zeros(self.objects.size), ~self.around
         out[single] = _with_earlier(self.object_cell[single], self.object_box[single])
         return out
+
+    @cached_property
+    def among_objects(self) -> NDArray[np.float64]:
+        """Like `between_objects`, with any other object."""
+        out, single = np.zeros(self.objects.size), np.flatnonzero(~self.around)[::-1]
+        out[single] = _with_earlier(-self.object_cell[single], self.object_box[single])
+        return np.maximum(self.between_objects, out)
 
     # ---------------------------------------------------------------------------------------------------------------- parts
 

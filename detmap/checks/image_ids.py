@@ -28,6 +28,10 @@ _FEWEST = 3
 #: Minimum number of equal boxes for two images to be considered the same.
 _SHARED = 3
 
+#: Number of images from which a box that they share, such as a tool's default, says nothing of two of them being the same;
+#: few images are listed as often.
+_EVERYWHERE = 20
+
 
 def check(facts: Facts) -> Iterator[Finding]:
     """Check for ids of images that do not match, and for repeated images."""
@@ -187,17 +191,18 @@ def _numbered_alike(ids: Sequence[Any]) -> bool:
 
 
 def signatures(
-    side: Side, fewest: int = _SHARED, more: NDArray[np.uint64] | None = None, rows: NDArray[np.bool_] | None = None
+    side: Side,
+    fewest: int = _SHARED,
+    more: NDArray[np.uint64] | None = None,
+    rows: NDArray[np.bool_] | None = None,
+    columns: NDArray[np.float64] | None = None,
 ) -> NDArray[np.uint64]:
     """Return a hash for each image, equal for images with equal records; 0 for images with fewer than `fewest` records.
 
-    `more` is an additional column to compare; `rows` is a mask of the records that count.
+    `more` is an additional column to compare; `rows` is a mask of the records that count; `columns` replace the boxes.
     """
     count = side.on.images.ids.size
-    category = side.table.categories.codes.astype(np.uint64)
-    mixed = mix(category + np.uint64(1))
-    for column in side.columns:
-        mixed = mix(mixed ^ (column + 0.0).view(np.uint64))
+    mixed = _marks(side, columns)
     mixed = mixed if more is None else mix(mixed ^ more)
     image = side.image
     if rows is not None:
@@ -206,6 +211,23 @@ def signatures(
     np.add.at(total, image, mixed)
     total[np.bincount(image, minlength=count) < fewest] = 0
     return total
+
+
+def _marks(side: Side, columns: NDArray[np.float64] | None = None) -> NDArray[np.uint64]:
+    """Return a hash of the category and the box (or other columns) of each record."""
+    mixed = mix(side.table.categories.codes.astype(np.uint64) + np.uint64(1))
+    for column in side.columns if columns is None else columns:
+        mixed = mix(mixed ^ (column + 0.0).view(np.uint64))
+    return mixed
+
+
+def tells(side: Side) -> NDArray[np.bool_]:
+    """Mask of the records by which an image is known: neither the whole image nor a box that many images share."""
+    marks = _marks(side)
+    ascending = np.sort(marks)
+    last = ascending[_EVERYWHERE - 1 :]
+    often = last[last == ascending[: last.size]]
+    return np.asarray(~side.whole & ~np.isin(marks, often) if often.size else ~side.whole)
 
 
 def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -235,8 +257,9 @@ def _same_records(facts: Facts) -> NDArray[np.bool_]:
     out = np.zeros(count, np.bool_)
     if not len(facts.truth):
         return out
+    telling = tells(facts.truth)
     for fewest in (_SHARED, _SHARED - 1, 1):
-        marks = signatures(facts.truth, fewest)
+        marks = signatures(facts.truth, fewest, rows=None if fewest == 1 else telling)
         if fewest == 1:
             if facts.found is None or not len(facts.found):
                 break
@@ -253,6 +276,22 @@ def _same_records(facts: Facts) -> NDArray[np.bool_]:
     return out
 
 
+def _mirrored(side: Side) -> NDArray[np.bool_]:
+    """Mask of the images with the objects of an earlier image, mirrored: at least two, by which images are known."""
+    x, y, w, h = side.columns
+    width = side.sizes[:, 0] + side.inclusive
+    known = tells(side) & np.isfinite(width)
+    if not known.any():
+        return np.zeros(side.on.images.ids.size, np.bool_)
+    turned = np.where(known, width, 0) - x - w
+    own, other = (
+        signatures(side, _SHARED - 1, rows=known, columns=np.stack([np.round(at, 2), y, w, h])) for at in (x, turned)
+    )
+    order = np.argsort(own, kind="stable")
+    at = np.minimum(np.searchsorted(own[order], other), own.size - 1)
+    return np.asarray((other > 0) & (own[order[at]] == other) & (order[at] < np.arange(own.size)))
+
+
 def _twice(facts: Facts) -> Iterator[Finding]:
     """Yield findings of images with the same file name or the same objects."""
     images = facts.truth.on.images
@@ -262,12 +301,17 @@ def _twice(facts: Facts) -> Iterator[Finding]:
         for place, name in enumerate(map(clean_name, images.names)):
             if name and first.setdefault(name, place) != place:
                 again[place] = name
-    for place in np.flatnonzero(_same_records(facts)).tolist():
+    same = _same_records(facts)
+    mirrored = _mirrored(facts.truth) & ~same if len(facts.truth) else same & False
+    for place in np.flatnonzero(same | mirrored).tolist():
         again.setdefault(place, "")
     if again:
         shown = [images.ids[place].item() for place in sorted(again)]
         named = [name for _, name in sorted(again.items()) if name]
         more = f"files {names(named)}" if named else "by their objects, which are the same box by box"
+        if mirrored.any():
+            said = f"{np.count_nonzero(mirrored):,} by their objects, which are mirrored"
+            more = f"{more}; {said}" if named or same.any() else said
         yield found("same_image_twice", len(again), "image", records=shown, named="image", more=more)
     inspected = facts.truth.inspected
     if inspected is not None:

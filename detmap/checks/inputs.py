@@ -30,6 +30,12 @@ UNITS = {"ground_truth": "object", "detections": "detection"}
 
 Table = GroundTruth | Detections
 
+#: Formats whose boxes include the pixels of both corners.
+_INCLUSIVE = ("voc",)
+
+#: Maximum distance in pixels between the edges of a box and of the image for the box to cover the whole image.
+WHOLE = 2.0
+
 
 @dataclass(eq=False)
 class Side:
@@ -50,6 +56,8 @@ class Side:
     unknown: int = 0
     #: The detections with ids as in the file; None if ids were not converted.
     raw: Detections | None = None
+    #: Whether boxes include the pixels of both corners, as VOC's do, so that equal corners are a box of one pixel.
+    inclusive: bool = False
     #: Mask of the records whose box is the same on many images, shape (n,).
     constant: NDArray[np.bool_] = field(init=False)
     #: Mask of the records that a finding has explained and that other checks leave out, shape (n,).
@@ -100,6 +108,11 @@ class Side:
         return np.ascontiguousarray(self.boxes.T)
 
     @cached_property
+    def extents(self) -> NDArray[np.float64]:
+        """Width and height of each box by the format's own count, shape (2, n)."""
+        return self.columns[2:] + float(self.inclusive)
+
+    @cached_property
     def sized(self) -> NDArray[np.bool_]:
         """Mask of the boxes with positive width and height, shape (n,)."""
         return np.asarray((self.columns[2] > 0) & (self.columns[3] > 0))
@@ -117,6 +130,15 @@ class Side:
     def reach(self) -> NDArray[np.float64]:
         """Pixels by which each box exceeds its image, see `reach_of`."""
         return reach_of(self.columns.T, self.sizes)
+
+    @cached_property
+    def whole(self) -> NDArray[np.bool_]:
+        """Mask of the boxes that are the whole image, but for 2 pixels at each edge, shape (n,)."""
+        x, y, w, h = self.columns
+        width, height = self.sizes.T
+        out = (x <= WHOLE) & (y <= WHOLE)
+        out &= ~np.isfinite(width) | ((x + w >= width - WHOLE) & (y + h >= height - WHOLE))
+        return np.asarray(out)
 
     @cached_property
     def crowd(self) -> NDArray[np.bool_]:
@@ -204,7 +226,7 @@ def read_truth(source: Input, iou_type: str | None) -> Side:
     except InputError as error:
         table, rows, refused = _salvaged(source, kinds, shapeless, None, error)
     rows = np.arange(len(table)) if rows is None and source.format.inspect is not None else rows
-    return Side("ground_truth", table, rows, refused, shapeless, inspected)
+    return Side("ground_truth", table, rows, refused, shapeless, inspected, inclusive=source.format.name in _INCLUSIVE)
 
 
 def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
@@ -250,6 +272,7 @@ def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
         unknown=unknown,
         raw=raw if isinstance(raw, Detections) else None,
         truth=truth,
+        inclusive=form.name in _INCLUSIVE,
     )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from detmap.checks.context import Facts
 from detmap.checks.findings import Finding, found, names
-from detmap.checks.image_ids import base_name, clean_name, signatures
+from detmap.checks.image_ids import base_name, clean_name, signatures, tells
 from detmap.checks.inputs import Side
 
 Array = NDArray[Any]
@@ -56,7 +56,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     by_name = list(_by_name(truth, train, layouts))
     shared.update(by_name)
     if len(truth) and len(train):
-        mine, theirs = signatures(truth), signatures(train)
+        mine, theirs = (signatures(side, rows=tells(side)) for side in (truth, train))
         same = np.isin(mine, theirs[theirs > 0]) & (mine > 0)
         same &= truth.on.categories.names == train.on.categories.names
         for place in np.flatnonzero(same).tolist():
@@ -153,7 +153,7 @@ def _layouts(truth: Side, train: Side) -> tuple[Layout, Layout] | None:
     }
     out = []
     for side in (truth, train):
-        good = side.sized & np.isfinite(side.sizes).all(axis=1)
+        good = side.sized & np.isfinite(side.sizes).all(axis=1) & ~side.whole
         rows = np.flatnonzero(good)
         rows = rows[np.argsort(side.image[rows], kind="stable")]
         boxes, sizes = side.boxes[rows], side.sizes[rows]

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks import exchanges, limits, uneven
+from detmap.checks import exchanges, limits, policies, uneven
 from detmap.checks.agreement import Agreement, Gain
 from detmap.checks.context import Facts
 from detmap.checks.coverage import limit_of
@@ -109,6 +109,21 @@ WHOLE = 1.5
 EXPLAINED = 0.1
 
 
+#: For labels of a part that leave out one kind of object: maximum ratio of the share of such objects in the part to their
+#: share elsewhere, and of the share of other detections on nothing to the share of such ones.
+LEFT_OUT = 0.5
+
+#: Maximum distance in pixels from the edge of the image for a box to lie at the border; quantiles of the areas of objects
+#: below and above which boxes are small and large.
+AT_BORDER, SMALL, BIG = 2.0, 0.25, 0.75
+
+#: What is said of images that are no part of the images' order or groups.
+_ANYWHERE = " anywhere"
+
+#: Minimum share of the smaller of two parts of one code and category that lies in the other part, for both to be one.
+ONE_PART = 0.5
+
+
 class Units(NamedTuple):
     """The units of a response: pairs of image and category, or whole images."""
 
@@ -172,7 +187,7 @@ def _undetected(evidence: Evidence) -> Units:
 
 def _misplaced(evidence: Evidence) -> Units:
     """Return units of objects on images with detections of their category; an object is flagged if no detection finds it."""
-    where = evidence.seen & (evidence.held > 0)
+    where = evidence.seen & (evidence.held > 0) & ~evidence.aside
     factors = (evidence.object_label, evidence.classes), (evidence.band, 12)
     missed = ~evidence.hit
     made = _units(evidence, where, evidence.object_image, evidence.object_label, missed)
@@ -186,7 +201,7 @@ def _half_missed(evidence: Evidence) -> Units:
     """Like `_misplaced`, but a unit is bad if half of its objects are missed, because slightly misplaced boxes find some
     objects.
     """
-    where = evidence.seen & (evidence.held > 0)
+    where = evidence.seen & (evidence.held > 0) & ~evidence.aside
     return _units(evidence, where, evidence.object_image, evidence.object_label, ~evidence.hit, every=False)
 
 
@@ -262,27 +277,116 @@ def check(facts: Facts) -> Iterator[Finding]:
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return
+    yield from policies.whole_images(evidence)
     yield from _capped(facts, evidence)
     yield from uneven.differing(facts, evidence)
+    said: list[_Said] = []
+    kinds = True
     for response in RESPONSES:
         if response.code == "unlabelled" and not facts.parts:
             yield from uneven.ranking(facts, evidence)  # scores that do not rank are no evidence about labels
+        if response.code == "unlabelled" and kinds:
+            kinds = False
+            yield from _of_kinds(facts, evidence)
         units, before = response.make(evidence), len(facts.parts)
         for part, label in _unlike(evidence, response, units, facts.parts):
             facts.parts.append((part.images, label))
-            yield from _said(facts, evidence, response, units, part, label)
+            made = _Said(response.code, label, part, list(_said(facts, evidence, response, units, part, label)))
+            _add(said, made)
         images = _scattered(facts, evidence, response.code, units)
         if images is not None:
             facts.parts.append((images, None))
             says = f"{many(int(images.sum()), 'image')} anywhere"
-            yield from _said(facts, evidence, response, units, Part(images, says, images[units.image]), None)
+            part = Part(images, says, images[units.image])
+            said.append(_Said(response.code, None, part, list(_said(facts, evidence, response, units, part, None))))
         if response.code == "unsuppressed_across" and not facts.parts:
             yield from _all_doubled(facts, evidence, units)
         if response.code in SUPPRESSION and len(facts.parts) > before:
             facts.causes.add(("detections", response.code))
+    for one in said:
+        yield from one.findings
     if not facts.parts and facts.agreement is not None and facts.agreement.faint:
         gain = max(facts.agreement.faint, key=lambda one: one.gained.size)
         yield _of_gain(facts, gain, *facts.rows_of(gain))
+
+
+class _Said(NamedTuple):
+    """A part, and what is said of it."""
+
+    code: str
+    label: int | None
+    part: Part
+    findings: list[Finding]
+
+
+def _add(said: list[_Said], made: _Said) -> None:
+    """Add what is said of a part, unless a wider part with the same code and category, or a part whose cause is known, is
+    there; replace a narrower part.
+    """
+    for at, one in enumerate(said):
+        both, least = (
+            np.count_nonzero(one.part.images & made.part.images),
+            min(np.count_nonzero(one.part.images), np.count_nonzero(made.part.images)),
+        )
+        if (one.code, one.label) == (made.code, made.label) and both >= ONE_PART * least:
+            wider = np.count_nonzero(made.part.images) > np.count_nonzero(one.part.images)
+            if wider and all(finding.code in (one.code, "drawn_otherwise") for finding in one.findings):
+                said[at] = made
+            return
+    said.append(made)
+
+
+def of_kinds(boxes: Array, sizes: Array, areas: Array) -> dict[str, NDArray[np.bool_]]:
+    """Return a mask of the boxes of each kind of which labels may leave objects out, by its name; `areas` are those of all
+    objects. No box lies at the border of an image of unknown size.
+    """
+    x, y, w, h = boxes.T
+    near, far = np.minimum(x, y), np.minimum(sizes[:, 0] - x - w, sizes[:, 1] - y - h)
+    border = (np.minimum(near, far) <= AT_BORDER) & np.isfinite(far)
+    small, big = np.quantile(areas, [SMALL, BIG]).round()
+    return {
+        f"at most {AT_BORDER:g} pixels from the border of their image": border,
+        f"of an area below {small:,.0f}": w * h < small,
+        f"of an area above {big:,.0f}": w * h > big,
+    }
+
+
+def _of_kinds(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
+    """Yield the finding of a part whose labels leave out objects of one kind: the detections of this kind lie on nothing."""
+    areas = evidence.object_box[:, 2:].prod(axis=1)
+    own = of_kinds(evidence.object_box, evidence.truth.sizes[evidence.objects], areas)
+    kinds = of_kinds(evidence.found.boxes[evidence.sure], evidence.found.sizes[evidence.sure], areas)
+    image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
+    response = Response("unlabelled", "detection", _unlabelled)
+    made = []
+    for says, objects in own.items():
+        kind = kinds[says]
+        better = uneven.ranks(evidence.sure_rank, label * 2 + kind) < 0.5
+        which = kind & better & evidence.sure_looked_at[image]
+        units = _units(evidence, which, image, label, evidence.alone)
+        left = np.ones(units.bad.size, np.bool_)
+        for images, of in facts.parts:
+            left &= ~(images[units.image] & ((units.label == of) if of is not None else True))
+        units = _chosen(units, left)
+        whole = _by_image(units, True)
+        part = evidence.division.unlike(whole.image, whole.bad, whole.chance, len(kinds), evidence.frames)
+        if part is None or not _stands_out(whole, part, response):
+            continue
+        there, on = part.images[evidence.object_image], part.images[image]
+        (few, of_all), (usual, of_rest) = (
+            (int(np.count_nonzero(objects & inside)), int(np.count_nonzero(inside))) for inside in (there, ~there)
+        )
+        others = float(np.mean(evidence.alone[~kind & better & on])) if (~kind & better & on).any() else 0.0
+        alone = float(np.mean(evidence.alone[which & on]))
+        if others <= LEFT_OUT * alone and few * of_rest <= LEFT_OUT * usual * of_all:
+            more = f"; of the objects there {share(few, of_all)} are such, elsewhere {share(usual, of_rest)}"
+            made.append(((few + 1) / (of_all + 1) * of_rest / (usual + 1), part, units, says, more))
+    if made:
+        _, part, units, says, more = min(made, key=lambda one: one[0])
+        facts.parts.append((part.images, None))
+        for finding in _said(facts, evidence, response, units, part, None):
+            head, _, tail_of = finding.says.partition(": ")
+            yield replace(finding, says=f"{head}: detections {says}, {tail_of}{more}")
 
 
 def _capped(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
@@ -468,6 +572,7 @@ def _said(
     facts: Facts, evidence: Evidence, response: Response, units: Units, part: Part, label: int | None
 ) -> Iterator[Finding]:
     """Yield the finding about a part, or the finding of wrong ids or boxes that explains the part."""
+    code, policy = response.code, ""
     if response.code == "misplaced":
         lies_elsewhere = list(exchanges.exchanged(evidence, part.images)) if label is None else []
         if lies_elsewhere:
@@ -483,6 +588,11 @@ def _said(
                 facts.causes.add(("detections", "cut_boxes"))
                 yield limits.at_lines(evidence.found, lines)
             return
+        objects = part.images[evidence.object_image]
+        policy = policies.policy(evidence, objects if label is None else objects & (evidence.object_label == label))
+        if policy:
+            facts.causes.add(("ground_truth", "drawn_otherwise"))
+            code, policy = "drawn_otherwise", f"; {policy}"
     if response.code == "relabelled":
         made = _mapped(evidence, part, label)
         if made is not None:
@@ -494,12 +604,12 @@ def _said(
     others = int(units.some[~inside & of].sum()), int(units.total[~inside & of].sum())
     called = "" if label is None else f"category {names([_name(evidence, label)])}, "
     elsewhere = f"; elsewhere {share(*others)}" if others[1] else ""
-    more = f"{called}{part.says}: {share(count, total)} of {total:,} there{elsewhere}"
-    if response.code == "relabelled":
+    more = f"{called}{part.says}: {share(count, total)} of {total:,} there{elsewhere}{policy}"
+    if code == "relabelled":
         more += _says_mapping(evidence, part) if label is None else _says_other(evidence, part, label)
     shown = evidence.truth.on.images.ids[np.unique(units.image[inside & of & (units.some > 0)])][:10].tolist()
     words = "{many}" if evidence.looked_at.all() and evidence.sure_looked_at.all() else AT_LEAST
-    yield found(response.code, count, response.unit, records=shown, named="image", more=more, words=words)
+    yield found(code, count, response.unit, records=shown, named="image", more=more, words=words)
 
 
 def share(count: int, total: int) -> str:

@@ -104,11 +104,7 @@ def constant(side: Side) -> NDArray[np.bool_]:
     columns = list(side.columns)
     if side.role == "detections":
         columns.append(side.table.scores)  # type: ignore[union-attr]
-    x, y, w, h = side.columns
-    width, height = side.sizes.T
-    whole = (x <= _WHOLE) & (y <= _WHOLE)
-    whole &= ~np.isfinite(width) | ((x + w >= width - _WHOLE) & (y + h >= height - _WHOLE))
-    rows = np.flatnonzero((side.image >= 0) & ~whole & side.sized & ~side.crowd)
+    rows = np.flatnonzero((side.image >= 0) & ~side.whole & side.sized & ~side.crowd)
     # Equal records have equal sums of their columns; only records whose sum is frequent are compared.
     sums = np.zeros(len(side))
     with np.errstate(over="ignore", invalid="ignore"):

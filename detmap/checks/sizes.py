@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.checks import strays
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
 from detmap.checks.evidence import HELD, Evidence
@@ -39,6 +40,10 @@ TIMES = 2.0
 TINY, FEWEST_TINY, SHARE_TINY = 2.0, 10, 0.005
 
 
+#: Maximum share of strays that are found: detectors find small objects, if not well.
+STRAY_FOUND = 0.05
+
+
 def check(facts: Facts) -> Iterator[Finding]:
     """Check for sizes at which objects are missed, for boxes around several objects, and for tiny objects."""
     yield from _tiny(facts)
@@ -51,15 +56,38 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _tiny(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding of objects with a side below `TINY` pixels."""
+    """Yield a finding of strays or, without strays, of objects with a side below `TINY` pixels."""
     side = facts.truth
     if facts.schema or side.table.within_unit or facts.caused("ground_truth", "normalised_boxes"):
         return
     if side.table.kinds and all(find(kind).unit != "pixels" for kind in side.table.kinds):
         return
-    tiny = side.sized & ~side.crowd & (side.boxes[:, 2:].min(axis=1) < TINY)
+    shorter = side.extents.min(axis=0)
+    counted = ", where both end pixels count" if side.inclusive else ""
+    made = strays.strays(side)
+    if made is not None:
+        limit, stray = made
+        count, of_found = int(stray.sum()), _found_of(facts, stray)
+        if (of_found or 0) <= STRAY_FOUND * count:
+            end = limit + strays.beside(limit)
+            more = (
+                f"a side of at most {limit} pixels{counted}, and of up to {end} pixels only "
+                f"{many(int(np.count_nonzero((shorter > limit) & (shorter <= end) & ~side.crowd)), 'object')} more"
+            )
+            more += "" if of_found is None else f"; {share(of_found, count)} of them are found"
+            yield found("stray_objects", count, "object", more=more, **side.records(stray))
+            return
+    tiny = (shorter > 0) & ~side.crowd & (shorter < TINY)
     if np.count_nonzero(tiny) >= max(FEWEST_TINY, SHARE_TINY * len(side)):
-        yield found("tiny_objects", int(tiny.sum()), "object", **side.records(tiny))
+        yield found("tiny_objects", int(tiny.sum()), "object", more=counted[2:], **side.records(tiny))
+
+
+def _found_of(facts: Facts, stray: Array) -> int | None:
+    """Return the number of objects of a mask that detections find; None if they cannot be compared."""
+    evidence = facts.evidence
+    if evidence is None or not evidence.detections.size:
+        return None
+    return int(np.count_nonzero(stray[evidence.objects] & evidence.hit))
 
 
 def _missed(evidence: Evidence) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from detmap.checks.findings import Finding
 
 
 @pytest.mark.parametrize(("sides", "beyond"), [((49.0, 400.0), (20.0, 48.0)), ((10.0, 49.0), (50.0, 90.0))])
-def test_an_object_at_a_limit_of_size_is_not_beyond(sides, beyond):
+def test_an_object_at_a_limit_of_size_is_not_beyond(monkeypatch, sides, beyond):
     """Of detections and of 200 objects one has a side of exactly 49, 60 other objects are smaller, or larger."""
 
     def squares(values):
@@ -25,7 +25,8 @@ def test_an_object_at_a_limit_of_size_is_not_beyond(sides, beyond):
     true = np.concatenate([[49.0], np.linspace(*beyond, 60), np.geomspace(*sides, 139)[1:-1]])
     nowhere = np.full((2000, 2), np.nan)
     found, truth = side(squares(own), None, nowhere[: own.size]), side(squares(true), None, nowhere[: true.size])
-    truth.reach = np.zeros(true.size)
+    truth.reach, truth.whole = np.zeros(true.size), np.zeros(true.size, bool)
+    monkeypatch.setattr(limits.strays, "strays", lambda side: None)
     rows = np.arange(true.size)
     evidence = SimpleNamespace(detections=np.arange(own.size), found=found, truth=truth, objects=rows, classes=1)
     assert [one.count for one in limits._sizes(evidence)] == [60]

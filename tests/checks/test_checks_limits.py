@@ -116,6 +116,7 @@ def test_either_side_of_a_part_that_a_cut_of_boxes_explains(monkeypatch, missed,
     facts = SimpleNamespace(causes=causes, caused=lambda *pair: pair in causes)
     monkeypatch.setattr(parts, "_explained", lambda *given: None)
     monkeypatch.setattr(parts.exchanges, "exchanged", lambda *given: [])
+    monkeypatch.setattr(parts.policies, "policy", lambda *given: "")
     monkeypatch.setattr(parts.limits, "cut_lines", lambda *given: [("left edge", 50.0)])
     monkeypatch.setattr(parts.limits, "at_lines", lambda *given: SimpleNamespace(code="cut_boxes"))
     part = Part(np.array([False, True]), "images 1", image == 1)
@@ -266,16 +267,19 @@ def test_either_side_of_a_threshold_of_suppression(below, above, said):
 # -------------------------------------------------------------------------------------------------------------------- limits
 
 
-def neighbours(objects, count, most=0.5):
+def neighbours(objects, count, most=0.5, own=0):
     """What is said of so many objects that overlap another by so much, where detections overlap by `most` at most."""
     none = np.zeros(0)
     evidence = SimpleNamespace(
         between_any=(none, none),
         between_detections=np.array([0.0, most]),
         between_objects=np.full(count, objects),
+        among_objects=np.append(np.full(count, objects), np.zeros(1000)),
         hit=np.ones(count, bool),
+        seen=np.ones(count + 1000, bool),
+        matched=(None, np.append(np.where(np.arange(count) < own, 1, -np.inf), np.ones(1000))),
         object_image=np.arange(count),
-        objects=np.arange(count),
+        objects=np.arange(count + 1000),
         frames=1.0,
         truth=side(),
     )
@@ -290,6 +294,10 @@ def test_either_side_of_suppression():
     assert neighbours(0.855, 14) == []  # one object that is labelled twice
     assert neighbours(0.8, 14, most=0.745) == ["strict_suppression"]
     assert neighbours(0.8, 14, most=0.755) == []
+    assert neighbours(0.8, 100, own=84) == ["strict_suppression"]
+    assert neighbours(0.8, 100, own=85) == []  # hardly more than of other objects have no detection of their own
+    assert neighbours(0.8, 20, own=10) == ["strict_suppression"]
+    assert neighbours(0.8, 20, own=11) == []
 
 
 def of_limit(alone, others=0):
@@ -452,7 +460,7 @@ def test_either_side_of_detections_that_were_matched():
 
 
 @pytest.mark.parametrize(("count", "said"), [(20, ["sizes_cut"]), (19, [])])
-def test_either_side_of_the_objects_of_a_category_with_a_limit(count, said):
+def test_either_side_of_the_objects_of_a_category_with_a_limit(monkeypatch, count, said):
     """Of one category so many objects: all but five are smaller than any of its detections."""
     rng = np.random.default_rng(0)
     image_sizes = np.full((1000, 2), 640.0)
@@ -464,6 +472,8 @@ def test_either_side_of_the_objects_of_a_category_with_a_limit(count, said):
     of = (np.arange(1000) >= count).astype(int)
     found, truth = (side(one, np.arange(1000), image_sizes) for one in (boxes, objects))
     truth.reach, truth.table = np.zeros(1000), SimpleNamespace(categories=SimpleNamespace(codes=of))
+    truth.whole = np.zeros(1000, bool)
+    monkeypatch.setattr(limits.strays, "strays", lambda side: None)
     evidence = SimpleNamespace(
         detections=np.arange(1000), found=found, truth=truth, objects=np.arange(1000), classes=2, label=label
     )

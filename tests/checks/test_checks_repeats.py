@@ -198,7 +198,8 @@ def test_regions_of_several_objects_are_counted_again():
 
 
 @pytest.mark.parametrize(("count", "said"), [(sizes.FEWEST_TINY - 1, False), (sizes.FEWEST_TINY, True)])
-def test_objects_of_hardly_a_pixel(count, said):
+def test_objects_of_hardly_a_pixel(monkeypatch, count, said):
+    monkeypatch.setattr(sizes.strays, "limit_of", lambda shorter: None)
     data = copy.deepcopy(scene(0, "sparse")).data()
     data.truth["annotations"] = data.truth["annotations"][: int(count / sizes.SHARE_TINY)]
     for at, one in enumerate(data.truth["annotations"][: count + 3]):

@@ -93,7 +93,7 @@ def a_box_that_the_tool_put_there(rng, scene, share):
     scene.add_objects(at, label, np.tile([10.0, 10.0, 90.0, 90.0], (at.size, 1)))
 
 
-@plants("tiny_objects sizes_cut", "misplaced", "undetected", least=0.02, most=0.1)
+@plants("stray_objects tiny_objects sizes_cut", "misplaced", "undetected", least=0.02, most=0.1)
 def clicks_by_accident(rng, scene, share):
     count = max(round(share * len(scene.image)), 12)
     at = rng.integers(len(scene.ids), size=count)
@@ -156,3 +156,58 @@ def labels_up_to_a_limit(rng, scene, share):
     rank = np.empty(order.size, int)
     rank[order] = np.arange(order.size) - np.repeat(np.cumsum(held) - held, held)
     scene.objects(rank < most)
+
+
+@plants(
+    "grouped_objects",
+    "misplaced",
+    "unlabelled",
+    "rarely_labelled",
+    "missing_labels",
+    "objects_of_many",
+    least=0.5,
+    most=0.5,
+)
+def groups_in_one_box(rng, scene, share):
+    """An annotator draws one box around all objects of a class."""
+    cell = scene.image * scene.classes + scene.label
+    some_of = some(rng, scene, share)[scene.image]
+    cells, first, at = np.unique(cell, return_index=True, return_inverse=True)
+    near, far = np.full((cells.size, 2), np.inf), np.zeros((cells.size, 2))
+    np.minimum.at(near, at, scene.box[:, :2])
+    np.maximum.at(far, at, scene.box[:, :2] + scene.box[:, 2:])
+    scene.box = np.where(some_of[:, None], np.concatenate([near, far - near], 1)[at], scene.box)
+    kept = ~some_of
+    kept[first] = True
+    scene.objects(kept)
+
+
+@plants("whole_image_objects", "unlabelled", "missing_labels", "rarely_labelled", least=0.1, most=0.5)
+def labels_of_images_as_boxes(rng, scene, share):
+    there = some(rng, scene, share)[scene.image]
+    cell = scene.image * scene.classes + scene.label
+    kept = ~there
+    kept[np.unique(cell, return_index=True)[1]] = True
+    scene.box = np.where(there[:, None], np.concatenate([0 * scene.sizes, scene.sizes], 1)[scene.image], scene.box)
+    scene.objects(kept)
+
+
+@plants(
+    "drawn_otherwise misplaced",
+    "area_misfits",
+    "sizes_cut",
+    "uneven_boxes",
+    "unlabelled",
+    "sizes_missed",
+    least=0.1,
+    most=0.5,
+)
+def upper_parts_on_a_shard(rng, scene, share):
+    """Labels of another rule: the upper two fifths of each object."""
+    _where(scene, run(rng, scene, share), scene.box * [1, 1, 1, 0.4])
+
+
+@plants("unlabelled missing_labels rarely_labelled", "images_without_objects", least=0.1, most=0.5)
+def large_objects_unlabelled_on_a_shard(rng, scene, share):
+    side = np.sqrt(scene.box[:, 2] * scene.box[:, 3])
+    scene.objects(~(run(rng, scene, share)[scene.image] & (side > np.quantile(side, 0.6))))

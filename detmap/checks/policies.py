@@ -1,0 +1,218 @@
+"""Checks of how objects are drawn, by the confident detections on objects that no detection finds: several objects as
+one, the image as the object, or another extent of the object than elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.checks.context import Facts
+from detmap.checks.evidence import PAIRS, Evidence
+from detmap.checks.findings import AT_LEAST, Finding, found, names
+from detmap.checks.rates import CHANCE, tail
+
+Array = NDArray[Any]
+
+#: For an object around several detections: minimum share of each detection's area within the object; minimum IoU of the
+#: object with the box around these detections; maximum overlap of two of them along one axis, as a share of the object's
+#: side, because neighbours in a row overlap a little, and parts of one object lie on each other.
+COVERED, SPANNED, APART = 0.8, 0.7, 0.1
+
+#: Minimum number of objects around several detections, and minimum share of the objects that are not found. For a
+#: detector on VOC2007, 3 of 4,357 such objects lie around several: groups that annotators did not divide.
+FEWEST, GROUPED = 10, 0.004
+
+#: Minimum number of objects whose box is the whole image, and are missed; minimum share of them, and minimum ratio to the
+#: same share of other objects of at least `LARGE` of the image's area. Of 54 such objects in VOC2007 a detector misses 15 %,
+#: and 5 % of the other large ones.
+MISSED, MISSED_TIMES, LARGE = 0.3, 3.0, 0.5
+
+#: Minimum IoU with the best-overlapping confident detection for an object's edges to be compared with its edges.
+NEAR = 0.1
+
+#: In a part: minimum share of the missed objects with a detection to compare; maximum distance between the quartiles of an
+#: edge's offsets, as a share of the detection's side (0.4 to 0.6 for the missed objects of a class in clean data);
+#: maximum median offset of a shared edge, and minimum of a moved one.
+COMPARED, STEADY, SHARED, MOVED = 0.3, 0.3, 0.1, 0.15
+
+#: Among the missed objects of a class on all images: maximum distance of offsets from those of the most typical object;
+#: minimum number, and minimum share, of objects within this distance. In clean data the share is at most 0.05.
+ALIKE, FEWEST_ALIKE, SHARE_ALIKE = 0.12, 20, 0.1
+
+#: Maximum number of objects of a class among which the most typical one is searched.
+_SAMPLE = 800
+
+_EDGES = ("left", "top", "right", "bottom")
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Check for objects that are drawn by another rule than the detections follow."""
+    evidence = facts.evidence
+    if evidence is None or not evidence.objects.size or not evidence.detections.size:
+        return
+    yield from _groups(evidence)
+    if evidence.found.posed is None:
+        yield from _anywhere(facts, evidence)
+
+
+# ------------------------------------------------------------------------------------------------------------------- groups
+
+
+def _groups(evidence: Evidence) -> Iterator[Finding]:
+    """Yield a finding of missed objects around several confident detections that together span them."""
+    missed = evidence.seen & ~evidence.hit & ~evidence.aside
+    at = around_several(evidence, np.flatnonzero(missed))
+    if at.size >= max(FEWEST, GROUPED * np.count_nonzero(missed)) and at.size / evidence.frames >= FEWEST:
+        more = f"of {np.count_nonzero(missed):,} that no detection of their category finds"
+        words = "{many}" if evidence.looked_at.all() else AT_LEAST
+        rows = np.sort(evidence.objects[at])
+        yield found("grouped_objects", at.size, "object", more=more, words=words, **evidence.truth.records(rows))
+
+
+def around_several(evidence: Evidence, objects: Array) -> NDArray[np.int64]:
+    """Return those of `objects` around two or more confident detections of their category that lie side by side, and
+    together span the object.
+    """
+    cell = evidence.cell_of(evidence.sure)
+    order = np.argsort(cell, kind="stable")
+    boxes = evidence.found.boxes[evidence.sure[order]]
+    starts, stops = (np.searchsorted(cell[order], evidence.object_cell[objects], way) for way in ("left", "right"))
+    several = (stops - starts > 1) & (np.cumsum(stops - starts) <= PAIRS)
+    objects, starts, held = objects[several], starts[several], (stops - starts)[several]
+    owner = np.repeat(np.arange(objects.size), held)
+    other = boxes[np.arange(owner.size) - np.repeat(np.cumsum(held) - held - starts, held)]
+    near, far = _corners(other)
+    low, high = _corners(evidence.object_box[objects])
+    within = np.maximum(np.minimum(far, high[owner]) - np.maximum(near, low[owner]), 0).prod(axis=1)
+    inside = within >= COVERED * (far - near).prod(axis=1)
+    owner, near, far = owner[inside], near[inside], far[inside]
+    ways = (np.minimum, np.maximum, np.maximum, np.minimum)
+    ends = [np.full((objects.size, 2), value) for value in (np.inf, -np.inf, -np.inf, np.inf)]
+    for way, out, values in zip(ways, ends, (near, far, near, far), strict=True):
+        way.at(out, owner, values)
+    first, last, latest, earliest = ends
+    some = np.flatnonzero(np.isfinite(first[:, 0]))
+    first, last, latest, earliest, low, high = (x[some] for x in (first, last, latest, earliest, low, high))
+    beside = (latest - earliest >= -APART * (high - low)).any(axis=1)
+    both = np.maximum(np.minimum(last, high) - np.maximum(first, low), 0).prod(axis=1)
+    spans = both >= SPANNED * ((last - first).prod(axis=1) + (high - low).prod(axis=1) - both)
+    return np.asarray(objects[some[beside & spans]])
+
+
+def _corners(boxes: Array) -> tuple[Array, Array]:
+    return boxes[:, :2], boxes[:, :2] + boxes[:, 2:]
+
+
+# --------------------------------------------------------------------------------------------------------- the whole image
+
+
+def whole_images(evidence: Evidence) -> Iterator[Finding]:
+    """Yield a finding of objects whose box is the whole image, if they are missed far more often than other large ones."""
+    rows, size = evidence.objects, evidence.truth.sizes[evidence.objects]
+    if not np.isfinite(size).all():
+        return
+    whole = evidence.truth.whole[rows] & evidence.seen
+    large = (evidence.object_box[:, 2:].prod(axis=1) >= LARGE * size.prod(axis=1)) & evidence.seen & ~whole
+    (count, total), (rest, others) = (
+        (int(np.count_nonzero(which & ~evidence.hit)), int(np.count_nonzero(which))) for which in (whole, large)
+    )
+    rate = (rest + 1) / (others + 2)
+    if count < max(FEWEST, MISSED * total, MISSED_TIMES * rate * total):
+        return
+    if tail(int(count / evidence.frames), MISSED_TIMES / 2 * rate * total / evidence.frames + 1) < CHANCE:
+        more = f"{count:,} of them are not found, and of others of at least half of their image {rest:,} of {others:,}"
+        words = "{many}" if evidence.looked_at.all() else AT_LEAST
+        evidence.whole_known = True
+        yield found(
+            "whole_image_objects", total, "object", more=more, words=words,
+            **evidence.truth.records(np.sort(rows[whole])),
+        )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------------------ other extents
+
+
+class Offsets(NamedTuple):
+    """The missed objects that a confident detection of their category overlaps, and the edges of both."""
+
+    #: Indices of the objects.
+    objects: NDArray[np.int64]
+    #: Left, top, right and bottom edge of the object less that of the detection, as shares of the detection's sides.
+    edges: NDArray[np.float64]
+
+
+def offsets(evidence: Evidence) -> Offsets:
+    """Return the offsets of the missed objects from the confident detections that overlap them best."""
+    rows, which, best = evidence.pairs
+    confident = np.zeros(len(evidence.found), np.bool_)
+    confident[evidence.sure] = True
+    at = np.flatnonzero((which >= 0) & (best >= NEAR) & confident[rows])
+    at = at[~evidence.hit[which[at]]]
+    order = at[np.lexsort((-best[at], which[at]))]
+    objects, first = np.unique(which[order], return_index=True)
+    (near, far), (low, high) = (
+        _corners(boxes) for boxes in (evidence.object_box[objects], evidence.found.boxes[rows[order[first]]])
+    )
+    side = high - low
+    return Offsets(objects, np.concatenate([(near - low) / side, (far - high) / side], axis=1))
+
+
+def policy(evidence: Evidence, which: Array) -> str:
+    """Return, in words, how the missed objects of the mask `which` are drawn as compared with the detections on them; "" if
+    their edges do not differ in one way, or are those of points.
+    """
+    if evidence.found.posed is not None:
+        return ""
+    made = offsets(evidence)
+    edges = made.edges[which[made.objects]]
+    if len(edges) < max(FEWEST, COMPARED * np.count_nonzero(which & ~evidence.hit & evidence.seen)):
+        return ""
+    low, middle, high = np.quantile(edges, [0.25, 0.5, 0.75], axis=0)
+    said = differs(middle, np.median(edges[:, 2:] - edges[:, :2], axis=0)) if (high - low <= STEADY).all() else ""
+    return said and f"in the median of {len(edges):,} that a confident detection overlaps, they {said}"
+
+
+def differs(edges: Array, sides: Array) -> str:
+    """Return, in words, which edges are shared, and the ratio of those sides that have a moved edge; `sides` is this ratio
+    less 1. "" unless two edges are shared, and the others moved.
+    """
+    shared, moved = np.abs(edges) <= SHARED, np.abs(edges) >= MOVED
+    if np.count_nonzero(shared) < 2 or not moved.any() or not (shared | moved).all():
+        return ""
+    kept = [name for name, one in zip(_EDGES, shared.tolist(), strict=True) if one]
+    ratios = [
+        f"{1 + sides[axis]:.2f} of its {name}"
+        for axis, name in enumerate(("width", "height"))
+        if moved[axis] or moved[2 + axis]
+    ]
+    listed = ", ".join(kept[:-1]) + f" and {kept[-1]}"
+    return f"share the {listed} edges with the best overlapping one, and have {' and '.join(ratios)}"
+
+
+def _anywhere(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
+    """Yield a finding per category with many missed objects whose edges differ from those of detections in one way."""
+    if any(code == "drawn_otherwise" for _, code in facts.causes):
+        return
+    made = offsets(evidence)
+    label = evidence.object_label[made.objects]
+    for one in np.flatnonzero(np.bincount(label, minlength=evidence.classes) >= FEWEST_ALIKE).tolist():
+        edges, objects = made.edges[label == one], made.objects[label == one]
+        sample = np.random.default_rng(0).permutation(len(edges))[:_SAMPLE]
+        apart = np.zeros((sample.size, sample.size))
+        for column in edges[sample].T:
+            np.maximum(apart, np.abs(column[:, None] - column), out=apart)
+        typical = edges[sample[np.count_nonzero(apart <= ALIKE, axis=1).argmax()]]
+        alike = (np.abs(edges - typical) <= ALIKE).all(axis=1)
+        if np.count_nonzero(alike) / evidence.frames < max(FEWEST_ALIKE, SHARE_ALIKE * len(edges) / evidence.frames):
+            continue
+        middle = np.median(edges[alike], axis=0)
+        said = differs(middle, np.median(edges[alike, 2:] - edges[alike, :2], axis=0))
+        if said:
+            rows = np.sort(evidence.objects[objects[alike]])
+            name = names([str(evidence.truth.on.categories.names[one])])
+            more = f"category {name}, of {len(edges):,} that a confident detection overlaps; in the median they {said}"
+            yield found("drawn_otherwise", rows.size, "object", more=more, **evidence.truth.records(rows))

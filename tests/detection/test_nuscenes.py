@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from legs import examples
 from support import assert_same_result, same_bits
 
 import detmap
@@ -55,7 +56,7 @@ def test_every_metric_equals_the_twin_to_the_last_bit(seed, folder):
     assert 0 < expected["NDS"] < 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), samples=st.integers(1, 6), names=st.integers(1, 10))
 def test_any_scene_equals_the_twin(seed, samples, names, folder):
     documents = moving_scenes.scene(seed, samples, names=moving_scenes.NAMES[-names:])
@@ -63,7 +64,7 @@ def test_any_scene_equals_the_twin(seed, samples, names, folder):
         assert_equal(detmap.evaluate(*written(folder, *documents), "nuscenes"), naive_moving.evaluate(*documents))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(
     st.lists(st.tuples(*[st.floats(-1e6, 1e6).filter(lambda x: x == 0 or abs(x) > 1e-6)] * 3), min_size=1, max_size=20),
     st.integers(-3, 3),
@@ -96,7 +97,7 @@ def quarter_turn(box):
     }
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_nothing_changes_with_the_direction_of_the_axes(seed, folder):
     samples, results = moving_scenes.scene(seed, racks=False)
@@ -108,7 +109,7 @@ def test_nothing_changes_with_the_direction_of_the_axes(seed, folder):
         assert other[name] == pytest.approx(value, abs=1e-9, nan_ok=True), name
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), x=st.integers(-512, 512), y=st.integers(-512, 512))
 def test_nothing_changes_with_the_origin(seed, x, y, folder):
     """Coordinates are multiples of 1/64, so that sums and differences are exact."""
@@ -132,7 +133,7 @@ def test_nothing_changes_with_the_origin(seed, x, y, folder):
     assert same_bits(list(here.values()), list(there.values()))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), parts=st.integers(2, 4))
 def test_merged_tallies_equal_the_whole(seed, parts, folder):
     truth, found = written(folder, *moving_scenes.scene(seed))

@@ -178,9 +178,9 @@ def test_polygons_around_the_exact_range_are_drawn_alike():
 def test_many_crossings_of_one_column():
     """A zigzag between two columns: 20,000 crossings that come in no order."""
     count = 200 if SLOW else 20_000
-    rows = np.random.default_rng(12).permutation(count) % 4_000
+    rows = np.random.default_rng(12).permutation(count) % 1_000
     zigzag = np.column_stack([np.arange(count) % 2, rows]).ravel().tolist()
-    same("frPyObjects", [zigzag], 4_000, 3)
+    same("frPyObjects", [zigzag], 1_000, 3)
 
 
 @pytest.mark.compiled

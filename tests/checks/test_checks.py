@@ -98,6 +98,7 @@ def test_every_code_is_found_somewhere_and_registered():
     assert "{many}" in "".join(row.says for row in CODES.values())
 
 
+@pytest.mark.slow
 def test_the_script_measures_recall_and_precision(monkeypatch, capsys):
     monkeypatch.syspath_prepend(ROOT / "scripts")
     import check_the_checks

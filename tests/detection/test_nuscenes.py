@@ -240,7 +240,7 @@ def test_intervals_of_errors_need_not_lie_between_0_and_1(folder):
         assert np.array_equal((row["low"], row["high"]), result.intervals[name], equal_nan=True)
 
 
-@pytest.mark.parametrize(("samples", "metrics"), [(30, ("NDS", "AVE_car")), (8, ("mATE", "AP_car_0.5"))])
+@pytest.mark.parametrize(("samples", "metrics"), [(18, ("NDS", "AVE_car")), (8, ("mATE", "AP_car_0.5"))])
 def test_comparing_models_by_their_errors(folder, samples, metrics, monkeypatch):
     """With few samples all permutations of those that have a class are looked at."""
     monkeypatch.setattr("detmap.statistics.draws.FEWEST_REPLICATES", 5)

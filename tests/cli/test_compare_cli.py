@@ -27,6 +27,7 @@ def test_compare_on_the_command_line(tmp_path, capsys, files, truth):
     assert code == 0
     expected = json.loads(json.dumps(without_nan(made.to_dict())))
     assert json.loads(out) == json.loads((tmp_path / "c.json").read_text()) == expected
+    arguments += ["--permutations", 400]
     code, out, _ = run(capsys, *arguments)
     assert code == 0
     assert all(path.stem in out for path in files)
@@ -34,7 +35,7 @@ def test_compare_on_the_command_line(tmp_path, capsys, files, truth):
     assert "Holm's correction: the probability of any false claim in a family is at most 10 %" in out
     rows = list(csv.DictReader(run(capsys, *arguments, "--format", "csv")[1].splitlines()))
     assert len(rows) == 3 + 3 * len(truth.category_names)
-    out = run(capsys, *arguments, "--correction", "bh", "--permutations", 400)[1]
+    out = run(capsys, *arguments, "--correction", "bh")[1]
     assert "p (BH)" in out
     assert "400 permutations" in out
     assert run(capsys, "compare", TRUTH, files[0])[0] == 2

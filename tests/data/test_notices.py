@@ -156,17 +156,18 @@ def test_a_leaderboard_without_notices_has_no_column(tmp_path):
 @pytest.mark.compiled
 def test_a_comparison_has_those_of_its_models(folder, tmp_path, capsys):
     paths = [folder / "plain.json", folder / "unknown.json"]
-    code, table, err = run(capsys, "compare", TRUTH, *paths, "--bootstrap", 200, "--out", tmp_path / "made.json")
+    few = ("--bootstrap", 200, "--permutations", 100)
+    code, table, err = run(capsys, "compare", TRUTH, *paths, *few, "--out", tmp_path / "made.json")
     assert code == 0
     assert "note:" not in err
     assert f"unknown  {IN_WORDS}" in table
     expected = {name: EXPECTED[name] for name in ("plain", "unknown")}
     assert json.loads((tmp_path / "made.json").read_text())["notices"] == expected
-    shown = run(capsys, "compare", TRUTH, *paths, "--bootstrap", 200, "--format", "json")[1]
+    shown = run(capsys, "compare", TRUTH, *paths, *few, "--format", "json")[1]
     assert json.loads(shown)["notices"] == expected
     truth = detmap.read_coco(TRUTH)
     models = {p.stem: detmap.evaluate(truth, detmap.read_coco_results(p, truth)) for p in paths}
-    assert statistics.compare(models, 200).notices == expected
+    assert statistics.compare(models, 200, permutations=100).notices == expected
     assert {name: dict(one.notices) for name, one in models.items()} == expected
 
 

@@ -77,7 +77,7 @@ def test_categories_are_found_out(workload, data):
 
 @pytest.mark.parametrize("protocol", ["voc2007", "voc2012"])
 def test_file_order_is_the_order_of_images(protocol):
-    for seed in range(20):
+    for seed in range(examples(100)):
         dataset, results = make_coco(seed, images=6, scores="tenths", negative=False)
         dataset["annotations"].sort(key=lambda record: record["image_id"])
         results.sort(key=lambda record: record["image_id"])

@@ -215,12 +215,13 @@ def test_suppression_is_the_greedy_one(pair, how):
     found = pair[1]
     rows = sorted(range(len(found)), key=lambda row: -found.scores[row])
     images, classes = found.images.codes, found.categories.codes
-    kept = []
+    kept, of_image = [], {}
     for row in rows:
-        rivals = [one for one in kept if images[one] == images[row]]
+        own = rivals = of_image.setdefault(images[row], [])
         if not how.endswith("classes"):
             rivals = [one for one in rivals if classes[one] == classes[row]]
         if all(overlap(found.boxes[one], found.boxes[row]) <= float(how.split()[0]) for one in rivals):
+            own.append(row)
             kept.append(row)
     made = vocabulary.treated(pair, "nms", how)[1]
     assert len(made) < len(found)

@@ -182,6 +182,7 @@ def test_the_package_is_found_from_the_folder_that_its_checkout_lies_in(edited):
     assert in_parent(edited, "-m", "detmap") == (0, "run")
 
 
+@pytest.mark.slow
 def test_type_checkers_see_an_editable_installation(edited, tmp_path):
     (tmp_path / "user.py").write_text("import detmap\nreveal_type(detmap.__version__)\n")
     command = [sys.executable, "-m", "mypy", "--config-file=", "--cache-dir", os.devnull, "--python-executable"]

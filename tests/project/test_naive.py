@@ -109,6 +109,7 @@ SHARES = {
 }
 
 
+@pytest.mark.slow
 def test_coco_evaluate_equals_pycocotools_and_the_workloads_hold_what_they_promise():
     seen, made = Counter(), 0
     wanted = max(examples(500), 100)
@@ -345,6 +346,7 @@ def test_voc_ap_equals_the_cumulative_form(outcome, missed):
     assert naive.voc_ap_all_point(ranks, positives) == area
 
 
+@pytest.mark.slow
 @workloads.needs_real_data
 def test_voc_twin_on_many_tied_scores():
     """Of three classes; formats/test_voc.py compares the twin with published numbers, and evaluations with it, on all."""

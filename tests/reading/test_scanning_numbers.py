@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from legs import examples
 from scanner import UNCOMPILED, check_results, same
 from scanner_documents import HARD, RESULT, document
 
@@ -108,7 +109,7 @@ def test_halfway_between_two_doubles() -> None:
 
 
 def test_random_bit_patterns() -> None:
-    count = 200 if UNCOMPILED else 100_000
+    count = 200 if UNCOMPILED else examples(100_000)
     generator = np.random.default_rng(7)
     values = generator.integers(0, 2**64, count, dtype=np.uint64).view(np.float64)
     values = values[np.isfinite(values)]

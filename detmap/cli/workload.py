@@ -36,7 +36,7 @@ def _detections() -> None:
     from detmap import evaluate, match_pairs, read_coco, read_coco_results
     from detmap.detection.arrangement import Arrangement
     from detmap.detection.protocols import PRESETS, resolve
-    from detmap.kernels import keypoints, readonly, texts
+    from detmap.kernels import keypoints, readonly, segmentations, texts
     from detmap.reading import cells
     from detmap.reading.scanner import scan_ground_truth, scan_results
     from detmap.statistics import bootstrap, permute
@@ -46,6 +46,8 @@ def _detections() -> None:
     # Called directly, because strings are otherwise copied only while a file is read window by window.
     texts.keep(readonly(np.zeros(8), np.uint8), np.empty(0, np.uint64), np.empty(0, np.uint8), 0)
     texts.kept_size(readonly(np.empty(0), np.uint64))
+    # Called directly, because strings are otherwise read again only from large files that are scored once.
+    segmentations.unescape(np.zeros(8, np.uint8), readonly(np.zeros(1), np.int64), np.full((1, 4), -1))
     # Called directly, because v is otherwise dropped only from large files that are scored once.
     keypoints.drop_flags(np.empty(0, np.uint64), np.zeros(1, np.int64), np.zeros(1, np.int64))
     keypoints.corners(readonly(np.empty((0, 4)), np.float64), 0, 0, np.empty((0, 4)))

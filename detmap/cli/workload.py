@@ -36,7 +36,7 @@ def _detections() -> None:
     from detmap import evaluate, match_pairs, read_coco, read_coco_results
     from detmap.detection.arrangement import Arrangement
     from detmap.detection.protocols import PRESETS, resolve
-    from detmap.kernels import keypoints, readonly, texts
+    from detmap.kernels import keypoints, readonly, segmentations, texts
     from detmap.reading import cells
     from detmap.reading.scanner import scan_ground_truth, scan_results
     from detmap.statistics import bootstrap, permute
@@ -46,7 +46,8 @@ def _detections() -> None:
     # Called directly, because only large files, which are read part by part, need this kernel.
     texts.keep(readonly(np.zeros(8), np.uint8), np.empty(0, np.uint64), np.empty(0, np.uint8), 0)
     texts.kept_size(readonly(np.empty(0), np.uint64))
-    # Called directly, because visibility flags are dropped only from large files.
+    # Called directly, because strings are read again, and visibility flags dropped, only from large files.
+    segmentations.unescape(np.zeros(8, np.uint8), readonly(np.zeros(1), np.int64), np.full((1, 4), -1))
     keypoints.drop_flags(np.empty(0, np.uint64), np.zeros(1, np.int64), np.zeros(1, np.int64))
     keypoints.corners(readonly(np.empty((0, 4)), np.float64), 0, 0, np.empty((0, 4)))
     names: tuple[list[Any], ...] = ([1, 2, 3, 4], ["a", "b", "c", "d"])

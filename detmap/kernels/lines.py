@@ -129,8 +129,7 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
             token += 1
             i = _tab_or_space(data, i)
             c = _byte(data, i)
-        # the line may be a comment, or a record with further tokens
-        unclear = marked and not comment and token > len(tokens) and more and _unread(data, line)
+        unclear = marked and not comment and token > len(tokens) and more and _unread(data, line)  # comment or record?
         comment = comment or (marked and token != len(tokens))
         failed = i < 0 or unclear or (token < len(tokens) and not blank and not comment)
         i = -1 if failed else _next_line(data, i)

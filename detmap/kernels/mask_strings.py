@@ -36,6 +36,7 @@ _SIXTEENS = np.uint64(0x0040003000200010)  # subtracted from running sums to rem
 _MOVED = np.uint64(0x4400330022001100)
 _ABOVE_ZERO, _FROM_ZERO = np.uint64(0x3FFF3FFF3FFF3FFF), np.uint64(0x4000400040004000)
 _TWICE = np.uint64(0xC000C000C000C000)  # `_TWICE` - a - b, for biased a and b, is the biased -(a + b)
+_INVALID = (False, False, *5 * (np.int64(0),))  # the return value of `_measured` for an invalid mask
 _ALL_LANES, _NO_LANES = np.uint64(0x7FFF7FFF7FFF7FFF), np.uint64(0x4000400040004000)
 
 
@@ -133,19 +134,19 @@ def _read_columns(text: Array, p: int, stop: int, height: int, tops: Any, bottom
 
 
 @helper
-def _measure_text(out: Segments, row: int, values: Array) -> bool:
-    """Write area and box of a compressed mask, and whether it is regular; return whether it is valid and fills its
-    image. Runs are read in pairs of foreground and background; masks with empty runs are left to `_measure_slowly`. In
-    most masks nearly all numbers have one character, and nearly all columns have one run. Four such columns are read at
-    once, from eight characters. Other pairs are read one by one, without branches for two-character numbers and columns
-    of several runs, because such branches are unpredictable.
+def _measured(text: Array, p: int, stop: int, height: int, width: int, values: Array) -> Any:
+    """Return whether the compressed mask in ``text[p:stop]`` is valid and fills its image, whether it is regular, its
+    area, its first and last column, and its first row and the row after its last. Runs are read in pairs of foreground
+    and background; masks with empty runs are left to `_measured_slowly`. In most masks nearly all numbers have one
+    character, and nearly all columns have one run. Four such columns are read at once, from eight characters. Other pairs
+    are read one by one, without branches for two-character numbers and columns of several runs, because such branches
+    are unpredictable.
     """
     # Separate functions for reading long numbers and for computing the box would make this 4 % slower.
-    text, stop, height = out.text, out.spans[row, 1], out.spans[row, 2]
-    pixels = height * out.spans[row, 3]
-    before, p = _number_at(text, out.spans[row, 0], stop)
+    first, pixels = p, height * width
+    before, p = _number_at(text, p, stop)
     if p < 0 or before < 0 or before > pixels:
-        return False
+        return _INVALID
     column, line = before // height, before % height
     left, right, top, bottom, area = column, column, height, np.int64(0), np.int64(0)
     inside, outside, wrong = (
@@ -193,7 +194,7 @@ def _measure_text(out: Segments, row: int, values: Array) -> bool:
                 behind_it = outside
                 wrong |= outside - 1
             if p < 0 or inside > pixels or outside > pixels:  # so that no sum can wrap around
-                return False
+                return _INVALID
         area += inside
         end = line + inside
         if end > height:
@@ -206,24 +207,20 @@ def _measure_text(out: Segments, row: int, values: Array) -> bool:
         if line >= height:
             column, line = column + line // height, line % height
     if wrong < 0:
-        return _measure_slowly(out, row, values, _numbers(text, out.spans[row, 0], stop, values))
+        return _measured_slowly(values, _numbers(text, first, stop, values), height, width)
     if column * height + line != pixels:
-        return False
+        return _INVALID
     if tops != _ALL_LANES:
         for k in range(4):
             top, bottom = min(top, _lane(tops, k) - _BIAS), max(bottom, _BIAS - _lane(bottoms, k))
-    out.areas[row], out.regular[row] = area, True
-    out.boxes[row, 0], out.boxes[row, 2] = left if area else 0, right - left + 1 if area else 0
-    out.boxes[row, 1], out.boxes[row, 3] = top if area else 0, bottom - top if area else 0
-    return True
+    return True, True, area, left, right, top, bottom
 
 
 @helper
-def _measure_slowly(out: Segments, row: int, values: Array, count: int) -> bool:
-    """Measure a mask that may have empty runs, as `_measure_text` does, from the `count` raw numbers of its string in
+def _measured_slowly(values: Array, count: int, height: int, width: int) -> Any:
+    """Measure a mask that may have empty runs, as `_measured` does, from the `count` raw numbers of its string in
     `values`. `count` is -1 if the string is invalid.
     """
-    height, width = out.spans[row, 2], out.spans[row, 3]
     pixels, position, area = height * width, np.int64(0), np.int64(0)
     left, right, top, bottom = width, np.int64(-1), height, np.int64(0)
     for k in range(count):
@@ -232,7 +229,7 @@ def _measure_slowly(out: Segments, row: int, values: Array, count: int) -> bool:
             length += values[np.uint64(k - 2)]
             values[np.uint64(k)] = length
         if length < 0 or position + length > pixels:
-            return False
+            return _INVALID
         if k & 1 and length > 0:
             area += length
             first, last = position // height, (position + length - 1) // height
@@ -241,8 +238,20 @@ def _measure_slowly(out: Segments, row: int, values: Array, count: int) -> bool:
             bottom = max(bottom, (position + length - 1) % height + 1) if first == last else height
         position += length
     if position != pixels:
-        return False
-    out.areas[row], out.regular[row] = area, False
-    out.boxes[row, 0], out.boxes[row, 2] = left if area else 0, right - left + 1 if area else 0
-    out.boxes[row, 1], out.boxes[row, 3] = top if area else 0, bottom - top if area else 0
-    return True
+        return _INVALID
+    return True, False, area, left, right, top, bottom
+
+
+@innermost
+def _measure_text(out: Segments, row: int, values: Array) -> bool:
+    """Write area and box of a compressed mask, and whether it is regular; return whether it is valid and fills its
+    image.
+    """
+    # Only what is read and written is handed over: with all arrays of `out` a call takes a tenth of the measuring.
+    begin, stop, height, width = out.spans[row, 0], out.spans[row, 1], out.spans[row, 2], out.spans[row, 3]
+    valid, regular, area, left, right, top, bottom = _measured(out.text, begin, stop, height, width, values)
+    if valid:
+        out.areas[row], out.regular[row] = area, regular
+        out.boxes[row, 0], out.boxes[row, 2] = left if area else 0, right - left + 1 if area else 0
+        out.boxes[row, 1], out.boxes[row, 3] = top if area else 0, bottom - top if area else 0
+    return bool(valid)

@@ -49,8 +49,8 @@ NEITHER, INCOMPLETE, TWICE, BAD_SIZE, BAD_COUNTS, FOREIGN, CUT, UNFILLED, NO_OUT
 # The slots of `state`. ROW: the next record. TEXT, ENDS, POINTS, POLYGONS: numbers of elements used of `text`, `ends`,
 # `points` and `vertices`. DOUBTS: number of doubts. ODD: number of polygons with fewer than three points or an odd
 # number of coordinates. WITHIN: whether `text` begins with the bytes of `data`, so that strings without escapes need
-# not be copied.
-ROW, TEXT, ENDS, POINTS, POLYGONS, DOUBTS, ODD, WITHIN, STATE_SIZE = range(9)
+# not be copied. LEFT: for strings that stay in the file, the number that is added to their positions in `data`, else 0.
+ROW, TEXT, ENDS, POINTS, POLYGONS, DOUBTS, ODD, WITHIN, LEFT, STATE_SIZE = range(10)
 
 _WORD = 0xFFFFFFFF
 _SIZE = np.uint64(int.from_bytes(b'size"', "little"))
@@ -68,9 +68,10 @@ class Segments(NamedTuple):
     ``kinds`` (n,) int8 is one of `ABSENT`, `PACKED`, `LISTED`, `OUTLINES`, or a problem. ``spans`` (n, 4) int64 holds
     begin and end of the record's data, and height and width of its image (not for polygons). The data are a string in
     ``text``, runs in ``ends``, or polygons in ``vertices``. The end of a string is inverted (~). ``text`` has the
-    strings, each followed by a NUL or a quote; ``ends`` has the runs as in `detmap.kernels.masks`; ``vertices`` has the
-    number of coordinates of each polygon, and ``points`` the coordinates of one polygon after the other. ``areas``,
-    ``boxes`` (x, y, width, height) and ``regular`` are written for compressed masks.
+    strings, each followed by a NUL or a quote, unless they stay in the file; ``ends`` has the runs as in
+    `detmap.kernels.masks`; ``vertices`` has the number of coordinates of each polygon, and ``points`` the coordinates of
+    one polygon after the other. ``areas``, ``boxes`` (x, y, width, height) and ``regular`` are written for compressed
+    masks.
     """
 
     kinds: Array
@@ -115,7 +116,7 @@ def _escaped(data: Any, i: int) -> int:
 
 
 @helper
-def _read_text(data: Any, i: int, stop: int, out: Segments, at: int) -> Any:
+def _read_text(data: Any, i: int, stop: int, text: Array, at: int) -> Any:
     """Copy the string whose first character is at `i`, and a NUL, to ``text[at]``; return the places of the closing
     quote and of the NUL. If there is no quote before `stop`, everything up to `stop`, or a few bytes more, is copied.
     Eight bytes are written at a time; surplus bytes are overwritten.
@@ -126,7 +127,7 @@ def _read_text(data: Any, i: int, stop: int, out: Segments, at: int) -> Any:
             quote, backslash = word ^ QUOTES, word ^ BACKSLASHES
             special = (((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash)) & HIGHS
             for k in range(8):
-                out.text[np.uint64(at + k)] = np.uint8(word >> np.uint64(8 * k) & BYTE)
+                text[np.uint64(at + k)] = np.uint8(word >> np.uint64(8 * k) & BYTE)
             if special == NOTHING:  # a branch, so that the next bytes are read before `special` is known
                 i, at = i + 8, at + 8
                 continue
@@ -139,9 +140,9 @@ def _read_text(data: Any, i: int, stop: int, out: Segments, at: int) -> Any:
             c = np.uint8(_escaped(data, i + 1))
             i += 5 if _byte(data, i + 1) == 117 else 1
         i += 1
-        out.text[at] = c
+        text[at] = c
         at += 1
-    out.text[at] = 0
+    text[at] = 0
     return i, at
 
 
@@ -162,20 +163,16 @@ def _plain_end(data: Any, i: int, stop: int) -> int:
 
 
 @helper
-def _read_string(data: Any, i: int, stop: int, out: Segments, row: int, state: Array) -> int:
-    """Write the place in ``text`` of the mask's string that begins at `i`. The string is copied unless ``text`` begins
-    with `data` and the string has no escapes.
-
-    Returns the place of the closing quote, as `_read_text` does.
+def _read_string(data: Any, i: int, stop: int, text: Array, state: Array) -> Any:
+    """Return begin and end of the mask's string, which begins at `i`, in `text`, and the place of the closing quote, as
+    `_read_text` does. The string is copied unless `text` begins with `data` and the string has no escapes.
     """
     end = _plain_end(data, i, stop) if state[WITHIN] else -1
     if end >= 0:
-        out.spans[row, 0], out.spans[row, 1] = i, end
-        return end
+        return i, end, end
     begin = state[TEXT]
-    i, end = _read_text(data, i, stop, out, begin)
-    out.spans[row, 0], out.spans[row, 1] = begin, end
-    return i
+    i, end = _read_text(data, i, stop, text, begin)
+    return begin, end, i
 
 
 @helper
@@ -241,7 +238,7 @@ def _may_have_escapes(data: Any, begin: int, end: int) -> Any:
     return found != 0
 
 
-@helper
+@innermost
 def _read_alike(data: Any, place: Array, out: Segments, row: int, state: Array, alike: Array) -> Any:
     """Read a mask if the bytes around its string equal the bytes around the previous mask's string; return whether they
     do. `alike` has six elements: place and number of the bytes before the string, place and number of the bytes after
@@ -257,8 +254,11 @@ def _read_alike(data: Any, place: Array, out: Segments, row: int, state: Array, 
         return False
     if state[WITHIN] and not _may_have_escapes(data, begin, end):
         out.spans[row, 0], out.spans[row, 1] = begin, end
-    elif _read_string(data, begin, end + 1, out, row, state) != end:
-        return False
+    else:
+        out.spans[row, 0], out.spans[row, 1], closing = _read_string(data, begin, end + 1, out.text, state)
+        if closing != end:
+            return False
+    alike[0], alike[2] = place[0], end
     out.spans[row, 2], out.spans[row, 3] = alike[4], alike[5]
     return True
 
@@ -292,8 +292,8 @@ def _read_mask(data: Any, i: int, stop: int, powers: Any, out: Segments, row: in
                 return TWICE
             if c == 34:
                 length = i + 1 - alike[0]
-                kind, i = PACKED, _read_string(data, i + 1, stop, out, row, state)
-                alike[2] = i
+                out.spans[row, 0], out.spans[row, 1], i = _read_string(data, i + 1, stop, out.text, state)
+                kind, alike[2] = PACKED, i
                 i += 1
             elif c == 91:
                 count, i = _read_lengths(data, i, powers, out, state[ENDS])
@@ -420,7 +420,7 @@ def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, sta
     doubts : (d, 3) int64
         Out: for each coordinate that is left to ``float()``: its index in ``out.points``, its first byte and its end.
     state : (STATE_SIZE,) int64
-        In and out: the slots `ROW` to `WITHIN`.
+        In and out: the slots `ROW` to `LEFT`.
     out : Segments
         Out. ``points`` are uint64, the bits of doubles. If the values have b bytes in total, ``text`` must have room for
         b + 8 bytes, and each of ``ends``, ``points`` and ``vertices`` for b / 2 + 1 elements.
@@ -452,7 +452,9 @@ def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, sta
                         kind, valid = _why(out, row) if whole else NO_JSON, True
                     same = False
                 if kind == PACKED:
-                    if out.spans[row, 0] == state[TEXT]:
+                    if state[LEFT]:
+                        out.spans[row, 0], out.spans[row, 1] = alike[0] + alike[1] + state[LEFT], alike[2] + state[LEFT]
+                    elif out.spans[row, 0] == state[TEXT]:
                         state[TEXT] = out.spans[row, 1] + 1
                     out.spans[row, 1] = ~out.spans[row, 1]
                 elif kind == LISTED:
@@ -467,3 +469,34 @@ def read_segmentations(data: Any, places: Array, powers: Any, doubts: Array, sta
                 kind = NEITHER
         out.kinds[row] = kind
         state[ROW] = row + 1
+
+
+@kernel
+def unescape(text: Array, order: Array, spans: Array) -> None:
+    """Resolve the escapes of valid strings in place, and write the strings' new ends.
+
+    Parameters
+    ----------
+    text : (k,) uint8
+        In and out.
+    order : (n,) int64
+        The strings by position in `text`; two strings are the same or do not overlap.
+    spans : (n, 4) int64
+        In and out. Column 0 is the first byte of each string, column 1 its end, inverted (~).
+    """
+    begin, at = np.int64(-1), np.int64(-1)
+    for row in order:
+        i, stop = spans[row, 0], ~spans[row, 1]
+        if i != begin:
+            begin, at = i, stop
+            if _may_have_escapes(text, i, stop):
+                at = i
+                while i < stop:
+                    c = text[i]
+                    if c == _BACKSLASH:
+                        c = np.uint8(_escaped(text, i + 1))
+                        i += 5 if text[i + 1] == 117 else 1
+                    i += 1
+                    text[at] = c
+                    at += 1
+        spans[row, 1] = ~at

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.kernels import readonly, texts
+from detmap.kernels import readonly, segmentations, texts
 from detmap.shapes.reading import Scratch
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ class LeftStrings:
         moved[order] = np.repeat(places - first[edges[:-1]], np.diff(edges))
         made = spans.copy()
         made[:, 0], made[:, 1] = begins + moved, ~(ends + moved)
+        segmentations.unescape(text, readonly(order, np.int64), made)
         return readonly(text, np.uint8), readonly(made, np.int64)
 
     def appended(self, text: NDArray[np.uint8], spans: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -87,17 +88,18 @@ class LeftStrings:
         spans = spans.copy()
         rows = np.flatnonzero(spans[:, 0] >= IN_FILE)
         rows = rows[np.argsort(spans[rows, 0], kind="stable")]
-        sizes = ~spans[rows, 1] - spans[rows, 0]
-        whole = np.empty(len(text) + int(sizes.sum()) + len(_ENDS), np.uint8)
+        most = int((~spans[rows, 1] - spans[rows, 0]).sum())  # strings with escapes are shorter than in the file
+        whole = np.empty(len(text) + most + len(_ENDS), np.uint8)
         whole[: len(text)], end = text, len(text)
         for begin in range(0, len(rows), AT_A_TIME):
             some = rows[begin : begin + AT_A_TIME]
             data, found = self.read(spans[some])
-            words = (found[:, 0] << texts.LENGTH_BITS | (~found[:, 1] - found[:, 0])).view(np.uint64)
+            sizes = ~found[:, 1] - found[:, 0]
+            words = (found[:, 0] << texts.LENGTH_BITS | sizes).view(np.uint64)
             size = texts.kept_size(readonly(words, np.uint64))
             texts.keep(data, words, whole[end : end + size], end)
             kept = words.view(np.int64) >> texts.LENGTH_BITS
-            spans[some, 0], spans[some, 1] = kept, ~(kept + sizes[begin : begin + AT_A_TIME])
+            spans[some, 0], spans[some, 1] = kept, ~(kept + sizes)
             end += size
         whole[end:] = 0
         return whole, spans

@@ -257,7 +257,7 @@ class MaskReader:
         self._left: LeftStrings | None = None
 
     def scored_once(self, file: File | None) -> None:
-        """Leave strings without escapes in the file; the column keeps a file handle of its own for these strings."""
+        """Leave strings in the file; the column keeps a file handle of its own for them."""
         if file is not None:
             self._left = LeftStrings(file.duplicate())
 
@@ -299,8 +299,8 @@ class MaskReader:
             text, begin, chunk = self._text.take(size + 8)
             state[kernels.TEXT], state[kernels.WITHIN] = begin, self._within and chunk == 0
         else:
-            text = buffer
-            state[kernels.TEXT], state[kernels.WITHIN] = len(data), True
+            text, chunk = buffer, 0
+            state[kernels.TEXT], state[kernels.WITHIN], state[kernels.LEFT] = len(data), True, base + IN_FILE
         out = kernels.Segments(
             **rows,
             text=text,
@@ -313,8 +313,6 @@ class MaskReader:
             return None
         if buffer is None:
             self._text.keep(int(state[kernels.TEXT]))
-        else:
-            chunk = self._kept(out, buffer, len(data), int(state[kernels.TEXT]), base)
         count = int(state[kernels.POINTS])
         points, start, drawing = self._points.take(count, size)
         points[start : start + count] = out.points[:count]
@@ -325,19 +323,6 @@ class MaskReader:
             "points": np.empty(0, np.uint64),
         }
         return _Part(out._replace(**trimmed), int(state[kernels.ODD]), chunk, drawing, start, row)
-
-    def _kept(self, out: kernels.Segments, buffer: NDArray[np.uint8], begin: int, end: int, base: int) -> int:
-        """Copy the strings with escapes from ``buffer[begin:end]`` to a chunk of memory. Replace the positions of all
-        strings by positions in the chunk or in the file. Return the number of the chunk.
-        """
-        text, place, chunk = self._text.take(end - begin + 8)
-        text[place : place + end - begin] = buffer[begin:end]
-        self._text.keep(place + end - begin)
-        moved = np.where(out.spans[:, 0] < begin, base + IN_FILE, place - begin)
-        moved[out.kinds != kernels.PACKED] = 0
-        out.spans[:, 0] += moved
-        out.spans[:, 1] -= moved  # the end of a string is stored inverted (~)
-        return chunk
 
     def column(self, parts: Sequence[_Part], place: Place) -> tuple[MaskColumn, dict[str, int]]:
         """Combine the parts."""

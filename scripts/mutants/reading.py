@@ -59,7 +59,7 @@ MUTANTS = [
     ),
     # --------------------------------------------------------------------------------------------------- mask_strings
     (
-        "mask_strings._measure_slowly",
+        "mask_strings._measured_slowly",
         "if k & 1 and length > 0:",
         "if k & 1:",
         "shapes::strings_with_empty_runs_are_measured_as_when_they_are_unpacked",
@@ -208,5 +208,11 @@ MUTANTS = [
         "if not (valid or same):",
         "if not valid:",
         "tracks::elements_of_lists tracks::unusual_results",
+    ),
+    (
+        "segmentations.unescape",
+        "if i != begin:",
+        "if True:",
+        "left_strings::a_column_gives_all_that_one_in_memory_gives",
     ),
 ]

@@ -68,9 +68,14 @@ def _groups(evidence: Evidence) -> Iterator[Finding]:
     at = around_several(evidence, np.flatnonzero(missed))
     if at.size >= max(FEWEST, GROUPED * np.count_nonzero(missed)) and at.size / evidence.frames >= FEWEST:
         more = f"of {np.count_nonzero(missed):,} that no detection of their category finds"
-        words = "{many}" if evidence.looked_at.all() else AT_LEAST
-        rows = np.sort(evidence.objects[at])
-        yield found("grouped_objects", at.size, "object", more=more, words=words, **evidence.truth.records(rows))
+        yield _of_objects("grouped_objects", evidence, at, more)
+
+
+def _of_objects(code: str, evidence: Evidence, objects: Array, more: str) -> Finding:
+    """Return a finding of objects; their number is a lower bound if not all images were looked at."""
+    words = "{many}" if evidence.looked_at.all() else AT_LEAST
+    rows = np.sort(evidence.objects[objects])
+    return found(code, rows.size, "object", more=more, words=words, **evidence.truth.records(rows))
 
 
 def around_several(evidence: Evidence, objects: Array) -> NDArray[np.int64]:
@@ -125,12 +130,8 @@ def whole_images(evidence: Evidence) -> Iterator[Finding]:
         return
     if tail(int(count / evidence.frames), MISSED_TIMES / 2 * rate * total / evidence.frames + 1) < CHANCE:
         more = f"{count:,} of them are not found, and of others of at least half of their image {rest:,} of {others:,}"
-        words = "{many}" if evidence.looked_at.all() else AT_LEAST
         evidence.whole_known = True
-        yield found(
-            "whole_image_objects", total, "object", more=more, words=words,
-            **evidence.truth.records(np.sort(rows[whole])),
-        )  # fmt: skip
+        yield _of_objects("whole_image_objects", evidence, np.flatnonzero(whole), more)
 
 
 # ------------------------------------------------------------------------------------------------------------ other extents
@@ -212,7 +213,6 @@ def _anywhere(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         middle = np.median(edges[alike], axis=0)
         said = differs(middle, np.median(edges[alike, 2:] - edges[alike, :2], axis=0))
         if said:
-            rows = np.sort(evidence.objects[objects[alike]])
             name = names([str(evidence.truth.on.categories.names[one])])
             more = f"category {name}, of {len(edges):,} that a confident detection overlaps; in the median they {said}"
-            yield found("drawn_otherwise", rows.size, "object", more=more, **evidence.truth.records(rows))
+            yield _of_objects("drawn_otherwise", evidence, objects[alike], more)

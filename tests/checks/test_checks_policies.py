@@ -277,11 +277,16 @@ def test_either_side_of_objects_drawn_alike_anywhere(monkeypatch, alike, others,
     monkeypatch.setattr(policies, "offsets", lambda given: made)
     evidence = SimpleNamespace(
         object_label=np.zeros(alike + others, int), classes=1, frames=1.0, objects=np.arange(alike + others),
+        looked_at=np.array([True, False]),
         truth=SimpleNamespace(on=SimpleNamespace(categories=SimpleNamespace(names=["a"])), records=lambda rows: {}),
     )  # fmt: skip
     if not said and off > policies.ALIKE:
         edges[: alike // 2, 3] = -0.6  # halves that are too far from each other
-    assert [one.count for one in policies._anywhere(Facts(None), evidence)] == ([alike] if said else [])
+    findings = list(policies._anywhere(Facts(None), evidence))
+    assert [one.count for one in findings] == ([alike] if said else [])
+    assert all(f"at least {alike} objects" in one.says for one in findings)
+    evidence.looked_at[1] = True
+    assert all("at least" not in one.says for one in policies._anywhere(Facts(None), evidence))
     known = Facts(None, causes={("ground_truth", "drawn_otherwise")})
     assert list(policies._anywhere(known, evidence)) == []
 

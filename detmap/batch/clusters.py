@@ -1,5 +1,4 @@
-"""Connect to a Dask cluster, send an object to all its workers once, leave results on workers, and detect that no worker is
-left."""
+"""Dask clusters: connect, send an object to each worker once, keep results on workers, detect that no worker is left."""
 
 from __future__ import annotations
 

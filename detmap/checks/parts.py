@@ -280,7 +280,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield from policies.whole_images(evidence)
     yield from _capped(facts, evidence)
     yield from uneven.differing(facts, evidence)
-    said: list[_Said] = []
+    said: list[_PartFindings] = []
     kinds = True
     for response in RESPONSES:
         if response.code == "unlabelled" and not facts.parts:
@@ -291,14 +291,16 @@ def check(facts: Facts) -> Iterator[Finding]:
         units, before = response.make(evidence), len(facts.parts)
         for part, label in _unlike(evidence, response, units, facts.parts):
             facts.parts.append((part.images, label))
-            made = _Said(response.code, label, part, list(_said(facts, evidence, response, units, part, label)))
+            made = _PartFindings(response.code, label, part, list(_said(facts, evidence, response, units, part, label)))
             _add(said, made)
         images = _scattered(facts, evidence, response.code, units)
         if images is not None:
             facts.parts.append((images, None))
             says = f"{many(int(images.sum()), 'image')} anywhere"
             part = Part(images, says, images[units.image])
-            said.append(_Said(response.code, None, part, list(_said(facts, evidence, response, units, part, None))))
+            said.append(
+                _PartFindings(response.code, None, part, list(_said(facts, evidence, response, units, part, None)))
+            )
         if response.code == "unsuppressed_across" and not facts.parts:
             yield from _all_doubled(facts, evidence, units)
         if response.code in SUPPRESSION and len(facts.parts) > before:
@@ -310,8 +312,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield _of_gain(facts, gain, *facts.rows_of(gain))
 
 
-class _Said(NamedTuple):
-    """A part, and what is said of it."""
+class _PartFindings(NamedTuple):
+    """A part of the images, and the findings about it."""
 
     code: str
     label: int | None
@@ -319,18 +321,15 @@ class _Said(NamedTuple):
     findings: list[Finding]
 
 
-def _add(said: list[_Said], made: _Said) -> None:
-    """Add what is said of a part, unless a wider part with the same code and category, or a part whose cause is known, is
-    there; replace a narrower part.
+def _add(said: list[_PartFindings], made: _PartFindings) -> None:
+    """Add the findings about a part. Of two overlapping parts with the same code and category only the wider one stays; a
+    part whose cause is known stays even if it is narrower.
     """
+    width = np.count_nonzero(made.part.images)
     for at, one in enumerate(said):
-        both, least = (
-            np.count_nonzero(one.part.images & made.part.images),
-            min(np.count_nonzero(one.part.images), np.count_nonzero(made.part.images)),
-        )
-        if (one.code, one.label) == (made.code, made.label) and both >= ONE_PART * least:
-            wider = np.count_nonzero(made.part.images) > np.count_nonzero(one.part.images)
-            if wider and all(finding.code in (one.code, "drawn_otherwise") for finding in one.findings):
+        own, both = np.count_nonzero(one.part.images), np.count_nonzero(one.part.images & made.part.images)
+        if (one.code, one.label) == (made.code, made.label) and both >= ONE_PART * min(own, width):
+            if width > own and all(finding.code in (one.code, "drawn_otherwise") for finding in one.findings):
                 said[at] = made
             return
     said.append(made)

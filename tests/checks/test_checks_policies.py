@@ -376,7 +376,7 @@ def test_a_part_is_named_once():
 
     def of(code, label, start, stop, said):
         part = parts.Part((np.arange(100) >= start) & (np.arange(100) < stop), "", np.zeros(0))
-        return parts._Said(code, label, part, [SimpleNamespace(code=said)])
+        return parts._PartFindings(code, label, part, [SimpleNamespace(code=said)])
 
     first = of("misplaced", 1, 10, 30, "misplaced")
     for other, wanted in (

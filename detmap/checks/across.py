@@ -64,7 +64,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         return  # missing suppression explains the overlaps
     if facts.caused("detections", *RESHAPED) or evidence.found.constant.any():
         return  # boxes that are changed or added after suppression may overlap more than suppression allows
-    unreported = _unreported(facts, evidence)
+    unreported = facts.unreported(np.arange(evidence.images))
     own, across = (np.where(unreported, largest, 0.0) for largest in largest_overlaps(evidence))
     for largest, words in ((across, "detections of different categories"), (own, "detections of one category")):
         made = threshold_of(largest)
@@ -125,14 +125,6 @@ def _single(facts: Facts, evidence: Evidence, unreported: NDArray[np.bool_]) -> 
             f"{two:,} two boxes have"
         )
         yield _said(evidence, images[bad], more)
-
-
-def _unreported(facts: Facts, evidence: Evidence) -> NDArray[np.bool_]:
-    """Mask, shape (images,), of the images outside of the parts that are already reported for all categories."""
-    out = np.ones(evidence.images, np.bool_)
-    for images, label in facts.parts:
-        out &= ~images if label is None else True
-    return out
 
 
 def largest_overlaps(evidence: Evidence) -> NDArray[np.float64]:

@@ -87,14 +87,6 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield one
 
 
-def _unknown(facts: Facts, image: Array, label: Array) -> NDArray[np.bool_]:
-    """Mask, shape (n,), of the records outside of `facts.parts`, which are already reported."""
-    out = np.ones(image.size, np.bool_)
-    for images, of in facts.parts:
-        out &= ~(images[image] & ((label == of) if of is not None else True))
-    return out
-
-
 def _others(count: Array, total: Array) -> NDArray[np.float64]:
     """Return for each category the rate ``count / total`` of all other categories, with one pseudo-record per outcome."""
     rest, among = count.sum() - count, total.sum() - total
@@ -114,7 +106,7 @@ def _lost(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         return
     some = np.bincount(evidence.found.image[evidence.found.image >= 0], minlength=evidence.images) > 0
     label = evidence.object_label
-    at = np.flatnonzero(some[evidence.object_image] & _unknown(facts, evidence.object_image, label))
+    at = np.flatnonzero(some[evidence.object_image] & facts.unreported(evidence.object_image, label))
     label, lost = label[at], evidence.held[at] == 0
     area = evidence.object_box[at, 2] * evidence.object_box[at, 3]
     total, gone = np.bincount(label, minlength=count), np.bincount(label[lost], minlength=count)
@@ -152,7 +144,7 @@ def _missed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     """Yield findings of categories with most objects missed on images that have detections of the category."""
     count = evidence.classes
     label = evidence.object_label
-    at = np.flatnonzero(evidence.seen & (evidence.held > 0) & _unknown(facts, evidence.object_image, label))
+    at = np.flatnonzero(evidence.seen & (evidence.held > 0) & facts.unreported(evidence.object_image, label))
     label, missed = label[at], ~evidence.hit[at]
     total, gone = np.bincount(label, minlength=count), np.bincount(label[missed], minlength=count)
     rate = _others(gone, total)
@@ -169,7 +161,7 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     """Yield findings of categories whose best detections often overlap no object, or one finding of all categories."""
     count = evidence.classes
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
-    known = _unknown(facts, image, label) & evidence.sure_looked_at[image]
+    known = facts.unreported(image, label) & evidence.sure_looked_at[image]
     top, low = known & (evidence.sure_rank < 0.25), known & (evidence.sure_rank >= 0.5)
     # Skip categories with a tied score in both the best quarter and the lower half, because the order of tied
     # detections is arbitrary.
@@ -233,7 +225,7 @@ def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         return
     other, by = evidence.taken_for
     label = evidence.object_label
-    some = (by >= 0) & _unknown(facts, evidence.object_image, label)
+    some = (by >= 0) & facts.unreported(evidence.object_image, label)
     rank = np.where(by >= 0, evidence.sure_rank[np.maximum(by, 0)] if evidence.sure.size else 1.0, 1.0)
     high, low = some & (rank < 0.5), some & (rank >= 0.5)
     wrong = high & (other != label)
@@ -278,7 +270,7 @@ def _unsuppressed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     """
     count = evidence.classes
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
-    known = _unknown(facts, image, label)
+    known = facts.unreported(image, label)
     twins = evidence.twins & known
     total, some = np.bincount(label[known], minlength=count), np.bincount(label[twins], minlength=count)
     if some.sum() >= max(FEWEST, ALL_TWINS * total.sum()) and (some >= 0.5 * ALL_TWINS * total)[total >= 20].all():

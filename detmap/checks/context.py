@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +104,16 @@ class Facts:
         """The parts of the images that are compared."""
         assert self.found is not None
         return evidence_of(self.truth, self.found, False).division
+
+    def unreported(self, image: NDArray[Any], label: NDArray[Any] | None = None) -> NDArray[np.bool_]:
+        """Mask, shape (n,), of the records outside of `parts`; without `label`, outside of the parts of all categories."""
+        out = np.ones(image.size, np.bool_)
+        for images, of in self.parts:
+            if of is None:
+                out &= ~images[image]
+            elif label is not None:
+                out &= ~(images[image] & (label == of))
+        return out
 
     def concentrated(self, flags: NDArray[np.bool_], known: NDArray[np.bool_]) -> Part | None:
         """Return the part of the images that holds most of the flagged images; None if there is no such part. Both

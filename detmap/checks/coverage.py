@@ -202,12 +202,14 @@ def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator
         beyond = int(np.maximum(held - _LOOKED_AT, 0).sum())
         if beyond:
             yield found("beyond_cap", beyond, "detection")
-    made = limit_of(detections, "detection", 3)
+    # Padding and copies have findings of their own, and fill images up to equal numbers.
+    counted = np.bincount(side.image[(side.image >= 0) & side.sized & ~side.aside], minlength=detections.size)
+    made = limit_of(counted, "detection", 3)
     if made is not None:
         limit, beside = made
-        at = detections == limit
+        at = counted == limit
         facts.causes.add(("detections", "cap_reached"))
-        part = facts.concentrated(at, detections > 0) if beside else None
+        part = facts.concentrated(at, counted > 0) if beside else None
         if part is not None:
             at &= part.images
         ids = facts.truth.on.images.ids[at][:10].tolist()

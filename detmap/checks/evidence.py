@@ -175,6 +175,11 @@ class Evidence:
         return np.flatnonzero((self.found.image >= 0) & (self.label >= 0) & self.found.sized & ~self.found.aside)
 
     @cached_property
+    def least_sides(self) -> NDArray[np.float64]:
+        """The smallest width and the smallest height of a detection."""
+        return np.asarray(self.found.boxes[self.detections, 2:].min(axis=0, initial=np.inf))
+
+    @cached_property
     def cell(self) -> NDArray[np.int64]:
         """Like `object_cell`, for each row of `detections`."""
         return self._cell(self.found.image[self.detections], self.label[self.detections])

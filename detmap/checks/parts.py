@@ -9,7 +9,7 @@ described by a common property of its images.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -180,7 +180,8 @@ def _undetected(evidence: Evidence) -> Units:
     """Return units of objects on images with detections; an object is flagged if no detection on its image has its
     category.
     """
-    some = np.bincount(evidence.found.image[evidence.found.image >= 0], minlength=evidence.images) > 0
+    known = (evidence.found.image >= 0) & ~evidence.found.aside
+    some = np.bincount(evidence.found.image[known], minlength=evidence.images) > 0
     where = some[evidence.object_image]
     return _units(evidence, where, evidence.object_image, evidence.object_label, evidence.held == 0)
 
@@ -289,7 +290,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             kinds = False
             yield from _of_kinds(facts, evidence)
         units, before = response.make(evidence), len(facts.parts)
-        for part, label in _unlike(evidence, response, units, facts.parts):
+        for part, label in _unlike(facts, evidence, response, units):
             facts.parts.append((part.images, label))
             made = _PartFindings(response.code, label, part, list(_said(facts, evidence, response, units, part, label)))
             _add(said, made)
@@ -363,10 +364,7 @@ def _of_kinds(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         better = uneven.ranks(evidence.sure_rank, label * 2 + kind) < 0.5
         which = kind & better & evidence.sure_looked_at[image]
         units = _units(evidence, which, image, label, evidence.alone)
-        left = np.ones(units.bad.size, np.bool_)
-        for images, of in facts.parts:
-            left &= ~(images[units.image] & ((units.label == of) if of is not None else True))
-        units = _chosen(units, left)
+        units = _chosen(units, facts.unreported(units.image, units.label))
         whole = _by_image(units, True)
         part = evidence.division.unlike(whole.image, whole.bad, whole.chance, len(kinds), evidence.frames)
         if part is None or not _stands_out(whole, part, response):
@@ -426,13 +424,10 @@ def _all_doubled(facts: Facts, evidence: Evidence, units: Units) -> Iterator[Fin
 
 
 def _unlike(
-    evidence: Evidence, response: Response, units: Units, known: Sequence[tuple[Array, int | None]]
+    facts: Facts, evidence: Evidence, response: Response, units: Units
 ) -> Iterator[tuple[Part, int | None]]:
-    """Yield the parts that differ from the rest and are not `known`, each with its category (None: all)."""
-    left = np.ones(units.bad.size, np.bool_)
-    for images, label in known:
-        left &= ~(images[units.image] & ((units.label == label) if label is not None else True))
-    units = _chosen(units, left)
+    """Yield the parts that differ from the rest and are not yet reported, each with its category (None: all)."""
+    units = _chosen(units, facts.unreported(units.image, units.label))
     left = np.ones(units.bad.size, np.bool_)
     if response.code != "undetected":  # images without detections have a finding of their own
         whole = _by_image(units, response.every)
@@ -477,9 +472,7 @@ def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDA
     least, middle = SCATTERED[code]
     if code == "unsuppressed" and evidence.suppressed < SUPPRESSED:
         least, middle = BEYOND_THRESHOLD
-    known = np.ones(evidence.images, np.bool_)
-    for images, label in facts.parts:
-        known &= ~images if label is None else True
+    known = facts.unreported(np.arange(evidence.images))
     share_of = _shares(evidence, units)
     bad = known & (share_of >= least)
     halfway = known & (share_of >= middle) & ~bad

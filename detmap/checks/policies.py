@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from detmap.checks.context import Facts
 from detmap.checks.evidence import PAIRS, Evidence
+from detmap.checks.limits import ROUNDED
 from detmap.checks.findings import AT_LEAST, Finding, found, names
 from detmap.checks.rates import CHANCE, tail
 
@@ -25,6 +26,9 @@ COVERED, SPANNED, APART = 0.8, 0.7, 0.1
 #: Minimum number of objects around several detections, and minimum share of the objects that are not found. For a
 #: detector on VOC2007, 3 of 4,357 such objects lie around several: groups that annotators did not divide.
 FEWEST, GROUPED = 10, 0.004
+
+#: Codes of findings that explain why a large object is missed and its parts are not.
+_APART = "cut_boxes", "sizes_cut", "score_gap"
 
 #: Minimum number of objects whose box is the whole image, and are missed; minimum share of them, and minimum ratio to the
 #: same share of other objects of at least `LARGE` of the image's area. Of 54 such objects in VOC2007 a detector misses 15 %,
@@ -54,7 +58,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return
-    yield from _groups(evidence)
+    if not any(facts.caused("detections", code) for code in _APART):
+        yield from _groups(facts, evidence)
     if evidence.found.posed is None:
         yield from _anywhere(facts, evidence)
 
@@ -62,9 +67,10 @@ def check(facts: Facts) -> Iterator[Finding]:
 # ------------------------------------------------------------------------------------------------------------------- groups
 
 
-def _groups(evidence: Evidence) -> Iterator[Finding]:
+def _groups(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding of missed objects around several confident detections that together span them."""
     missed = evidence.seen & ~evidence.hit & ~evidence.aside
+    missed &= facts.unreported(evidence.object_image, evidence.object_label)
     at = around_several(evidence, np.flatnonzero(missed))
     if at.size >= max(FEWEST, GROUPED * np.count_nonzero(missed)) and at.size / evidence.frames >= FEWEST:
         more = f"of {np.count_nonzero(missed):,} that no detection of their category finds"
@@ -153,6 +159,9 @@ def offsets(evidence: Evidence) -> Offsets:
     confident[evidence.sure] = True
     at = np.flatnonzero((which >= 0) & (best >= NEAR) & confident[rows])
     at = at[~evidence.hit[which[at]]]
+    sides = evidence.found.boxes[rows[at], 2:]
+    # Squares, and boxes with the least side of all, are drawn by a rule of the detector.
+    at = at[(np.abs(sides[:, 0] - sides[:, 1]) >= ROUNDED) & (sides > evidence.least_sides).all(axis=1)]
     order = at[np.lexsort((-best[at], which[at]))]
     objects, first = np.unique(which[order], return_index=True)
     (near, far), (low, high) = (
@@ -200,7 +209,8 @@ def _anywhere(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         return
     made = offsets(evidence)
     label = evidence.object_label[made.objects]
-    for one in np.flatnonzero(np.bincount(label, minlength=evidence.classes) >= FEWEST_ALIKE).tolist():
+    label = np.where(facts.unreported(evidence.object_image[made.objects], label), label, evidence.classes)
+    for one in np.flatnonzero(np.bincount(label, minlength=evidence.classes)[: evidence.classes] >= FEWEST_ALIKE).tolist():
         edges, objects = made.edges[label == one], made.objects[label == one]
         sample = np.random.default_rng(0).permutation(len(edges))[:_SAMPLE]
         apart = np.zeros((sample.size, sample.size))

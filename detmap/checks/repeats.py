@@ -22,6 +22,9 @@ from detmap.errors import many
 #: boxes, eight pairs are equal; five equal boxes occur once in 10 ** 11 data sets.
 FEWEST = 5
 
+#: Maximum share of the detections with the most frequent box on images with copied detections; copies explain more.
+COPIED = 0.5
+
 #: Weights of x, y, width, height and score in a sum that is rarely equal for different records.
 _WEIGHTS = (1.0, 1.618, 2.236, 2.718, 3141.6)
 
@@ -41,7 +44,8 @@ FEWEST_LEFT, _BESIDE = 3, 0.9
 
 #: For one place at which a category is detected: minimum number of images; distance in pixels within which boxes are
 #: in one place, because a detector's box of the same pixels varies with what is around it; width of the cells in which
-#: places are searched, and distance within which boxes are near a place. Among boxes that lie anywhere, one of
+#: places are searched, and distance within which boxes are near a place, which is the minimum side of these boxes, too:
+#: what is clipped beyond a corner becomes a dot there. Among boxes that lie anywhere, one of
 #: (PLACE / AROUND) ** 4 = 256 of those near a place is in the place; 16 are allowed for.
 FEWEST_PLACE, PLACE, _CELL, AROUND, _OF_NEAR = 12, 3.0, 8.0, 12.0, 1 / 16
 
@@ -71,17 +75,23 @@ def check(facts: Facts) -> Iterator[Finding]:
     """Check for one box on many images, and for images with the detections of another image."""
     for side in facts.sides:
         if len(side) and not side.table.within_unit:
-            rows = constant(side)
-            side.constant = rows
-            if rows.any():
-                images = np.unique(side.image[rows]).size
-                box = ", ".join(map(number, side.boxes[np.flatnonzero(rows)[0]].tolist()))
-                more = f"x, y, width, height {box}, on {images:,} images"
-                yield found("constant_boxes", int(rows.sum()), side.unit, more=more, **side.records(rows))
+            side.constant = constant(side)
+    again: list[Finding] = []
     if facts.found is not None and len(facts.found):
         best = _best(facts.found)
-        left = list(_left_over(facts, facts.found, best))
-        yield from left or _stale(facts, facts.found)
+        again += list(_left_over(facts, facts.found, best)) or _stale(facts, facts.found)
+        same = facts.found.constant
+        if np.count_nonzero(facts.found.aside & same) > COPIED * np.count_nonzero(same):
+            facts.found.constant[:] = False
+    for side in facts.sides:
+        rows = side.constant
+        if rows.any():
+            images = np.unique(side.image[rows]).size
+            box = ", ".join(map(number, side.boxes[np.flatnonzero(rows)[0]].tolist()))
+            more = f"x, y, width, height {box}, on {images:,} images"
+            yield found("constant_boxes", int(rows.sum()), side.unit, more=more, **side.records(rows))
+    yield from again
+    if facts.found is not None and len(facts.found):
         if not facts.found.table.within_unit and facts.agreement is not None:
             yield from _in_place(facts, facts.found, best)
         yield from _twice(facts, facts.found, best)
@@ -149,6 +159,7 @@ def _stale(facts: Facts, side: Side) -> Iterator[Finding]:
         same[order[1:]] = objects[order[1:]] == objects[order[:-1]]
         own = again & ~(same & (objects > 0))
     if own.any():
+        side.aside |= (side.image >= 0) & own[side.image]
         ids = facts.truth.on.images.ids[own][:10].tolist()
         yield found("same_detections", int(own.sum()), "image", records=ids, named="image")
 
@@ -213,6 +224,7 @@ def _in_place(facts: Facts, side: Side, best: NDArray[np.int64]) -> Iterator[Fin
     box, size = side.boxes[best], side.sizes[best]
     far = box[:, :2] + box[:, 2:]
     inside = (box[:, :2] > _WHOLE).sum(axis=1) + (far < size - _WHOLE).sum(axis=1) >= 3
+    inside &= (box[:, 2:] >= AROUND).all(axis=1)
     best, box = best[inside], box[inside]
     label = side.table.categories.codes[best].astype(np.int64)
     keys = marks(label, *np.floor(box.T / _CELL).clip(-1e9, 1e9).astype(np.int64))

@@ -236,7 +236,7 @@ def _enough(scores: NDArray[np.float64], some: NDArray[np.bool_], by_chance: flo
 
 def _piled(side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
     """Yield a finding of one score that is far more frequent than any other."""
-    ascending = np.sort(scores)
+    ascending = np.sort(scores[side.sized & ~side.aside])
     edges = np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1], [True]]))
     held = np.diff(edges)
     most = int(held.argmax())
@@ -249,7 +249,7 @@ def _piled(side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
 
 def _of_tops(side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
     """Yield a finding of one score that is the highest of far more images than any other score is."""
-    known = side.image >= 0
+    known = (side.image >= 0) & side.sized & ~side.aside
     top = np.full(side.on.images.ids.size, -np.inf)
     np.maximum.at(top, side.image[known], scores[known])
     values, held = np.unique(top[np.isfinite(top)], return_counts=True)

@@ -9,6 +9,7 @@ import pytest
 from test_checks_limits import codes, side
 
 from detmap.checks import boxes, categories, changes, leakage, limits, scores
+from detmap.checks.context import Facts
 from detmap.checks.evidence import Evidence, _bounds
 from detmap.checks.findings import Finding
 
@@ -56,7 +57,7 @@ def test_parts_that_are_known_leave_out_a_category_or_all():
     images = np.arange(3) == 1
     image, label = np.array([0, 1, 1, 2]), np.array([2, 2, 0, 0])
     for of, left in ((2, [True, False, True, True]), (None, [True, False, False, True])):
-        assert categories._unknown(SimpleNamespace(parts=[(images, of)]), image, label).tolist() == left
+        assert Facts.unreported(SimpleNamespace(parts=[(images, of)]), image, label).tolist() == left
 
 
 @pytest.mark.parametrize(("wide", "beside", "said"), [(47, 51, 47), (46, 51, None), (47, 50, None)])

@@ -767,7 +767,8 @@ def test_either_side_of_a_limit_that_some_images_exceed(held, said):
             detections=one_category(counts.sum()), truth=side(count=counts.size), causes=set(),
             concentrated=lambda *given: None,
         )  # fmt: skip
-        found = SimpleNamespace(image=np.repeat(np.arange(counts.size), counts))
+        every = np.ones(counts.sum(), bool)
+        found = SimpleNamespace(image=np.repeat(np.arange(counts.size), counts), sized=every, aside=~every)
         made = codes(coverage._capped(facts, found, counts))
         assert made == (["cap_reached"] if said and limit > 4 else [])
 

@@ -187,11 +187,12 @@ def of_groups(count, missed, frames=1.0):
     """Whether groups are named where so many of the missed objects are groups."""
     evidence = SimpleNamespace(
         seen=np.ones(missed, bool), hit=np.zeros(missed, bool), aside=np.zeros(missed, bool), looked_at=np.ones(1, bool),
-        objects=np.arange(missed), frames=frames, truth=SimpleNamespace(records=lambda rows: {}),
+        objects=np.arange(missed), frames=frames, object_image=np.zeros(missed, int), object_label=np.zeros(missed, int),
+        truth=SimpleNamespace(records=lambda rows: {}),
     )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(policies, "around_several", lambda *given: np.arange(count))
-        return [one.count for one in policies._groups(evidence)] == [count]
+        return [one.count for one in policies._groups(Facts(None), evidence)] == [count]
 
 
 def test_either_side_of_the_number_of_groups():
@@ -276,7 +277,7 @@ def test_either_side_of_objects_drawn_alike_anywhere(monkeypatch, alike, others,
     made = policies.Offsets(np.arange(alike + others), edges)
     monkeypatch.setattr(policies, "offsets", lambda given: made)
     evidence = SimpleNamespace(
-        object_label=np.zeros(alike + others, int), classes=1, frames=1.0, objects=np.arange(alike + others),
+        object_label=np.zeros(alike + others, int), object_image=np.zeros(alike + others, int), classes=1, frames=1.0, objects=np.arange(alike + others),
         looked_at=np.array([True, False]),
         truth=SimpleNamespace(on=SimpleNamespace(categories=SimpleNamespace(names=["a"])), records=lambda rows: {}),
     )  # fmt: skip

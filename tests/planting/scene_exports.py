@@ -132,7 +132,7 @@ def scores_multiplied_twice_on_a_shard(rng, scene, share):
     scene.d_score = np.where(run(rng, scene, share)[scene.d_image], scene.d_score**2, scene.d_score)
 
 
-@plants("quantised_scores", "piled_scores", "score_cut", "tied", least=0.5, most=1.0)
+@plants("quantised_scores coarse_scores", "piled_scores", "score_cut", "tied", least=0.5, most=1.0)
 def scores_of_two_digits(rng, scene, share):
     there = some(rng, scene, share)[scene.d_image]
     scene.d_score = np.where(there, np.round(scene.d_score, 2), scene.d_score)

@@ -228,7 +228,7 @@ def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, in
 
 class Changed(NamedTuple):
     """The effect of replacing the decision `id_zero` by its other value. `categories` is a mask, shape (K,), of the
-    affected categories. `values` is the result of `averaged` under the other value, for these categories and the first area
+    affected categories. `values` is the result of `averaged` after the replacement, for these categories and the first area
     range.
     """
 

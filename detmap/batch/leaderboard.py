@@ -88,7 +88,7 @@ class Leaderboard:
 
     @cached_property
     def _shown(self) -> list[str]:
-        """The metrics to show: the requested metrics, by default all, without those that `hide` excludes."""
+        """The requested metrics (by default all), except those that `hide` excludes."""
         allowed, ranked = self._allowed, str(self.rank_by)
         if not self.metrics:
             return allowed

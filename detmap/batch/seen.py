@@ -1,6 +1,4 @@
-"""The index of a folder of results, by which `--resume` detects files unchanged since they were scored, without reading
-them.
-"""
+"""The index of a folder of results. With it, `--resume` detects without reading a file that the file has not changed."""
 
 from __future__ import annotations
 

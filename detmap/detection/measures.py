@@ -107,7 +107,7 @@ class Measures:
 
 
 def outside_of(measures: NDArray[np.float64], ranges: matching.Ranges) -> NDArray[np.bool_]:
-    """Return a mask, shape (n, A): whether row i of `measures` lies outside of range j."""
+    """Return a mask, shape (n, A), of the rows of `measures` that lie outside of each range."""
     values = measures[:, ranges.measure]
     return np.asarray((values < ranges.limits[:, 0]) | (values > ranges.limits[:, 1]))
 

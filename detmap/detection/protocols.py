@@ -402,8 +402,8 @@ CROWDPOSE = replace(
     crowd_means="published",
 )
 
-#: Protocols of COCO-WholeBody's parts; each part has its own score. The benchmark's scripts give the sigmas of parts in
-#: tenths and the sigmas of the whole body directly, so the same sigma can differ in the last bits.
+#: Protocols of COCO-WholeBody's parts; each part has its own score. The benchmark's scripts divide the sigmas of parts by
+#: 10, but not those of the whole body, so that equal sigmas can differ in the last bits.
 WHOLE_BODY = [
     replace(
         one,

@@ -27,9 +27,9 @@ class Averages(NamedTuple):
 def of_class(
     values: NDArray[np.float64], name: str, protocol: Protocol, categories: Sequence[tuple[Any, str]], detected: Any
 ) -> float:
-    """Return the mean, in percent, of `values`, shape (K, T), over the thresholds of a class. NaN if the class is not
-    evaluated or has no ground truth. Also NaN if the class has no detections, because KITTI's program then prints
-    nothing. `detected`, shape (K,), is the number of detections of each class.
+    """Return the mean of `values`, shape (K, T), over the thresholds of a class, in percent. NaN if the class is not
+    evaluated or has no ground truth. Also NaN if the class has no detections, because KITTI's program then prints nothing.
+    `detected`, shape (K,), is the number of detections of each class.
     """
     places = [k for k, (_, own) in enumerate(categories) if own.casefold() == name.casefold()]
     if len(places) != 1 or not detected[places[0]]:

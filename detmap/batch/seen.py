@@ -1,4 +1,4 @@
-"""The index of a folder of results. With it, `--resume` detects without reading a file that the file has not changed."""
+"""The index of a folder of results. With it, `--resume` recognises unchanged files without reading them."""
 
 from __future__ import annotations
 

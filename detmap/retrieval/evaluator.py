@@ -330,7 +330,7 @@ class Evaluator(Accumulator):
         elif rows_of is not None:
             width = shot_ranks(self._requests, relation, self.convention)
             ranked = ranked_rows(cuts, rows_of, relation, self.convention, width, 0)
-            for block, junk in map(itemgetter(3, 4), ranked):  # no variable keeps a block's distances in memory
+            for block, junk in map(itemgetter(3, 4), ranked):  # drops the distances, to free their memory
                 junk = junk + relation.dropped
                 parts.append(Seen.of([None] * junk.size, block, junk=junk, short=np.zeros(junk.size)))
         return Seen.join(parts)

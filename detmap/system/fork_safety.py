@@ -1,5 +1,5 @@
-"""Keep locks from being held across a fork, because a lock held at the fork is never released in the forked process. A
-fork waits until no other thread compiles or loads a kernel, or imports a module needed to do so.
+"""Make a fork wait while another thread compiles or loads a kernel, or imports one of the modules for this. A lock that
+the thread held during the fork would never be released in the forked process.
 """
 
 from __future__ import annotations

@@ -360,8 +360,8 @@ class Evaluator(Accumulator):
         self._add(made, "run", made.names, False, _Counts(extra, dict(ranked.notices)))
 
     def _of_run(self, judged: Table, ranked: Table, kept: list[int], theirs: list[int]) -> Seen:
-        """Rank some queries of a run, given their indices in the judgements (`kept`) and in the run (`theirs`, -1 if
-        the run lacks a query).
+        """Rank some queries of a run. `kept` are their indices in the judgements, `theirs` those in the run, or -1 if the
+        run lacks the query.
         """
         assert self._judged is not None
         block, _, _ = rank_run(

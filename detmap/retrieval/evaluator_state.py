@@ -180,7 +180,7 @@ def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _rows(counts: NDArray[np.int64], which: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the row numbers of the groups `which`, concatenated."""
+    """Return the row numbers of the members of the groups `which`, group by group."""
     sizes = counts[which]
     shift = _starts(counts)[which] - (np.cumsum(sizes) - sizes)
     return np.asarray(np.arange(int(sizes.sum())) + np.repeat(shift, sizes))

@@ -568,7 +568,7 @@ def evaluate_landmarks(
 
 
 def _marks(truth: Any, query: int) -> dict[str, NDArray[np.int64]]:
-    """Return the item numbers of a query's ground truth by mark: easy, hard or junk."""
+    """Return the item numbers in a query's ground truth, by the keys easy, hard and junk."""
     record = f"query {query}"
     if not isinstance(truth, Mapping):
         raise InputError("expected a dict of easy, hard and junk", source="ground_truth", record=record)

@@ -599,7 +599,7 @@ def rank_run(
 
 
 def _searched(judged: Table, ranked: Table, convention: Convention) -> tuple[Pool, int, int]:
-    """Search all lines of a run for the judged documents, and rank them. Also return the two counts of `rank_run`."""
+    """Search all lines of a run for the judged documents, and rank them. Also return the same counts as `rank_run`."""
     count, grades = len(judged.queries), judged.values
     found, repeated = _find(ranked.documents, ranked.starts, judged.documents, judged.starts)
     _check(ranked, repeated, "run", "there")
@@ -646,7 +646,7 @@ def _can_look_up(judged: Table, ranked: Table, convention: Convention) -> bool:
 
 
 def _looked_up(judged: Table, ranked: Table, convention: Convention) -> tuple[Pool, int, int]:
-    """Look up the judged documents in the dicts of a run, and rank them. Also return the two counts of `rank_run`."""
+    """Look up the judged documents in the dicts of a run, and rank them. Also return the same counts as `rank_run`."""
     assert isinstance(judged.documents, Keys)
     assert isinstance(ranked.documents, Keys)
     count = len(judged.queries)

@@ -393,7 +393,7 @@ class _ByName(Mapping[str, NDArray[np.float64]]):
 def _empty(
     values: NDArray[np.float64], hits: Hits, convention: Convention, aggregate: Aggregate = MEAN
 ) -> NDArray[np.float64]:
-    """Return the values, with the convention's value for queries without relevant items."""
+    """Give queries without relevant items the value that the convention defines for them."""
     # Some values exist even without relevant items, such as judged@k. The convention ``zero`` keeps these values.
     if aggregate.counts:
         return values

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 # `concurrent.futures.thread` and `logging` register handlers that take locks before a fork. Such handlers run in
 # reverse order of registration. Both modules are imported before `_before` is registered, so that `_before` runs first.
-# `_before` waits for other threads, and these may need the locks.
+# `_before` waits for other threads, which may need the locks of these handlers.
 import concurrent.futures.thread
 import importlib
 import logging

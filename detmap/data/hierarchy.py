@@ -172,6 +172,6 @@ def with_image_labels(
     lists = []
     for rows in (present, ~present):
         listed = np.zeros(image_ids.size, np.bool_)
-        listed[image] = True  # an image with verified labels has both lists, even if empty
+        listed[image] = True  # an image with verified labels has a list in both columns, even if empty
         lists.append(CategoryLists.of_pairs(image[rows], category[rows], category_ids.size, listed))
     return replace(table, images=made_images, categories=made_categories, present=lists[0], negatives=lists[1])

@@ -162,7 +162,7 @@ _ELSEWHERE = {
 
 
 def _hint(name: str) -> str:
-    """Return the end of an error message, with the replacement for an unknown name; "" without a suggestion."""
+    """Return the suffix of an error message that suggests a replacement for the unknown name; "" if there is none."""
     if name.startswith(("read_", "load_")):
         return "; detmap.read(path) reads every format"
     return f"; there is {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""

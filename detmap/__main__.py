@@ -12,7 +12,7 @@ _ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h
 
 
 def _share_freed_memory() -> None:
-    """Let threads share freed memory, because glibc keeps freed memory per thread, which costs `eval` 5 % more memory."""
+    """Let threads share freed memory. By default, glibc keeps it per thread, and `eval` needs 5 % more memory."""
     if sys.platform == "linux" and "MALLOC_ARENA_MAX" not in os.environ:
         import ctypes
 
@@ -40,8 +40,8 @@ def run() -> int:
     except KeyboardInterrupt:
         interrupts.end()
     # Importing numba creates a hundred thousand objects that never become garbage. With the default thresholds the
-    # collector scans these objects repeatedly, also at exit, which takes a fifth of the time for half a million
-    # detections. detmap itself creates no long-lived reference cycles.
+    # collector scans these objects repeatedly, also at exit. For half a million detections, this takes a fifth of the
+    # run time. detmap itself creates no long-lived reference cycles.
     gc.set_threshold(300_000)
     if not hasattr(detmap, "_HOMES"):  # another package has overwritten detmap/__init__.py
         problem = (

@@ -49,7 +49,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Numbers:
-    """Content of a card on several results: rules, numbers and notices by name, and hashes of further numbers."""
+    """The rules, the numbers and notices by name, and the hashes of arrays, for a card that covers several results."""
 
     rules: Any
     numbers: Mapping[str, float]
@@ -196,7 +196,7 @@ def finished(card: dict[str, Any]) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a number can depend on; numba's version is the one that compiled the kernels."""
+    """Return the versions that a number can depend on. For numba, it is the version that compiled the kernels."""
     found = {"detmap": detmap.__version__, "python": platform.python_version()}
     return {**found, "numpy": np.__version__, "numba": _ahead.numba_version()}
 
@@ -331,7 +331,8 @@ def _defaults(again: Mapping[str, Any]) -> dict[str, Any]:
     return {one.name: _plain(default_of(one)) for one in fields(of) if declared[one.name].since != FIRST}
 
 
-#: The members of an input that are compared. Messages name an input by its role, such as "detections", and by this text.
+#: The members of an input that are compared. A message about a member consists of the role of the input, such as
+#: "detections", and the text that is given here.
 _COMPARED = {"sha256": "", "beside": " (files beside it)", "content": " (what was read of it)"}
 
 #: Known members of an input.

@@ -13,7 +13,7 @@ from detmap.errors import OptionError, shorten
 #: Value of a maximum number of detections that stands for no limit.
 UNLIMITED = 2**31 - 1
 
-#: COCO's area range of all objects; larger objects are ignored.
+#: COCO's area range named "all". Objects above its maximum are ignored.
 WHOLE = ("all", 0.0, 1e10)
 
 #: Area range of protocols that do not limit areas. No box with coordinates up to 1e150 has a larger area.
@@ -86,7 +86,8 @@ def plain_pairs(of: Callable[[Any], Any], given: Any) -> tuple[tuple[str, Any], 
 
 def parse_pairs(of: Callable[[str], Any], sign: str, form: str, text: str) -> tuple[tuple[str, Any], ...]:
     """Return pairs of name and value from text such as ``car:0.7,cyclist:0.5``. `sign` separates name and value. The
-    text ``none`` gives no pairs. `of` reads a value; `form` describes the text in the error.
+    text ``none`` gives no pairs. `of` converts the text of a value, and `form` describes the expected text
+    in the error.
     """
     if text == "none":
         return ()

@@ -157,7 +157,7 @@ def numbers(
         _check_exact(given, place)
     try:
         return given.astype(dtype, copy=False)
-    except (TypeError, ValueError, OverflowError):  # an empty array of a type that does not convert
+    except (TypeError, ValueError, OverflowError):  # only an empty array can have a type that does not convert
         return np.empty(given.shape, dtype)
 
 
@@ -321,7 +321,7 @@ def _objects(
 
 
 def _real(value: Any) -> bool:
-    """Return whether a value is a real number, not a time span (which numpy counts as an integer) or signalling NaN."""
+    """Return whether a value is a real number. Time spans, which numpy counts as integers, and signalling NaN are not."""
     from decimal import Decimal
 
     if isinstance(value, Decimal):
@@ -396,7 +396,7 @@ def _one_type(values: list[Any], place: _Place) -> NDArray[Any]:
 
 
 def _kind(kind: type) -> type | None:
-    """Return the type of id that a type belongs to: int, float, str or bytes; None for other types."""
+    """Return the Python type (int, float, str or bytes) that corresponds to the type of an id; None for other types."""
     if issubclass(kind, bool | np.bool_):
         return None
     for own, others in ((str, str), (bytes, bytes), (int, int | np.integer), (float, float | np.floating)):

@@ -66,8 +66,8 @@ class Declared:
     words: Callable[[Any], str] = str
     #: The command-line flag; None if there is none.
     flag: Flag | None = None
-    #: The version that introduced the field. Fields of later versions are left out of files if they have their default
-    #: values, so that such files stay the same.
+    #: The version that introduced the field. A field that was added after `FIRST` is left out of files if it has its
+    #: default value, so that new versions write the same files as old ones.
     since: str = FIRST
 
 
@@ -85,7 +85,7 @@ class Decision(Declared):
     #: Name of a group of decisions that only make sense together. Comparisons of protocols count the group as one
     #: decision.
     group: str = ""
-    #: Whether the decision is about input (which records, and their precision) rather than how records are scored.
+    #: Whether the decision is about reading (which records are kept, and in what precision), not about scoring.
     reads: bool = False
 
 
@@ -157,7 +157,7 @@ def settle(whole: Any) -> None:
             raise OptionError(problem)
     for name in declared if len(_CHECKED) < _MOST_CHECKED else ():
         value = getattr(whole, name)
-        with suppress(TypeError):  # unhashable values may be mutable
+        with suppress(TypeError):  # unhashable values may be mutable, so they are always checked
             hash(value)
             _CHECKED[of, name, id(value)] = value
 

@@ -103,7 +103,7 @@ def evaluate(
     chosen = categories_given(category_ids, labels)
     check_chosen(image_ids, "image_ids")
     check_chosen(chosen, "category_ids")
-    detections = owned(detections)  # so that no local name keeps a table alive that only this call holds
+    detections = owned(detections)  # lets `scored` free a table that only this call refers to
     result = scored(
         ground_truth,
         detections,

@@ -42,11 +42,10 @@ INTERPOLATIONS = (*(rule for rule in RULES if rule != PAIRWISE), *GRIDS)
 #: (1, 0), which adds area. Otherwise the curve drops to 0 at the last point.
 LINEAR = {"101-linear": False, "101-linear-tail": True}
 #: nuScenes' interpolation, for detectors only. Precision is interpolated linearly between items, without an envelope,
-#: and read at COCO's recalls above 0.1. Precision below 0.1 is cut off.
+#: and read at COCO's recalls above 0.1. Precision from 0.1 to 1 is rescaled to 0 to 1; lower precision counts as 0.
 CLIPPED: Final = "101-clipped"
 
-#: For nuScenes' interpolation, the index of the first recall that counts, and the precision up to which values are cut
-#: off.
+#: For nuScenes' interpolation, the index of the first recall that counts, and the precision that is rescaled to 0.
 CLIP, _LEAST = 11, 0.1
 
 #: The interpolations that depend on items after the last hit.

@@ -27,7 +27,7 @@ def install_command(extra: str) -> str:
 
         checkout = os.path.dirname(_FOLDER)
         return f"pip install -e {shlex.quote(f'{checkout}[{extra}]')}"
-    return f"pip install '{DISTRIBUTION}[{extra}]'"  # pip finds the installed distribution without an index
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 def _named_detmap() -> Iterator[tuple[str, bool, str]]:

@@ -370,8 +370,8 @@ class Masks(Frozen):
 
         Every region of a mask that is connected by pixels' sides is one polygon; regions that touch only at corners are
         separate polygons. COCO's polygons cannot have holes, so the outline of a hole is joined to the outline around it
-        by a vertical line that is traversed in both directions. `from_polygons`, and pycocotools, therefore reproduce
-        every mask exactly, including holes; but in a program that moves vertices the line may become visible.
+        by a vertical line that is traversed in both directions. `from_polygons` and pycocotools therefore reproduce
+        every mask exactly, including holes. In a program that moves vertices, the line may become visible.
 
         Returns
         -------
@@ -421,8 +421,8 @@ class Masks(Frozen):
         return Masks(self._regular().merged(freeze(np.array([0, len(self)])), bool(intersect)))
 
     def boundary(self, dilation: float = 0.02, *, threads: int | None = None) -> Masks:
-        """Return the boundary of each mask, as in Boundary IoU. It consists of the pixels of the mask that are within d
-        pixels, along x and along y, of the background or of the outside of the image.
+        """Return the boundary of each mask, as in Boundary IoU. It consists of the pixels of the mask that are at most
+        d pixels, in x and in y, from the background or from the outside of the image; `dilation` determines d.
 
         Parameters
         ----------

@@ -63,8 +63,8 @@ class _Later(NamedTuple):
 
 
 class Registry(dict[str, T]):
-    """Objects of the type `of` by name. `what` is the noun for an object in messages. If a user writes a word of
-    `also`, the message suggests the name that `also` gives for this word.
+    """Objects of the type `of` by name. `what` is the noun for an object in messages. `also` maps other words for an
+    object, such as "box", to the name that messages then suggest.
     """
 
     def __init__(self, of: type[T], what: str, also: Mapping[str, str] | None = None) -> None:
@@ -105,8 +105,7 @@ class Registry(dict[str, T]):
         thing = super().__getitem__(name)
         if isinstance(thing, _Later):
             module = importlib.import_module(thing.module)
-            # If the module was imported before, it does not register its object again, but `_shipped` has kept the
-            # object.
+            # A module that was imported before does not register its object again, so `_shipped` keeps the object.
             self[name] = getattr(module, thing.attribute) if thing.attribute else self._shipped[name]
             thing = super().__getitem__(name)
         return thing
@@ -235,8 +234,8 @@ def _entry_points() -> Sequence[Any]:
 
 
 def _may_be_installed() -> bool:
-    """Return whether a plug-in may be installed. This is only false if no distribution's metadata mentions the
-    entry-point group.
+    """Return False if no distribution's metadata mentions the entry-point group, because then no plug-in is installed.
+    Otherwise return True.
     """
     # `importlib.metadata` takes 40 ms to import and parse the metadata of 100 distributions; this search takes 2 ms.
     finders = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]

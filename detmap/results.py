@@ -32,10 +32,10 @@ class Intervals(Protocol):
         """Return the ends of the interval of a metric."""
 
     def of_metrics(self, names: Iterable[str]) -> list[dict[str, Any]]:
-        """Return the columns of intervals that are shown beside the values of metrics, with a row per metric."""
+        """Return, for each metric, the columns that tables show beside its value."""
 
     def of_categories(self) -> list[dict[str, Any]]:
-        """Return the columns of intervals that are shown beside the AP, with a row per category."""
+        """Return, for each category, the columns that tables show beside its AP."""
 
     def sentences(self, *, categories: bool = False, more: str = ...) -> list[str]:
         """Return sentences on the intervals."""
@@ -62,7 +62,7 @@ class Result(Mapping[str, float]):
         return self._notices
 
     def described_notices(self) -> list[str]:
-        """Return a sentence per notice, with the noun for the scored units: images, videos or samples."""
+        """Return a sentence for each notice. It speaks of images, videos or samples, depending on what was scored."""
         return describe(self.notices)
 
     def add_notices(self, more: Mapping[str, int]) -> None:
@@ -283,8 +283,7 @@ def to_text(rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-#: Characters that begin a tag, a link, an image, emphasis, code, mathematics or a mention in Markdown; and bare web
-#: addresses.
+#: Characters that make text a tag, a link, an image, emphasis, code, mathematics, a mention or a web address in Markdown.
 _MARKUP = r"(?i)[\\|\[\]*`~$]|(?<!\w)_|_(?!\w)|[<>&@]|:(?=//)|(?<=www)\."
 
 
@@ -330,7 +329,9 @@ _LATEX = {c: "\\" + c for c in "&%$#_{}"} | {
 
 
 def to_latex(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as a LaTeX ``tabular`` (package booktabs, and support for non-ASCII letters if there are any)."""
+    """Return rows as a LaTeX ``tabular``. The document must load the package booktabs. If the rows have non-ASCII letters,
+    the document must also support these letters.
+    """
     if not rows:
         return ""
     header = list(rows[0])

@@ -20,8 +20,8 @@ A = TypeVar("A", bound=NDArray[Any])
 #: Maximum of run lengths and of their sums, which are 32-bit integers.
 WORD = 2**32 - 1
 
-#: Maximum number of points at which polygons cross the centres of columns, and the number by which each polygon raises
-#: this maximum. A point takes 8 bytes.
+#: Maximum number of points at which polygons cross the centres of columns: a constant plus a number for each polygon.
+#: A point takes 8 bytes.
 _MAX_CROSSINGS, _MORE_CROSSINGS = 2**26, 2**10
 
 #: Maximum number of ends of runs allocated at once, unless a single mask needs more.
@@ -146,10 +146,10 @@ def written(
     cost: int,
     threads: int | None,
 ) -> Runs:
-    """Return the masks that a kernel writes, at least one. The kernel ``write(begin, end, ends, spans)`` writes a range of
-    masks, as `detmap.kernels.bitmaps.runs_of_bitmaps` does. If the array `ends` is too short for all masks, the kernel is
-    called again for the rest. `spans`, shape (n, 4), holds the heights and widths of the masks; the kernel fills in the
-    other columns. `room` is the expected number of runs of a mask; see `over` for `cost`.
+    """Return the masks that a kernel writes; there must be at least one. The kernel ``write(begin, end, ends, spans)``
+    writes a range of masks, as `detmap.kernels.bitmaps.runs_of_bitmaps` does. If the array `ends` is too short for all
+    masks, the kernel is called again for the rest. `spans`, shape (n, 4), holds the heights and widths of the masks; the
+    kernel fills in the other columns. `room` is the expected number of runs of a mask; see `over` for `cost`.
     """
 
     def task(begin: int, end: int) -> list[tuple[int, int, NDArray[np.uint32]]]:

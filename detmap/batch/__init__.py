@@ -1,4 +1,4 @@
-"""Score many prediction files against one ground truth, or one model whose detections are in shards, on any executor."""
+"""Score many prediction files, or the shards of one model's detections, against one ground truth on any executor."""
 
 from __future__ import annotations
 

@@ -128,8 +128,8 @@ class Cluster:
         return Kept(self._client, self._client.submit(function, *arguments, pure=False), needs)
 
     def check(self, *, idle: bool) -> None:
-        """Check that the scheduler answers. If `idle` is true, because no task has finished since the last check, also
-        check that there are workers.
+        """Check that the scheduler answers. If no task has finished since the last check (`idle`), also check that there
+        are workers.
 
         Raises `DetmapError` if the scheduler is gone, or if there has been no worker for `_PATIENCE` seconds.
         """

@@ -45,7 +45,7 @@ def _test_pair(ground_truth: GroundTruth, common: tuple[Options, str, int], *pai
 
 
 def _of_split(metric: str, splits: Splits | None, *tallies: Tally) -> Any:
-    """Return the name of a metric without its split, followed by each tally reduced to the images of the split."""
+    """Return a metric's name without the prefix for its split, and the tallies of the images in this split."""
     split = None if splits is None else split_of(metric, splits.names)
     if splits is None or split is None:
         return metric, *tallies

@@ -1,4 +1,4 @@
-"""Error messages for participants of a challenge that reveal nothing about the ground truth."""
+"""Error messages that reveal nothing about the ground truth to the participants of a challenge."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def withheld(error: Exception, full: str, path: str, read_alone: Callable[[], ob
         except DetmapError as alone:
             if str(alone) == str(error):
                 said = full
-        except Exception:  # the reader needs the ground truth
+        except Exception:  # the file cannot be read without the ground truth
             pass
     return WithheldError(said, full)

@@ -88,7 +88,7 @@ class Leaderboard:
 
     @cached_property
     def _shown(self) -> list[str]:
-        """The metrics to show: the requested metrics, by default all, without those that `hide` excludes."""
+        """The requested metrics (by default all), except those that `hide` excludes."""
         allowed, ranked = self._allowed, str(self.rank_by)
         if not self.metrics:
             return allowed
@@ -129,8 +129,8 @@ class Leaderboard:
         return orders(found)
 
     def doubts(self) -> list[dict[str, Any]]:
-        """Return a row for each pair of neighbours whose order changes under other rules. It holds the two models, the
-        number of rules under which the order holds, and the smallest change of rules that ends the order.
+        """Return a row for each pair of neighbours whose order changes under other rules. The row holds the two models, the
+        number of rules under which the order holds, and the smallest change of rules under which it does not.
         """
         rows = []
         for one in self.orders:
@@ -442,7 +442,7 @@ def _strings(pa: Any, values: list[bytes]) -> Any:
 
 @dataclass(frozen=True)
 class _Classes:
-    """Per-class values and mean curves of the best models, for the page. Each document is unpacked only once."""
+    """Values by class and mean curves of the best models, as shown on the HTML page. Each document is unpacked only once."""
 
     #: Id and name of each class on which any model was scored.
     keys: list[tuple[Any, str]]
@@ -531,7 +531,7 @@ def _now() -> str:
 
 
 def _behind(one: FileResult, metrics: Sequence[str]) -> dict[str, Any]:
-    """Return the number of images or clusters behind each interval, and why other metrics have no interval."""
+    """Return the number of images or clusters on which each interval is based, and the reasons for missing intervals."""
     return {
         one.unit: {metric: one.images(metric) for metric in one.intervals(metrics)},
         "no_interval": {metric: one.no_interval(metric) for metric in metrics if one.no_interval(metric)},

@@ -236,8 +236,8 @@ def main() -> None:
 
 
 def _die_with(parent: int) -> None:
-    """Ask the system to kill this process when the thread that started it ends. `parent` is the id of the process of
-    this thread.
+    """Ask the system to kill this process when the thread that started it ends. `parent` is the id of that thread's
+    process.
     """
     import ctypes
 

@@ -20,8 +20,9 @@ _FAILED = "it could not be scored"
 
 
 def check(folder: PathLike, out: PathLike | None, splits: Sequence[str], hidden: Sequence[str]) -> None:
-    """Raise `OptionError` if a leaderboard must not be published into `folder`. The folder must not contain private
-    files or the organisers' folder `out`, lie among private files, or have a leaderboard that shows other splits.
+    """Raise `OptionError` if a leaderboard must not be published into `folder`. The folder must not contain private files
+    or the organisers' folder `out`, and must not lie among private files. A leaderboard that it already has must show the
+    same splits.
     """
     if splits and not hidden:
         raise OptionError(f"--publish needs --hide SPLIT: say which of {', '.join(splits)} must not be seen")

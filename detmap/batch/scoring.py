@@ -93,7 +93,7 @@ class FileResult(Result):
 
     @property
     def bootstrap(self) -> dict[str, Any]:
-        """The bootstrap of the metrics on all images, without those of single categories; empty if there is none."""
+        """Bootstrap results of the metrics on all images, except metrics of single categories; empty without a bootstrap."""
         return self._bootstraps[None]
 
     def part(self, split: str | None) -> dict[str, Any]:
@@ -131,7 +131,9 @@ class FileResult(Result):
         return next((one for one in FEWEST if one in self.bootstrap), "images")
 
     def images(self, metric: str) -> int | None:
-        """Return the number of images or clusters with objects that an interval is based on; None without a bootstrap."""
+        """Return the number of images or clusters on which an interval is based; None without a bootstrap. Images without
+        objects do not count.
+        """
         found: int | None = self._of_bootstrap(self.unit, metric)
         return found
 
@@ -166,8 +168,9 @@ def _of_metrics(part: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Options:
-    """Options of scoring a file. A saved result is found by a key, which depends only on options that can change a
-    metric. `recorded` is the part of the key for `reading`: its values, and the hash of each file that they name.
+    """Options of scoring a file. A saved result is found by a key, which depends only on options that can change a metric.
+    `recorded` is the part of the key that depends on `reading`. It holds the values of options, and hashes of the files
+    that options name.
     """
 
     protocol: Protocol
@@ -215,13 +218,13 @@ class _Common(NamedTuple):
 def _score(
     ground_truth: GroundTruth, common: _Common, found: Input, before: Seen | None
 ) -> tuple[Seen, dict[str, Any] | None]:
-    """Score a file, and return its state, its key and its document. The document is None if a saved result has this key.
-    State and key are empty unless results are saved. If the file is in the same state as in the earlier run (`before`),
-    it is not read.
+    """Score a file. Return its state and its key as a `Seen`, and its result as a document. The document is None if a saved
+    result has this key. State and key are empty unless results are saved. If the file is in the same state as in the
+    earlier run (`before`), it is not read.
     """
     options, truth, known = common
     identity, now = {}, Seen("", "")
-    begun = time.time_ns()  # read before the stamps, so that no later change of the file is missed
+    begun = time.time_ns()  # the clock is read before the file's stamps, so that no later change is missed
     with found.unchanged() as stamps:
         if truth is not None:
             state = seen.state(found.path, stamps, begun, options.key(truth, "", ""))
@@ -462,7 +465,7 @@ def make_folder(path: Path) -> Path:
 
 
 def documents(folder: Path) -> dict[str, dict[str, bytes]]:
-    """Return the undamaged results of an earlier run, packed, by key and then by file name."""
+    """Return the packed documents of an earlier run by key. Each key has a dict by file name. Damaged files are left out."""
     found: dict[str, dict[str, bytes]] = {}
     for path in sorted(folder.glob("*.json")):
         document = saving.unsealed(path)
@@ -477,7 +480,9 @@ def digest(parts: list[Any]) -> str:
 
 
 def options_of(protocol: Protocol, reading: Reading | Mapping[str, Any] | None, rules: Mapping[str, Any]) -> Options:
-    """Return options with the reading options `rules`; values of `reading` take precedence over `rules`."""
+    """Return options under which files are read by `rules` and `reading`. Where both set a value, `reading` takes
+    precedence.
+    """
     given = reading.given() if isinstance(reading, Reading) else reading or {}
     made = made_of({**rules, **given}, "reading", iou_type=protocol.iou_type)
     if made.class_map is not None:  # read here, once, because workers may not have the file

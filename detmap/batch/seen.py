@@ -1,6 +1,4 @@
-"""The index of a folder of results, by which `--resume` detects files unchanged since they were scored, without reading
-them.
-"""
+"""The index of a folder of results. With it, `--resume` recognises unchanged files without reading them."""
 
 from __future__ import annotations
 
@@ -28,7 +26,9 @@ _SETTLED = 2_000_000_000
 
 
 class Seen(NamedTuple):
-    """The `state` of a file when its result was computed ("" if changes cannot be detected), and the key of the result."""
+    """State of a file when its result was computed, and the key of the result. The state is "" if changes cannot be
+    detected.
+    """
 
     state: str
     key: str
@@ -60,7 +60,7 @@ class Index:
         self.seen: dict[str, Seen] = dict(self.before)
 
     def note(self, name: str, now: Seen | None) -> None:
-        """Store the state of the file with the result `name`; without a state, remove the stored state."""
+        """Store the state of the file whose result is called `name`, or remove it if the file has no state."""
         self.seen.pop(name, None)
         if now is not None and now.state:
             self.seen[name] = now

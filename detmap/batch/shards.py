@@ -109,7 +109,7 @@ def evaluate_shards(
     images = truth.images.ids
     owner = np.full(images.size, -1, np.int32)
     counts: Counter[str] = Counter()
-    lacking: Counter[str] = Counter()  # number of shards with each notice on a class without a file
+    lacking: Counter[str] = Counter()  # for each class without a file, the number of shards reporting it
     packed: list[Any] = [None] * len(paths)
     kept: list[Any] = [None] * len(paths)  # handles of the shards whose columns stay on a cluster's workers
     records = np.zeros(len(paths), np.int64)

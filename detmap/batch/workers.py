@@ -134,9 +134,9 @@ def dispatch(
     arguments: Sequence[tuple[Any, ...]],
     summarize: Callable[[T], Any] | None = None,
 ) -> Generator[tuple[int, Any], None, None]:
-    """Yield the index i and the outcome of each ``task(ground_truth, common, *arguments[i])`` as it finishes. Without an
-    executor, tasks run in threads. `ground_truth` and `common` are sent to each worker once. If `summarize` is given and
-    the executor is Dask's, results stay on the workers. The outcome of a task is then a `Kept`, whose summary is
+    """Run ``task(ground_truth, common, *arguments[i])`` for each i, and yield i and the outcome whenever a task finishes.
+    Without an executor, tasks run in threads. `ground_truth` and `common` are sent to each worker once. If `summarize` is
+    given and the executor is Dask's, results stay on the workers. The outcome of a task is then a `Kept`, whose summary is
     ``summarize(result)``.
     """
     if executor is not None:
@@ -154,7 +154,9 @@ def _run(
     arguments: Sequence[tuple[Any, ...]],
     summarize: Callable[[T], Any] | None,
 ) -> Generator[tuple[int, Any], None, None]:
-    """Run the tasks, each with `threads` threads. At most twice as many tasks are pending as the executor runs at a time."""
+    """Run the tasks, each with `threads` threads. The number of pending tasks is at most twice the number that the executor
+    runs at a time.
+    """
     # The first tasks carry the shared objects. If another task returns None, because its worker lacks these objects, the
     # task is submitted again with them.
     local, cluster = _is_local(executor), Cluster.of(executor)

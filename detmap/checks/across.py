@@ -20,13 +20,13 @@ from detmap.errors import many
 
 Array = NDArray[Any]
 
-#: Codes of findings about boxes that were cut, rounded or otherwise changed after suppression, or added.
+#: Codes of findings about boxes that were changed (cut, rounded, made square) or added after suppression.
 RESHAPED = ("cut_boxes", "square_boxes", "coarse_boxes", "piled_scores")
 
 #: Number of the highest-scoring detections of each image that are compared.
 TOP = 20
 
-#: IoU from which two boxes are taken for one, because many models write a box under several categories.
+#: IoU from which two boxes are considered equal. Many models write the same box under several categories.
 SAME = 0.99
 
 #: Tested thresholds of suppression, and width of the IoU bands below and above a threshold.
@@ -45,13 +45,13 @@ BEYOND = 0.05
 #: Maximum number of detections that are searched for equal boxes of different categories.
 SAMPLE = 250_000
 
-#: To report a part of the images: minimum share of its images on which no box has two categories, and minimum ratio of
-#: this share to the same share of the other images.
+#: A part of the images is reported if every box has a single category on at least the share `INSIDE` of its images, and
+#: if this share is at least `TIMES` the share of the other images.
 INSIDE, TIMES = 0.8, 2.5
 
-#: To report images without such a part: minimum ratio of the number of images on which no box has two categories to the
-#: expected number. Let n[k] be the number of images on which k boxes have two categories. For a log-concave
-#: distribution, n[0] is at most ``n[1] ** 2 / n[2]``.
+#: Even without such a part, images on which every box has a single category are reported if their number n[0] is
+#: significantly larger than `EXPECTED` times ``n[1] ** 2 / n[2]``. Here n[k] is the number of images on which k boxes
+#: have two categories. For a log-concave distribution, n[0] is at most ``n[1] ** 2 / n[2]``.
 EXPECTED = 2.0
 
 
@@ -128,8 +128,11 @@ def _single(facts: Facts, evidence: Evidence, unreported: NDArray[np.bool_]) -> 
 
 
 def largest_overlaps(evidence: Evidence) -> NDArray[np.float64]:
-    """Return the largest IoU below `SAME` between two of each image's `TOP` best detections, shape (2, images): of
-    equal categories in row 0, of different categories in row 1; 0 if none overlap.
+    """Return for each image the largest IoU between two detections of the same category (row 0), and of different
+    categories (row 1), shape (2, images).
+
+    Only the `TOP` best detections of an image are compared. Pairs of equal boxes are ignored (see `SAME`). The value is 0
+    if no two boxes overlap.
     """
     order = evidence.by_score
     image = evidence.found.image[evidence.detections[order]]
@@ -167,8 +170,10 @@ def largest_overlaps(evidence: Evidence) -> NDArray[np.float64]:
 
 
 def threshold_of(largest: Array) -> tuple[float, int, int] | None:
-    """Return a threshold with many largest overlaps just below it but few just above it, and the numbers of images that
-    exceed the threshold by less and by more than `WIDTH`; None if there is no such threshold.
+    """Find a threshold such that the largest overlap lies just below it on many images, but just above it on few images.
+
+    Return the threshold, the number of images that exceed it by less than `WIDTH`, and the number of images that exceed
+    it by more; None if there is no such threshold.
     """
     best: tuple[float, tuple[float, int, int]] | None = None
     for threshold in THRESHOLDS:

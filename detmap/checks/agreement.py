@@ -41,27 +41,27 @@ _WELL, _HARDLY = 0.6, 0.3
 #: Maximum p-value of the gain of an accepted hypothesis.
 _CHANCE = 1e-5
 
-#: Maximum amount by which the median IoU may be lower for the gaining detections than for the detections that overlap
-#: an object well without the change. Boxes moved to a wrong place barely reach `_WELL`. The codes in `_ROUNDED` are
-#: exempt because their boxes are coarsely rounded.
+#: The median IoU of the gaining detections may be at most `_WORSE` lower than that of the detections that overlap an
+#: object well without the change. Boxes moved to a wrong place barely reach `_WELL`. The codes in `_ROUNDED` are exempt
+#: because their boxes are coarsely rounded.
 _WORSE, _ROUNDED = 0.1, {"normalised_boxes"}
 
 #: Codes of hypotheses that may move boxes only a little. For these, the gain of the opposite move counts as a gain by
 #: chance.
 _NEARBY = {"scaled_boxes", "shifted_boxes"}
 
-#: Limits of the test for objects cut into pieces at the middle of the image. A scale of 2 makes such a piece overlap
-#: its object by chance. Maximum distance of an edge from the middle in pixels, because the middle of an odd side is
-#: rounded; minimum share of gaining detections that end at the middle; minimum ratio of the sampled boxes that begin at
-#: the middle to those that end there.
+#: Limits of the test for objects cut into pieces at the middle of the image. If boxes are scaled by 2, such a piece
+#: overlaps its object by chance. `_MIDDLE` is the maximum distance of an edge from the middle in pixels, because the
+#: middle of an odd side is rounded. `_ENDING` is the minimum share of gaining detections that end at the middle.
+#: `_BEGINNING` is the minimum ratio of the number of sampled boxes that begin at the middle to the number that end there.
 _MIDDLE, _ENDING, _BEGINNING = 0.51, 0.5, 0.5
 
 #: Minimum share of gaining detections in the sample, for a hypothesis to be accepted.
 _SHARE = 0.01
 
-#: Minimum share of gaining detections, and maximum p-value, for a hypothesis that does not reach `_SHARE` to be kept in
-#: `Agreement.faint`. The module `parts` reports such a hypothesis if no part of the images differs from the rest. For
-#: VOC's 14,976 objects and a detector without a defect, the p-value of every hypothesis is at least 0.17.
+#: Limits for a hypothesis below `_SHARE` that is kept in `Agreement.faint`: minimum share of gaining detections, and
+#: maximum p-value. The module `parts` reports such a hypothesis if no part of the images differs from the rest. For VOC's
+#: 14,976 objects and a detector without a defect, the p-value of every hypothesis is at least 0.17.
 _FAINT, _FAINT_CHANCE = 0.002, 1e-7
 
 #: Number of images with objects below which the gain by chance is also measured with mirrored boxes.
@@ -86,31 +86,31 @@ _FEWEST = 3
 #: boxes that overlap an object.
 _SHIFT, _FEWEST_SHIFTED = 0.75, 50
 
-#: To find the offset between detections and objects of similar size: maximum difference of log width and log height;
-#: bin widths of the offset (in pixels, as a share of the image, and as a share of the box); maximum number of compared
-#: pairs.
+#: Limits of the search for an offset between detections and objects of similar size. Their log widths and log heights may
+#: differ by `_ALIKE`. The bin widths of the offset are in pixels, as a share of the image, and as a share of the box. At
+#: most `_PAIRS_MOVED` pairs are compared.
 _ALIKE, _STEPS, _PAIRS_MOVED = 0.15, (8.0, 0.02, 0.1), 150_000
 
-#: Minimum ratio of the gain of boxes moved by a share of their own sides to the best gain of another hypothesis, for
-#: the other hypothesis to be rejected. If only one level of a feature pyramid is displaced, a move by pixels undoes a
-#: part of the displacement. If boxes of 64 to 128 pixels are moved by 0.35 of their sides, the ratio is 1.6 or more in
-#: the 9 scenes of ``tests/planting`` with seeds 0 to 2. If all boxes are moved by half a side, as if centres were
-#: corners, the ratio is at most 1.001.
+#: The hypothesis that boxes are displaced by a share of their own sides is preferred if its gain is at least this
+#: multiple of the best other gain. If only one level of a feature pyramid is displaced, moving boxes by a number of
+#: pixels undoes a part of the displacement. If boxes of 64 to 128 pixels are moved by 0.35 of their sides, the ratio is
+#: 1.6 or more in the 9 scenes of ``tests/planting`` with seeds 0 to 2. If all boxes are moved by half a side, as if
+#: centres were corners, the ratio is at most 1.001.
 _OF_OWN_SIDES = 1.2
 
 #: Distances in pixels between the origins of neighbouring tiles: common tile sizes, and these sizes minus an overlap of
 #: a fifth.
 _TILES = (205, 256, 320, 410, 512, 640)
 
-#: Distances of tiles, as multiples of a tested distance. Without a defect, the tested distance is expected to gain the
-#: mean of the gains at these distances.
+#: Multiples of a tested distance of tiles at which the gain is also measured, for comparison. If the tested distance is
+#: wrong, its gain is not much larger than the mean of these gains.
 _AROUND = (0.75, 1.25)
 
-#: Maximum offset that is compared, because the offset divided by the step must fit into 31 bits.
+#: Maximum offset that is compared. Divided by the bin width, it must fit into 31 bits.
 _FARTHEST = 1e6
 
-#: For `Agreement.borne_out`: minimum share of the compared boxes (of detections or objects) that overlap a box of the
-#: other kind only after the change, and maximum number of boxes compared.
+#: For `Agreement.borne_out`: minimum share of the compared detections (or objects) that overlap an object (or detection)
+#: only after the change, and maximum number of boxes compared.
 _BORNE, _LOOKED_AT = 0.1, 5_000
 
 #: AUC (`Agreement.ranked`) below which scores are considered inverted; minimum number of detections on objects, and of
@@ -321,9 +321,11 @@ class Agreement:
         return np.flatnonzero(self.plain.overlap < _HARDLY)
 
     def others(self, image: Array, part: int = 2) -> NDArray[np.int64]:
-        """Return for each image another image with objects, about ``1 / part`` of the list of such images further on;
-        -1 if there is none. For ``part=2`` the distance is one more than half of the list, because ids of a counter
-        that restarted in the middle are off by half.
+        """Return for each image another image with objects; -1 if there is none.
+
+        The other image comes later in the list of images with objects, by about ``1 / part`` of its length. For
+        ``part=2`` the distance is one image more than half of the list, because the ids are off by exactly half if an
+        image counter restarted in the middle.
         """
         full = self._full
         if full.size < 2:
@@ -359,9 +361,9 @@ class Agreement:
         """Return the gain if the detections `astray` have the images `image` and the boxes `found`; None if chance
         explains the gain.
 
-        With `whole`, images on which the change does not increase the number of detections on objects do not count.
-        `found` may have a leading axis of alternative boxes; for each detection, the box that overlaps an object best
-        counts.
+        With `whole`, a gain counts only on images where more detections lie on objects with the changed boxes than with
+        the given boxes. `found` may have a leading axis of alternative boxes; for each detection, the box that overlaps
+        an object best counts.
         """
         step = found.shape[-2] // _SCREENED
         # Screen a small sample first. A hypothesis with a sufficient gain on the whole sample fails here with a
@@ -389,7 +391,7 @@ class Agreement:
 
         if any(tail(gained, 2.0 * by(*one) + 0.5) > (_CHANCE if enough else _FAINT_CHANCE) for one in controls):
             return None
-        if found.ndim > 2:  # if boxes are displaced by other distances, nearer and farther tiles gain as much
+        if found.ndim > 2:  # reject the distance if nearer and farther tiles gain as much
             own = self.boxes[self.astray]
             around = sum(by(image, own + times * (found - own)) for times in _AROUND) / len(_AROUND)
             if tail(gained, 1.2 * around + 0.5) > _CHANCE:
@@ -404,8 +406,8 @@ class Agreement:
         return gain if enough else None
 
     def _of_whole_images(self, made: Nearest, whole: bool) -> Nearest:
-        """Return `made`; with `whole`, overlaps become 0 on images where the change does not increase the number of
-        detections on objects.
+        """If `whole` is true, set overlaps to 0 on images where the changed boxes put no more detections on objects than
+        the given boxes.
         """
         if not whole:
             return made
@@ -428,9 +430,10 @@ class Agreement:
         return bool(ending.mean() >= _ENDING and begins.size >= _BEGINNING * ends.size)
 
     def borne_out(self, side: Side, rows: NDArray[np.int64], change: Change) -> int:
-        """Return the number of objects that overlap detections only after `change` of the boxes at `rows` of `side`
-        (objects or detections); 0 if less than the share `_BORNE` of these boxes gain an overlap, or if chance explains
-        the number.
+        """Return the number of objects that detections overlap only after `change` is applied to the boxes at `rows` of
+        `side`.
+
+        The number is 0 if chance explains it, or if less than the share `_BORNE` of these boxes gain by the change.
         """
         if side is self.found:
             scores = self.found.table.scores[rows]  # type: ignore[union-attr]
@@ -491,8 +494,8 @@ class Agreement:
         return _best(made)
 
     def _restarted(self, boxes: Array) -> Gain | None:
-        """Return the gain of the hypothesis that an image counter restarted, so that the detections of the longest run
-        of images without detections were written for the first images.
+        """Return the gain of the hypothesis that an image counter restarted. Detections on the first images then belong
+        to the longest run of images without detections.
         """
         count = self.truth.on.images.ids.size
         some = np.bincount(self.found.image[self.found.image >= 0], minlength=count) > 0
@@ -523,8 +526,8 @@ class Agreement:
                 yield made
 
     def _in_the_list(self, known: Array) -> Array | None:
-        """Return the image index at each position of the file's list of images, followed by -1; None if the list is
-        sorted by id.
+        """Return the index of each image in the order of the file's list, and -1 as the last element, for unknown
+        positions; None if the list is sorted by id.
         """
         inspected = self.truth.inspected
         listed = [] if inspected is None else list(dict.fromkeys(inspected.images))
@@ -597,7 +600,9 @@ class Agreement:
         return np.where(shifted, (near + far) / 2, 0.0) if shifted.any() else None
 
     def _scales(self, own: Array, image: Array, sizes: Array) -> Iterator[tuple[Array, str]]:
-        """Yield, with a description, boxes scaled from a model's input size to the image size, or by constant factors."""
+        """Yield boxes scaled from a model's input size to the image size, or by constant factors, and descriptions of the
+        scales.
+        """
         far = own[:, :2] + own[:, 2:]
         good = (own[:, 2:] > 0).all(axis=1) & (image >= 0)
         if np.count_nonzero(good) < max(10, _SHARE * self.rows.size) or not self.order.size:
@@ -640,8 +645,8 @@ class Agreement:
 
     @cached_property
     def _modes(self) -> list[Array | None]:
-        """The most frequent offset of the boxes `astray` from objects of similar size, for each bin width in `_STEPS`;
-        None if chance explains the offset.
+        """For each bin width in `_STEPS`, the most frequent offset between detections on no object and objects of similar
+        size; None if chance explains the offset.
         """
         own, image = self.boxes[self.astray], self.image[self.astray]
         sizes = self.found.sizes[self.rows[self.astray]]
@@ -660,8 +665,8 @@ class Agreement:
         return made
 
     def _moved_by(self, made: Gain, own: Array, unit: Array, says: str) -> str:
-        """Return in words the median offset of the boxes that gain, from objects of nearly the same width (for x) and
-        height (for y): the middle of an object that is cut off lies elsewhere.
+        """Return in words the median offset of the boxes that gain. Objects of another width (for x) or height (for y)
+        are left out if possible, because the middle of a truncated object lies elsewhere.
         """
         at = np.flatnonzero(made.nearest.overlap >= _WELL)
         one, other = own[at], self.truth.boxes[made.nearest.object[at]]
@@ -673,8 +678,8 @@ class Agreement:
         return f"moved by {says.format(*offset)} (x, y) they lie on objects"
 
     def _offsets(self, own: Array, sizes: Array) -> Iterator[tuple[Array, Array, str]]:
-        """Yield boxes moved back by the most frequent offset in pixels, and as a share of the image, with the unit of the
-        offset and words for it.
+        """Yield boxes moved back by the most frequent offset, first in pixels, then as a share of the image. Also yield
+        the unit of the offset and a template for its description.
         """
         words = "{:+.0f} and {:+.0f} pixels", "{:+.2f} and {:+.2f} times the sides of the image"
         for offset, unit, says in zip(self._modes, (np.ones(1), sizes), words, strict=False):
@@ -697,7 +702,9 @@ class Agreement:
         return made
 
     def _tiles(self, own: Array, sizes: Array) -> Iterator[tuple[Array, str]]:
-        """Yield, with a description, alternative boxes moved to the tile on the right, below, or both."""
+        """For each tile size, yield the boxes moved to the tile on the right, below, and diagonally below, and a
+        description.
+        """
         if self._full.size < _FEWEST or not np.isfinite(sizes).all():
             return
         origins = np.array([(1, 0), (0, 1), (1, 1)])[:, None]
@@ -786,9 +793,11 @@ class Agreement:
         return float(np.mean(near.overlap >= 0.5)) if rows.size else 0.0
 
     def rate(self, rows: NDArray[np.int64]) -> tuple[float, float]:
-        """Return the share of the detections at `rows` that lie on an object, and the share of objects without a detection.
+        """Return the share of the detections at `rows` that lie on an object, and the share of objects without a
+        detection.
 
-        The second share is 0 if there are more than 10 detections per object, because a list of that length was not cut off.
+        The second share is 0 if there are more than 10 detections per object, because such a long list hardly lacks
+        detections with low scores.
         """
         rate = self.share_on_objects(rows)
         if len(self.found) > 10 * self.order.size:

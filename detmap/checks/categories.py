@@ -41,12 +41,12 @@ MISSED = 0.7
 #: for all categories together.
 UNLABELLED, ALONE = 0.06, 0.06
 
-#: Minimum ratio of the share of detections on no object in the best quarter of the confident detections to the same share
-#: in the lower half: for one category, and for all categories together.
+#: Minimum ratio of two shares of detections on no object, in the best quarter and in the lower half of the confident
+#: detections. One limit is for a single category, the other for all categories together.
 FLAT, FLAT_ALONE = 0.2, 0.2
 
-#: Minimum ratio of the share of detections on no object in the best eighth of the confident detections to the same share
-#: in the second eighth: for one category, and for all categories together. Missing labels do not depend on scores, whereas
+#: Minimum ratio of two shares of detections on no object, in the best eighth and in the second eighth of the confident
+#: detections, both for one category and for all categories together. Missing labels do not depend on scores, whereas
 #: objects that are hard to detect have more false detections at lower scores: the ratio is 0.3 for a detector that misses
 #: half of the objects.
 STEADY = 0.5
@@ -255,7 +255,7 @@ def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             continue
         beneath = np.count_nonzero(low & (keys == pair)) / max(lower[taken], 1)
         if many / detections[taken] < 0.5 * beneath:
-            continue  # mostly low-scoring detections are mixed, so the categories look alike
+            continue  # the categories are confused mostly at low scores, because they look alike
         more = (
             f"of {objects[one]:,} objects of category {_name(evidence, one)} on which a detection of the better half of its "
             f"category lies, {many:,} are taken for {_name(evidence, taken)}"

@@ -27,7 +27,7 @@ def as_corners_of_rows(boxes: Array, sizes: Array) -> Array:
 
 
 def as_sizes(boxes: Array, sizes: Array) -> Array:
-    """Return boxes x, y, width, height that were mistaken for two corners."""
+    """Undo the conversion from two corners, for boxes that were given as x, y, width, height."""
     return np.concatenate([boxes[:, :2], boxes[:, 2:] + boxes[:, :2]], axis=1)
 
 

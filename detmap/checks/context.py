@@ -36,12 +36,13 @@ _BESIDE = {
     "drawn_otherwise",
 }
 
-#: For flagged images to be a part of the data: minimum share of flagged images in the part, minimum ratio of this share
-#: to the share outside of it, and minimum share of all flagged images that the part holds. Of images with
-#: mirrored detections a third shows that, as many objects lie in the middle; others fit by chance on one in 400.
+#: Flagged images are considered a part of the data if at least the share `_FLAGGED` of the images in the part are
+#: flagged, if this share is at least `_FLAGGED_TIMES` the share outside, and if the part holds at least the share
+#: `_OF_FLAGGED` of all flagged images. Only a third of the images with mirrored detections are flagged, because many
+#: objects lie in the middle. Of other images, one in 400 is flagged by chance.
 _FLAGGED, _FLAGGED_TIMES, _OF_FLAGGED = 0.15, 4.0, 0.4
 
-#: Assumed share of the images of such a part that are not flagged.
+#: Assumed share of images that are not flagged in a defective part.
 _LEFT = 0.7
 
 
@@ -74,7 +75,7 @@ class Facts:
 
     @property
     def kind(self) -> Kind:
-        """The kind of geometry whose noun for images is used in messages."""
+        """The kind of geometry that determines the noun for an image in messages, such as "video"."""
         return find(next(iter(self.truth.on.kinds), BOXES))
 
     @property
@@ -116,8 +117,8 @@ class Facts:
         return out
 
     def concentrated(self, flags: NDArray[np.bool_], known: NDArray[np.bool_]) -> Part | None:
-        """Return the part of the images that holds most of the flagged images; None if there is no such part. Both
-        masks have the shape (images,), and images that are not `known` say nothing.
+        """Return the part of the images that holds most of the flagged images; None if there is no such part. Both masks
+        have the shape (images,). Images outside of `known` are ignored.
         """
         image = np.flatnonzero(known)
         bad = flags[image]
@@ -132,8 +133,8 @@ class Facts:
         return part
 
     def rows_of(self, gain: Gain) -> tuple[NDArray[np.int64], str]:
-        """Return the rows of the records that gain, and what is said of them. If most of them lie in a part of the images,
-        the others fit by chance and are left out.
+        """Return the rows of the records that gain, and a description of the gain. If most of them lie in one part of the
+        images, only the rows in this part are returned, because the others gain by chance.
         """
         whole = self.agreement
         assert whole is not None

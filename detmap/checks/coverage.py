@@ -19,14 +19,15 @@ from detmap.errors import many
 #: overlap more.
 ALONE = 0.1
 
-#: To report that images without objects were skipped: maximum number of images with objects that are compared; assumed
-#: ratio of the share of images without objects that have detections to the share of images with objects that have a
-#: detection on no object; maximum probability that by chance no image without objects has detections.
+#: Limits for reporting that images without objects were skipped. At most `COMPARED` images with objects are searched for
+#: detections on no object. Images without objects are assumed to have detections at least `LESS` times as often as these
+#: images have a detection on no object. The probability that no image without objects has detections by chance must be
+#: below `UNLIKELY`.
 COMPARED, LESS, UNLIKELY = 300, 0.5, 1e-6
 
-#: For a limit of the number of detections per image that some images exceed: minimum limit, and minimum ratio of the
-#: number of images at the limit to the numbers of images with one or two detections more or fewer. Without a limit the
-#: number of images varies smoothly with the number of detections.
+#: A limit of the number of detections per image that some images exceed is reported if it is at least `LEAST_LIMIT`, and
+#: if at least `PILE` times as many images reach it exactly as have one or two detections more or fewer. Without a limit
+#: the number of images varies smoothly with the number of detections.
 LEAST_LIMIT, PILE = 5, 2.0
 
 #: In a part whose low scores were cut, maximum ratio of the share of images without detections to the share expected
@@ -62,8 +63,8 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def explained(facts: Facts, findings: list[Finding]) -> list[Finding]:
-    """Return `findings`, where "missing_shard" is replaced by findings without the images that a cut of low scores
-    explains.
+    """Repeat the check of images without detections if it found lost detections ("missing_shard"), because a cut of low
+    scores may explain some of these images. Return the other findings unchanged.
     """
     if facts.cut is None or facts.found is None:
         return findings
@@ -103,8 +104,8 @@ def _empty(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int6
 
 
 def _cut_empty(facts: Facts, empty: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Mask of the images whose low scores were cut (`facts.cut`), if the cut explains how many of them are `empty`;
-    else all False.
+    """Mask of the images whose low scores were cut (`facts.cut`). All values are False if more of these images are empty
+    than the cut explains.
     """
     none = np.zeros_like(empty)
     if facts.cut is None or facts.evidence is None:
@@ -171,7 +172,7 @@ def chance_of_none(counts: NDArray[np.int64]) -> float:
     mean, variance = float(counts.mean()), float(counts.var())
     ones = np.count_nonzero(counts == 1) / counts.size
     none = 0.0
-    for _ in range(50):  # moments of all counts, zeros included, for this share of zeros
+    for _ in range(50):  # mean and variance including the estimated share of zeros
         whole = mean * (1 - none)
         spread = (variance + mean**2) * (1 - none) - whole**2
         if spread > whole * (1 + 1e-9):
@@ -218,11 +219,11 @@ def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator
 
 
 def limit_of(counts: NDArray[np.int64], unit: str, near: int) -> tuple[int, str] | None:
-    """Return the number of records that many images reach as a limit, and in words how few images have one or two
-    records more or fewer (empty if no image exceeds the limit); None if there is no limit.
+    """Return the limit of the number of records per image, and in words how few images have one or two records more or
+    fewer; None if there is no limit. The words are empty if no image exceeds the limit.
 
-    If no image exceeds the limit, the number of images at the limit is compared with the numbers of images at the
-    `near` next smaller counts. `near` is 1 if larger counts are always rarer.
+    If no image exceeds the limit, the number of images at the limit is compared with the numbers of images that have up
+    to `near` records fewer. One suffices if, without a limit, larger counts are always rarer.
     """
     most = int(counts.max(initial=0))
     if most < max(near, 2):

@@ -39,10 +39,11 @@ _AT_ONCE, PAIRS = 250_000, 3_000_000
 #: of a single person rarely contains four smaller people.
 HELD, WITHIN = 4, 0.9
 
-#: Maximum share of tied scores for an unstable sort, after which ties are sorted separately.
+#: Maximum share of tied scores for which a fast unstable sort, and a second sort of only the tied scores, replace a
+#: stable sort.
 FEW_TIED = 0.05
 
-#: Maximum number of objects that are compared with objects of later images.
+#: Maximum number of objects that are compared with objects of later images, to estimate how long objects stay in place.
 SAMPLE = 20_000
 
 #: Maximum number of groups of images, such as folders, because folders with one image each are not informative.
@@ -89,8 +90,8 @@ def _bounds(ascending: Array, values: Array, count: int) -> tuple[Array, Array]:
 
 
 def _with_earlier(cell: Array, boxes: Array, label: Array | None = None) -> NDArray[np.float64]:
-    """Return the largest IoU of each box with an earlier box of the same `cell` (ascending integers); with `label`, 0
-    if both boxes have the same label.
+    """Return the largest IoU of each box with an earlier box of its group. `cell` is the group of each box, in ascending
+    order. With `label`, the IoU is 0 if both boxes have the same label.
     """
     starts = np.searchsorted(cell, cell)
     stops = np.arange(cell.size)
@@ -110,7 +111,7 @@ class Evidence:
     found: Side
     #: Scores of all detections, negated if low scores mean confidence.
     scores: NDArray[np.float64]
-    #: Whether objects that are the whole image have a finding of their own, and are not looked at otherwise.
+    #: Whether objects that cover the whole image were already reported, so that other checks ignore them.
     whole_known: bool = False
 
     # ------------------------------------------------------------------------------------------------------------------
@@ -136,7 +137,7 @@ class Evidence:
         return np.asarray(image.astype(np.int64) * max(self.classes, 1) + label)
 
     def cell_of(self, rows: Array) -> NDArray[np.int64]:
-        """Like `cell`, for rows of detections."""
+        """Return image and category, as one integer, of the detections at `rows`."""
         return self._cell(self.found.image[rows], self.label[rows])
 
     @cached_property
@@ -200,7 +201,7 @@ class Evidence:
 
     @property
     def aside(self) -> NDArray[np.bool_]:
-        """Mask of the objects that have a finding of their own, shape (objects,)."""
+        """Mask of the objects that another check already reports, shape (objects,)."""
         known = strays(self.truth)
         out = self.truth.whole & self.whole_known
         return np.asarray((out if known is None else out | known[1])[self.objects])
@@ -400,8 +401,8 @@ class Evidence:
 
     @cached_property
     def suppressed(self) -> float:
-        """IoU from which non-maximum suppression removes one of two detections: the first of `THRESHOLDS` that the
-        largest IoU between detections of an image rarely exceeds, or else `SUPPRESSED`.
+        """IoU from which non-maximum suppression removes one of two detections. It is the first of `THRESHOLDS` that the
+        largest IoU between detections of an image rarely exceeds, and `SUPPRESSED` if there is none.
         """
         largest = np.zeros(self.images)
         np.maximum.at(largest, self.found.image[self.sure], self.between_detections)
@@ -421,8 +422,8 @@ class Evidence:
 
     @cached_property
     def doubled(self) -> NDArray[np.bool_]:
-        """Mask of the confident detections whose IoU with a detection of another category is at least `SUPPRESSED`, if
-        both scores differ by a factor of at most 1 / `AS_HIGH`.
+        """Mask of the confident detections whose IoU with a detection of another category and a similar score is at least
+        `SUPPRESSED`. Scores are similar if their ratio is at least `AS_HIGH`.
         """
         image = self.found.image[self.sure]
         order = np.argsort(image, kind="stable")
@@ -509,7 +510,9 @@ class Evidence:
 
     @cached_property
     def among_objects(self) -> NDArray[np.float64]:
-        """Like `between_objects`, with any other object."""
+        """The largest IoU of each object with any other object of its image and category. Boxes around several objects
+        are left out.
+        """
         out, single = np.zeros(self.objects.size), np.flatnonzero(~self.around)[::-1]
         out[single] = _with_earlier(-self.object_cell[single], self.object_box[single])
         return np.maximum(self.between_objects, out)
@@ -518,7 +521,7 @@ class Evidence:
 
     @cached_property
     def division(self) -> Division:
-        """The compared parts of the images: ranges and groups."""
+        """The parts of the images that are compared: ranges of images in several orders, and groups such as folders."""
         on = self.truth.on.images
         orders = [Order("ids", np.arange(self.images))]
         for says, place in self._other_orders():
@@ -552,7 +555,7 @@ class Evidence:
             first = np.full(self.images, images.size)
             np.minimum.at(first, images, np.arange(images.size))
             runs = np.count_nonzero(np.diff(images) != 0) + 1
-            if runs <= 1.02 * np.unique(images).size:  # otherwise records are sorted by score, not by image
+            if runs <= 1.02 * np.unique(images).size:  # the file lists the records of each image together
                 there = first < images.size  # images without records follow the image with the previous id
                 filled = np.maximum.accumulate(np.where(there, np.arange(self.images), -1))
                 key = np.where(filled >= 0, first[np.maximum(filled, 0)], -1)
@@ -560,17 +563,16 @@ class Evidence:
         return out
 
 
-#: Tested thresholds of non-maximum suppression; width of the IoU band above a threshold, and half the width of the band
-#: below; minimum number of images in the band below; maximum ratio of the number of images in the band above to
-#: the number in the band below. Without suppression this ratio is a third or more.
+#: Each of `THRESHOLDS` is tested as the threshold of non-maximum suppression. The largest IoU must lie up to 2 * `WIDTH`
+#: below the threshold on at least `FEWEST_BELOW` images, and up to `WIDTH` above it on at most `DIP` times as many
+#: images. Without suppression, at least a third as many images are above it.
 THRESHOLDS, WIDTH, FEWEST_BELOW, DIP = (0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05, 8, 0.2
 
 #: IoU from which non-maximum suppression is assumed to remove one of two detections. Common thresholds are 0.45 to 0.7.
 SUPPRESSED = 0.75
 
-#: Minimum ratio of the lower to the higher score of two detections of different categories with the same place. Many
-#: models write a box under several categories; of 587 confident detections of such boxes for VOC2007, 256 have scores
-#: as close.
+#: Minimum ratio of the lower to the higher score of two detections of different categories in the same place. Many models
+#: write a box under several categories. Of 587 such confident detections for VOC2007, 256 reach this ratio.
 AS_HIGH = 0.7
 
 

@@ -17,20 +17,21 @@ from detmap.errors import many
 #: Maximum number of detections that are compared with objects of all images, and maximum number of pairs.
 _LOOKED_AT, _PAIRS = 2_000, 4_000_000
 
-#: IoU from which a detection is taken for one of an object on another image, where a box of the same category and of
-#: this overlap is rare: of two confident boxes of VOC2007's largest category, person, one pair in 250 reaches it.
+#: IoU from which a detection is considered to belong to an object of another image. By chance, such an overlap is rare:
+#: one in 250 pairs of confident boxes of VOC2007's largest category, person, reaches it.
 FITS = 0.75
 
-#: Least distance between a part and the other one, in images. Ids that are a few images off have findings of their own.
+#: Minimum distance, in images, between a part and the part whose detections it holds. Other checks report smaller
+#: distances.
 LEAST = 9
 
-#: Minimum number of detections that fit at one distance, minimum share of all that are compared, and maximum p-value
-#: if they fitted at all distances alike.
+#: For the detections that fit objects at one distance: minimum number, minimum share of the compared detections, and
+#: maximum p-value if all distances were equally likely.
 FEWEST, SHARE, CHANCE = 20, 0.05, 1e-6
 
-#: Logarithms of likelihood ratios of a detection that fits, and of one that does not, to find where a part ends: of the
-#: detections of an exchanged part one in four or more fits, of others one in a hundred. The rates in between tell the
-#: same ends.
+#: Log-likelihood ratios of a detection that fits, and of one that does not, by which the ends of an exchanged part are
+#: found. A detection fits with a probability of at least 0.25 in an exchanged part, and of 0.01 elsewhere. Probabilities
+#: between these give the same ends.
 _FIT, _NO_FIT = float(np.log(0.25 / 0.01)), float(np.log(0.75 / 0.99))
 
 #: Maximum number of parts.
@@ -68,7 +69,9 @@ def exchanged(evidence: Evidence, images: NDArray[np.bool_]) -> Iterator[Finding
 
 
 def fits(evidence: Evidence, images: NDArray[np.bool_]) -> tuple[Array, list[Array]]:
-    """Return the image of each compared detection, and the distances to the images with an object that it fits."""
+    """Return the image of each compared detection, and its distances, in images, to all images on which it would fit an
+    object.
+    """
     part = Agreement(evidence.truth, evidence.found, images)
     rows = np.random.default_rng(0).permutation(part.rows[evidence.label[part.rows] >= 0])[:_LOOKED_AT]
     by_label = np.argsort(evidence.object_label, kind="stable")

@@ -28,8 +28,8 @@ _FEWEST = 3
 #: Minimum number of equal boxes for two images to be considered the same.
 _SHARED = 3
 
-#: Number of images from which a box that they share, such as a tool's default, says nothing of two of them being the same;
-#: few images are listed as often.
+#: Number of occurrences from which a box, such as a tool's default, is ignored when images are compared. The same image
+#: is rarely listed as often.
 _EVERYWHERE = 20
 
 
@@ -199,7 +199,8 @@ def signatures(
 ) -> NDArray[np.uint64]:
     """Return a hash for each image, equal for images with equal records; 0 for images with fewer than `fewest` records.
 
-    `more` is an additional column to compare; `rows` is a mask of the records that count; `columns` replace the boxes.
+    `more` is an additional column to compare. If the mask `rows` is given, other records are ignored. If `columns` are
+    given, they are compared instead of the boxes.
     """
     count = side.on.images.ids.size
     mixed = _marks(side, columns)
@@ -222,7 +223,9 @@ def _marks(side: Side, columns: NDArray[np.float64] | None = None) -> NDArray[np
 
 
 def tells(side: Side) -> NDArray[np.bool_]:
-    """Mask of the records by which an image is known: neither the whole image nor a box that many images share."""
+    """Mask of the records by which images are compared. Boxes that cover the whole image, or that many images share, are
+    excluded.
+    """
     marks = _marks(side)
     ascending = np.sort(marks)
     last = ascending[_EVERYWHERE - 1 :]
@@ -277,7 +280,9 @@ def _same_records(facts: Facts) -> NDArray[np.bool_]:
 
 
 def _mirrored(side: Side) -> NDArray[np.bool_]:
-    """Mask of the images with the objects of an earlier image, mirrored: at least two, by which images are known."""
+    """Mask of the images with the mirrored objects of an earlier image. Only objects in `tells` are compared, and at
+    least two of them must exist.
+    """
     x, y, w, h = side.columns
     width = side.sizes[:, 0] + side.inclusive
     known = tells(side) & np.isfinite(width)

@@ -109,7 +109,7 @@ class Side:
 
     @cached_property
     def extents(self) -> NDArray[np.float64]:
-        """Width and height of each box by the format's own count, shape (2, n)."""
+        """Width and height of each box, shape (2, n), plus one pixel if the format counts the pixels of both corners."""
         return self.columns[2:] + float(self.inclusive)
 
     @cached_property
@@ -133,7 +133,7 @@ class Side:
 
     @cached_property
     def whole(self) -> NDArray[np.bool_]:
-        """Mask of the boxes that are the whole image, but for 2 pixels at each edge, shape (n,)."""
+        """Mask of the boxes that cover the whole image except for at most 2 pixels at each edge, shape (n,)."""
         x, y, w, h = self.columns
         width, height = self.sizes.T
         out = (x <= WHOLE) & (y <= WHOLE)
@@ -230,7 +230,9 @@ def read_truth(source: Input, iou_type: str | None) -> Side:
 
 
 def read_found(source: Input, truth: GroundTruth, iou_type: str | None) -> Side:
-    """Read detections, skipping records that are refused; detections on unknown images are kept or counted."""
+    """Read detections, and skip records that are refused. Detections on unknown images are kept if the file can be read
+    without ground truth; otherwise they are only counted.
+    """
     form = source.format
     kinds, shapeless = _kinds(source, iou_type)
     refused: Sequence[Refused] = ()

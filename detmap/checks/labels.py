@@ -67,8 +67,8 @@ def _of_categories(code: str, truth: GroundTruth, which: NDArray[np.bool_], word
 
 def _plain(name: str) -> str:
     """Return a normalised name: lower case, without separators of words."""
-    # Spaces between digits, signs before digits and signs at the end, as in C++, are kept, because they may be the only
-    # difference between two classes.
+    # Spaces between digits, signs before digits, and signs at the end (as in "C++") may be the only difference between
+    # two classes, so they are kept.
     return re.sub(r"(?<!\d)[\s_]+|[\s_]+(?!\d)|(?<=\w)[-./](?=[^\W\d_])", "", name.casefold())
 
 
@@ -109,7 +109,8 @@ def _mapped(facts: Facts, side: Side, truth: GroundTruth) -> Iterator[Finding]:
             return
         names_of = _raw(side) or facts.detections
         rows = np.isin(names_of.categories.ids, strange)[names_of.categories.codes]
-        # Rows of `names_of` are rows of `side`, unless detections on unknown images were dropped.
+        # If detections on unknown images were dropped, rows of `names_of` are not rows of `side`, and no records are
+        # named.
         where = side.records(rows) if rows.size == len(side) else {}
         yield found(code, int(rows.sum()), "detection", more=more, **where)
         others = [one for one in _strange_names(side, truth, unknown) if one not in strange]
@@ -182,7 +183,6 @@ def _written_otherwise(
 
 def _moved(facts: Facts, own: NDArray[np.int64]) -> dict[int, int]:
     """Map each category whose detections lie mostly on objects of one other category to that other category."""
-    # The objects of the other category must not have detections of their own category as well.
     if facts.agreement is None:
         return {}
     matrix = facts.agreement.confusion
@@ -244,7 +244,7 @@ def _way(facts: Facts, truth: GroundTruth, moved: dict[int, int], own: NDArray[n
             if sum(weight for a, b, weight, _ in pairs if b - a == shift) >= 0.8 * total:
                 return "category_ids_shifted", f"each {'+' if shift > 0 else '-'} 1 is the one that is meant"
     if all(isinstance(a, int) for a, _, _, _ in pairs) and len(pairs) > 1:
-        for first in (0, 1):  # the first classes of a list may fit both offsets
+        for first in (0, 1):  # a few classes may fit by chance, so that `places` must fit most detections
             places = np.where((table.ids >= first) & (table.ids < matrix.shape[1] + first), table.ids - first, -1)
             whole = 2 * int(matrix.at(np.arange(own.size), places).sum()) > matrix.total
             if whole and sum(weight for a, _, weight, place in pairs if place + first == a) >= 0.8 * total:
@@ -263,7 +263,7 @@ def _disagreeing(facts: Facts, own: NDArray[np.int64]) -> Iterator[Finding]:
     """Yield a finding if most detections on objects have another category than the object."""
     assert facts.agreement is not None
     matrix = facts.agreement.confusion
-    total = int(matrix.of_rows[own >= 0].sum())  # categories that the ground truth lacks have a finding of their own
+    total = int(matrix.of_rows[own >= 0].sum())  # categories that the ground truth lacks are reported elsewhere
     if total < 30 or matrix.shape[1] < 2 or facts.agreement.by_chance:
         return
     right = int(matrix.at(np.arange(own.size), own).sum())

@@ -17,17 +17,16 @@ from detmap.checks.inputs import Side
 
 Array = NDArray[Any]
 
-#: Maximum difference, as a share of the image size, between an object's corners on an image and on a resized copy of
-#: the image, because corners are rounded to pixels, and the smaller copy is assumed to be at least 100 pixels wide and
-#: high.
+#: Maximum difference, as a share of the image size, between an object's corners on an image and on a resized copy of it.
+#: Corners are rounded to pixels, and the smaller image is assumed to be at least 100 pixels wide and high.
 CLOSE = 0.01
 
 #: Minimum number of equal objects for two images to be considered the same. n random boxes agree with a probability of
 #: about (2 * CLOSE) ** (4 * n), so that in 10 ** 12 pairs of images no 3 random boxes agree.
 SHARED = 3
 
-#: For images with equal names and aspect ratios but different sizes to be considered the same without objects to
-#: compare: minimum number of pairs of images, and minimum number of distinct aspect ratios.
+#: Images with equal names and aspect ratios but different sizes are considered the same, even without objects to compare,
+#: if there are at least `SAME_ASPECTS` pairs of them with at least `ASPECTS` distinct aspect ratios.
 SAME_ASPECTS, ASPECTS = 10, 3
 
 #: Maximum number of pairs of images whose boxes are compared.

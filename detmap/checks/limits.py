@@ -46,22 +46,23 @@ LOOKED_AT = 100
 #: minimum share of square detections.
 ON_A_LINE, ON_A_GRID, SQUARES = 0.01, 0.01, 0.005
 
-#: Minimum ratio of the share of boxes on a grid to the share on each finer grid that contains it. Of boxes on a grid of
-#: 16 pixels, one in 16 lies on the grid of 32 pixels by chance.
+#: Minimum ratio of the share of boxes on a grid (such as 16 pixels) to the share on each finer grid that includes it
+#: (such as 8 pixels). Of boxes on a grid of 16 pixels, one in 16 lies on the grid of 32 pixels by chance.
 FINER = 0.5
 
 #: A coordinate is a line only if it is far more frequent than its third most frequent neighbour. Two neighbours may be
 #: lines as well: tiles whose borders overlap give three lines side by side.
 BESIDE = 3
 
-#: Minimum difference between the IoU of two objects and the largest IoU of two detections, and IoU from which two
-#: objects are considered one object labelled twice. Of 2,426 objects of COCO and LVIS, one has such an IoU with
-#: another object of its category.
+#: `MARGIN` is the minimum difference between the IoU of two objects and the largest IoU of two detections. `ONE_OBJECT`
+#: is the IoU from which two objects are considered one object labelled twice. Of 2,426 objects of COCO and LVIS, one
+#: reaches it with another object of its category.
 MARGIN, ONE_OBJECT = 0.02, 0.85
 
-#: For objects that overlap others to be missing by suppression: minimum of the share of them without a detection of their
-#: own less that of the other objects, as a share of the rest. It is 0.07 for a detector on VOC2007 whose detections overlap
-#: by up to 0.46, and 0.4 in scenes of ``tests/planting`` with suppression at 0.3.
+#: Minimum of the quotient (a - b) / (1 - b) for strict suppression to be reported. Here a is the share of objects without
+#: a detection of their own among objects that overlap others, and b is the same share among the other objects. The
+#: quotient is 0.07 for a detector on VOC2007 whose detections overlap by up to 0.46, and 0.4 in scenes of
+#: ``tests/planting`` with suppression at 0.3.
 EXCESS = 0.15
 
 #: Maximum distance from the image's edge, in pixels, of coordinates that may come from clipping.
@@ -142,7 +143,7 @@ def _sizes(evidence: Evidence) -> Iterator[Finding]:
     """Yield findings of sizes and positions that objects have but detections do not."""
     rows = evidence.detections
     ours = _measures(evidence.found.boxes[rows], evidence.found.sizes[rows])
-    known = strays.strays(evidence.truth)  # these, and objects that are the whole image, are no size of objects
+    known = strays.strays(evidence.truth)  # strays and objects that cover the whole image are left out
     apart = evidence.truth.whole | (evidence.truth.reach > EDGE) | (False if known is None else known[1])
     objects = evidence.objects[~apart[evidence.objects]]
     theirs = _measures(evidence.truth.boxes[objects], evidence.truth.sizes[objects])
@@ -321,8 +322,8 @@ def _neighbours(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _strict(evidence: Evidence, most: float) -> Iterator[Finding]:
-    """Yield a finding of objects without a detection of their own that overlap others of their category, if this share of
-    them is larger than that of the other objects.
+    """Yield a finding if objects that overlap others of their category lack a detection of their own more often than the
+    other objects.
     """
     limit = round(most + MARGIN, 2)
     over = evidence.seen & (evidence.among_objects > limit) & (evidence.among_objects < ONE_OBJECT)
@@ -365,7 +366,7 @@ def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
                 for which in (side.image >= 0, there & (side.image >= 0))
             )
             part = facts.concentrated(2 * on >= held, held > 0)
-            if part is not None:  # where most boxes are on the grid, those at the edges of the image are, too
+            if part is not None:  # in this part, boxes at the edges of the image are affected, too
                 there = _at_steps(side, every, step) & part.images[side.image] & (side.image >= 0)
                 more += f"; {facts.says_part(part)}"
             yield found("coarse_boxes", int(there.sum()), side.unit, more=more, **side.records(there))
@@ -417,11 +418,11 @@ def _equal(side: Side, rows: Array) -> NDArray[np.bool_]:
 
 
 def squares(side: Side, rows: Array) -> bool:
-    """Return whether far more boxes are square than have any one small difference between width and height."""
+    """Return whether square boxes are far more frequent than boxes whose width and height differ by a few pixels."""
     equal = _equal(side, rows)
     _, times = np.unique(np.round(side.boxes[rows[equal], 2] / ROUNDED), return_counts=True)
     if 2 * times.max(initial=0) > np.count_nonzero(equal):
-        return False  # small sides were raised to a minimum
+        return False  # most squares have one size, because small sides were raised to a minimum
     count = int(np.count_nonzero(equal))
     if count < max(FEWEST, SQUARES * rows.size):
         return False

@@ -41,9 +41,9 @@ HALF_INSIDE, HALF_TIMES = 0.6, 3.0
 SIZES_TIMES = 5.0
 
 #: By code, minimum share of bad records for an image to be defective, and to be halfway between clean and defective.
-#: Defective images anywhere in the data are reported if they outnumber halfway images, because differences in
-#: difficulty do not explain this. Of 19,200 images in 28 clean scenes of ``tests/planting`` (seeds 0 to 3 of each
-#: kind), 2, 11, 2 and 3 are defective by the shares of the four codes, and 9, 349, 17 and 20 are halfway.
+#: Defective images anywhere in the data are reported if they outnumber halfway images, because differences in difficulty
+#: do not explain this. In 28 clean scenes of ``tests/planting`` (seeds 0 to 3 of each kind, 19,200 images), 2, 11, 2 and
+#: 3 images are defective by these shares, in the order of the codes below, and 9, 349, 17 and 20 are halfway.
 #: ("unsuppressed" has the shares of `BEYOND_THRESHOLD` in 15 of the scenes.)
 SCATTERED = {
     "unsuppressed_across": (0.8, 0.4),
@@ -52,8 +52,8 @@ SCATTERED = {
     "relabelled": (0.5, 0.25),
 }
 
-#: Minimum share of objects whose IoU with an object of another category is at least `SUPPRESSED`, for two detections of
-#: different categories in one place to count as correct.
+#: Minimum share of objects whose IoU with an object of another category is at least `SUPPRESSED`. If this share is
+#: reached, two detections of different categories in one place are considered correct.
 MEANT = 0.02
 
 #: For a finding about all detections: minimum share of the confident detections that lie in the place of a detection of
@@ -68,17 +68,17 @@ BEYOND_THRESHOLD = (0.25, 0.1)
 #: images with nearly all objects missed in the scenes of `SCATTERED`, one reaches this share.
 ALONE = 0.25
 
-#: Minimum share of an image's objects that are missed, and also of its confident detections that lie on no object, for
-#: the image to be defective, to be halfway between clean and defective, and to be a quarter of the way.
+#: Limits that both the share of missed objects of an image, and the share of its confident detections on no object, must
+#: reach. By these limits, the image is defective, halfway between clean and defective, or a quarter of the way.
 BOTH, BOTH_HALFWAY, BOTH_QUARTER = 0.6, 0.35, 0.1
 
 #: Assumed ratio of the number of images that reach `BOTH` without a defect to the number expected if records were
 #: independent. For a weak detector on one class, which misses 24 of 100 objects, the ratio is 11 to 4.
 BY_CHANCE = 2.0
 
-#: For a limit of the number of objects: minimum ratio of the share of confident detections on no object on images that
-#: reach the limit to the same share on other images. The main evidence is that many images have the same number of
-#: objects.
+#: To report a limit of the number of objects per image, the share of confident detections on no object must be larger, by
+#: at least this factor, on images that reach the limit than on other images. The main evidence is that many images have
+#: the same number of objects.
 CUT_OFF = 1.2
 
 #: Minimum number of categories with nearly the same part, for the part to be reported once, for all categories.
@@ -88,39 +88,43 @@ TOGETHER = 3
 #: number of objects.
 MAPPED, FEWEST_MAPPED = 0.8, 10
 
-#: For categories written as others in a part: minimum share of the objects on which a category is written that are of
-#: one other category, because a detector confuses a category with another in fewer than half of its detections; and
-#: minimum share of the objects taken for another category that such categories explain.
+#: Limits for reporting categories that are exchanged in a part. At least the share `MOSTLY` of the objects on which a
+#: category is detected must be of one other category, because a detector confuses two categories in fewer than half of
+#: its detections. Such categories must explain at least the share `EXPLAINS` of the objects that are detected as another
+#: category.
 MOSTLY, EXPLAINS = 0.6, 0.5
 
-#: Maximum number of such categories that are named.
+#: Maximum number of exchanged categories that a finding names.
 MOST_SAID = 10
 
 #: Minimum number of records of an image for the shares of `SCATTERED`, `ALONE` and `BOTH`; with fewer records a share
 #: is 0, because a single bad record occurs on many images.
 RECORDS = 2
 
-#: For boxes cut at lines to explain a part: maximum ratio of the share of missed objects in the part to the same share
-#: elsewhere, among the objects that no line crosses.
+#: Boxes cut at lines explain a part only if, among the objects that no line crosses, the share of missed objects in the
+#: part is at most this multiple of the share elsewhere.
 WHOLE = 1.5
 
-#: Minimum share of a part's detections on no object that lie on objects after a change of ids or boxes, for this change
-#: to explain the part. If boxes were clipped to another size, a few boxes fit a change of scale by chance.
+#: A change of ids or boxes explains a part if, after the change, at least this share of the part's detections on no
+#: object lie on objects. If boxes were clipped to another size, a few boxes fit a change of scale by chance.
 EXPLAINED = 0.1
 
 
-#: For labels of a part that leave out one kind of object: maximum ratio of the share of such objects in the part to their
-#: share elsewhere, and of the share of other detections on nothing to the share of such ones.
+#: To report that labels of a part leave out one kind of object, such as small objects, two ratios must be at most this
+#: value. The first is the share of this kind among the objects of the part, divided by its share elsewhere. The second is
+#: the share of detections on no object among the other detections of the part, divided by the same share among the
+#: detections of this kind.
 LEFT_OUT = 0.5
 
 #: Maximum distance in pixels from the edge of the image for a box to lie at the border; quantiles of the areas of objects
 #: below and above which boxes are small and large.
 AT_BORDER, SMALL, BIG = 2.0, 0.25, 0.75
 
-#: What is said of images that are no part of the images' order or groups.
+#: End of the description of images that form no range or group of images.
 _ANYWHERE = " anywhere"
 
-#: Minimum share of the smaller of two parts of one code and category that lies in the other part, for both to be one.
+#: Two parts with the same code and category are considered one part if at least this share of the smaller part lies in
+#: the other.
 ONE_PART = 0.5
 
 
@@ -199,7 +203,7 @@ def _misplaced(evidence: Evidence) -> Units:
 
 
 def _half_missed(evidence: Evidence) -> Units:
-    """Like `_misplaced`, but a unit is bad if half of its objects are missed, because slightly misplaced boxes find some
+    """Like `_misplaced`, but a unit is bad if half of its objects are missed. Slightly misplaced boxes still find some
     objects.
     """
     where = evidence.seen & (evidence.held > 0) & ~evidence.aside
@@ -216,8 +220,8 @@ def _unlabelled(evidence: Evidence) -> Units:
 
 
 def _unlabelled_of_sizes(evidence: Evidence) -> Units:
-    """Like `_unlabelled`, but of the better half of each category and size, because detections of small objects have low
-    scores.
+    """Like `_unlabelled`, but detections are ranked within their category and size, because detections of small objects
+    have low scores.
     """
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     boxes = evidence.found.boxes[evidence.sure]
@@ -285,7 +289,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     kinds = True
     for response in RESPONSES:
         if response.code == "unlabelled" and not facts.parts:
-            yield from uneven.ranking(facts, evidence)  # scores that do not rank are no evidence about labels
+            yield from uneven.ranking(facts, evidence)  # if scores do not rank, missing labels cannot be recognised
         if response.code == "unlabelled" and kinds:
             kinds = False
             yield from _of_kinds(facts, evidence)
@@ -337,8 +341,11 @@ def _add(said: list[_PartFindings], made: _PartFindings) -> None:
 
 
 def of_kinds(boxes: Array, sizes: Array, areas: Array) -> dict[str, NDArray[np.bool_]]:
-    """Return a mask of the boxes of each kind of which labels may leave objects out, by its name; `areas` are those of all
-    objects. No box lies at the border of an image of unknown size.
+    """Return masks of the boxes at the border of their image, of small boxes, and of large boxes, by a description of the
+    kind.
+
+    Boxes are small or large in comparison with `areas`, the areas of all objects. If the size of an image is unknown,
+    none of its boxes is at the border.
     """
     x, y, w, h = boxes.T
     near, far = np.minimum(x, y), np.minimum(sizes[:, 0] - x - w, sizes[:, 1] - y - h)
@@ -352,7 +359,9 @@ def of_kinds(boxes: Array, sizes: Array, areas: Array) -> dict[str, NDArray[np.b
 
 
 def _of_kinds(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield the finding of a part whose labels leave out objects of one kind: the detections of this kind lie on nothing."""
+    """Yield the finding of a part whose labels leave out one kind of object (see `of_kinds`), so that detections of this
+    kind lie on no object.
+    """
     areas = evidence.object_box[:, 2:].prod(axis=1)
     own = of_kinds(evidence.object_box, evidence.truth.sizes[evidence.objects], areas)
     kinds = of_kinds(evidence.found.boxes[evidence.sure], evidence.found.sizes[evidence.sure], areas)
@@ -423,9 +432,7 @@ def _all_doubled(facts: Facts, evidence: Evidence, units: Units) -> Iterator[Fin
         yield found("unsuppressed_across", count, "detection", records=shown, named="image", more=more)
 
 
-def _unlike(
-    facts: Facts, evidence: Evidence, response: Response, units: Units
-) -> Iterator[tuple[Part, int | None]]:
+def _unlike(facts: Facts, evidence: Evidence, response: Response, units: Units) -> Iterator[tuple[Part, int | None]]:
     """Yield the parts that differ from the rest and are not yet reported, each with its category (None: all)."""
     units = _chosen(units, facts.unreported(units.image, units.label))
     left = np.ones(units.bad.size, np.bool_)
@@ -437,7 +444,7 @@ def _unlike(
             yield part, None
             left &= ~part.images[units.image]
     if response.code == "unsuppressed_across" or (evidence.classes == 1 and response.code != "undetected"):
-        return  # two categories that look alike do so in every part
+        return
     bad = np.bincount(units.label[units.bad & left], minlength=evidence.classes)
     made: list[tuple[Part, int | None]] = []
     if response.code == "undetected":  # categories without detections have a finding of their own
@@ -481,8 +488,8 @@ def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDA
         alone = _shares_of(evidence.found.image[evidence.sure], evidence.alone, evidence.images)
         both = np.where(known, np.minimum(share_of, alone), 0.0)
         some, many, most = (float(np.count_nonzero(both >= low)) for low in (BOTH_QUARTER, BOTH_HALFWAY, BOTH))
-        # Without a defect the number of images falls from band to band, and ever faster in the tail of the
-        # distribution, except that images with few records reach `BOTH` by chance.
+        # Without a defect, the number of images falls at least geometrically from one limit to the next. In addition,
+        # images with few records may reach `BOTH` by chance.
         rarer = (many - most) ** 2 / max(some - many, 1) + 0.5 + BY_CHANCE * _reaching_both(evidence, units)
         found_among = [(bad & (alone >= ALONE), found_among[0][1]), (both >= BOTH, rarer)]
     for which, expected in found_among:
@@ -677,8 +684,8 @@ def _mapped(evidence: Evidence, part: Part, label: int | None) -> Finding | None
 
 
 def _says_mapping(evidence: Evidence, part: Part) -> str:
-    """Return in words which categories are detected on objects of which others in a part; "" if few of its objects that
-    are taken for another category are explained by that.
+    """Describe which categories are exchanged in a part (see `mapping`); "" if they explain few of the objects that are
+    detected as another category.
     """
     other, _ = evidence.taken_for
     inside = part.images[evidence.object_image] & (other >= 0)
@@ -696,7 +703,7 @@ def _says_mapping(evidence: Evidence, part: Part) -> str:
 
 
 def _says_other(evidence: Evidence, part: Part, label: int) -> str:
-    """Return in words for which category the objects of `label` in a part are mostly taken."""
+    """Describe which other category the objects of `label` in a part are mostly detected as."""
     other, _ = evidence.taken_for
     wrong = part.images[evidence.object_image] & (evidence.object_label == label) & (other >= 0) & (other != label)
     held = np.bincount(other[wrong], minlength=evidence.classes)
@@ -705,9 +712,10 @@ def _says_other(evidence: Evidence, part: Part, label: int) -> str:
 
 
 def mapping(written: Array, true: Array, classes: int) -> dict[int, tuple[int, int, int]]:
-    """Return for each category that is written on objects of another one this other category, the number of its
-    objects on which it is written, and the number of all objects on which it is; `written` and `true` are the
-    categories of detections and of their objects.
+    """Find the categories that are mostly detected on objects of one other category.
+
+    Return for each of them the other category, the number of detections on its objects, and the number of detections on
+    all objects. `written` and `true` are the categories of the detections and of their objects.
     """
     pairs, held = np.unique(written * classes + true, return_counts=True)
     total = np.bincount(written, minlength=classes)

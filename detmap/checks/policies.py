@@ -1,5 +1,6 @@
-"""Checks of how objects are drawn, by the confident detections on objects that no detection finds: several objects as
-one, the image as the object, or another extent of the object than elsewhere.
+"""Checks of how objects are drawn, by comparing missed objects with the confident detections on them.
+
+Several objects may be drawn as one, the box may be the whole image, or some edges may be drawn elsewhere.
 """
 
 from __future__ import annotations
@@ -12,35 +13,37 @@ from numpy.typing import NDArray
 
 from detmap.checks.context import Facts
 from detmap.checks.evidence import PAIRS, Evidence
-from detmap.checks.limits import ROUNDED
 from detmap.checks.findings import AT_LEAST, Finding, found, names
+from detmap.checks.limits import ROUNDED
 from detmap.checks.rates import CHANCE, tail
 
 Array = NDArray[Any]
 
-#: For an object around several detections: minimum share of each detection's area within the object; minimum IoU of the
-#: object with the box around these detections; maximum overlap of two of them along one axis, as a share of the object's
-#: side, because neighbours in a row overlap a little, and parts of one object lie on each other.
+#: Limits for an object around several detections. At least the share `COVERED` of each detection's area must lie within
+#: the object, and the IoU of the object with the box around the detections must be at least `SPANNED`. Along one axis,
+#: two detections may overlap by at most the share `APART` of the object's side. Neighbours in a row overlap a little,
+#: whereas parts of one object lie on each other.
 COVERED, SPANNED, APART = 0.8, 0.7, 0.1
 
-#: Minimum number of objects around several detections, and minimum share of the objects that are not found. For a
-#: detector on VOC2007, 3 of 4,357 such objects lie around several: groups that annotators did not divide.
+#: Minimum number of missed objects around several detections, and minimum share among all missed objects. For a detector
+#: on VOC2007, 3 of 4,357 missed objects lie around several detections. They are groups that annotators did not divide.
 FEWEST, GROUPED = 10, 0.004
 
-#: Codes of findings that explain why a large object is missed and its parts are not.
+#: Codes of findings that explain why large objects are missed while their parts are found.
 _APART = "cut_boxes", "sizes_cut", "score_gap"
 
-#: Minimum number of objects whose box is the whole image, and are missed; minimum share of them, and minimum ratio to the
-#: same share of other objects of at least `LARGE` of the image's area. Of 54 such objects in VOC2007 a detector misses 15 %,
-#: and 5 % of the other large ones.
+#: For objects whose box is the whole image: minimum share of missed objects, and minimum ratio of this share to the share
+#: of missed objects among other large objects. Objects are large if they cover at least the share `LARGE` of the image.
+#: For VOC2007, a detector misses 15 % of 54 objects whose box is the whole image, and 5 % of the other large objects.
 MISSED, MISSED_TIMES, LARGE = 0.3, 3.0, 0.5
 
-#: Minimum IoU with the best-overlapping confident detection for an object's edges to be compared with its edges.
+#: Minimum IoU of a missed object and a confident detection, for their edges to be compared.
 NEAR = 0.1
 
-#: In a part: minimum share of the missed objects with a detection to compare; maximum distance between the quartiles of an
-#: edge's offsets, as a share of the detection's side (0.4 to 0.6 for the missed objects of a class in clean data);
-#: maximum median offset of a shared edge, and minimum of a moved one.
+#: Limits for a part of the images. At least the share `COMPARED` of the missed objects must overlap a confident
+#: detection. The quartiles of an edge's offsets may differ by at most `STEADY` of the detection's side; in clean data
+#: they differ by 0.4 to 0.6 for the missed objects of a class. An edge is shared if its median offset is at most
+#: `SHARED`, and moved if it is at least `MOVED`.
 COMPARED, STEADY, SHARED, MOVED = 0.3, 0.3, 0.1, 0.15
 
 #: Among the missed objects of a class on all images: maximum distance of offsets from those of the most typical object;
@@ -172,8 +175,8 @@ def offsets(evidence: Evidence) -> Offsets:
 
 
 def policy(evidence: Evidence, which: Array) -> str:
-    """Return, in words, how the missed objects of the mask `which` are drawn as compared with the detections on them; "" if
-    their edges do not differ in one way, or are those of points.
+    """Describe how the missed objects of the mask `which` are drawn in comparison with the detections on them. Return ""
+    if their edges do not differ consistently, or if detections have keypoints.
     """
     if evidence.found.posed is not None:
         return ""
@@ -187,8 +190,10 @@ def policy(evidence: Evidence, which: Array) -> str:
 
 
 def differs(edges: Array, sides: Array) -> str:
-    """Return, in words, which edges are shared, and the ratio of those sides that have a moved edge; `sides` is this ratio
-    less 1. "" unless two edges are shared, and the others moved.
+    """Describe which edges are shared, and the ratio of the object's side to the detection's side if an edge is moved.
+
+    `sides` holds the ratios of widths and of heights, minus 1. Return "" unless at least two edges are shared and the
+    others are moved.
     """
     shared, moved = np.abs(edges) <= SHARED, np.abs(edges) >= MOVED
     if np.count_nonzero(shared) < 2 or not moved.any() or not (shared | moved).all():
@@ -204,13 +209,17 @@ def differs(edges: Array, sides: Array) -> str:
 
 
 def _anywhere(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield a finding per category with many missed objects whose edges differ from those of detections in one way."""
+    """Yield a finding per category with many missed objects whose edges have the same offsets from the edges of
+    detections.
+    """
     if any(code == "drawn_otherwise" for _, code in facts.causes):
         return
     made = offsets(evidence)
     label = evidence.object_label[made.objects]
     label = np.where(facts.unreported(evidence.object_image[made.objects], label), label, evidence.classes)
-    for one in np.flatnonzero(np.bincount(label, minlength=evidence.classes)[: evidence.classes] >= FEWEST_ALIKE).tolist():
+    for one in np.flatnonzero(
+        np.bincount(label, minlength=evidence.classes)[: evidence.classes] >= FEWEST_ALIKE
+    ).tolist():
         edges, objects = made.edges[label == one], made.objects[label == one]
         sample = np.random.default_rng(0).permutation(len(edges))[:_SAMPLE]
         apart = np.zeros((sample.size, sample.size))

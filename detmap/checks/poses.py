@@ -175,8 +175,8 @@ def permutation(made: Compared, plain: Array) -> NDArray[np.int64] | None:
 
 
 def _exchanged(made: Compared, plain: Array, order: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Masks of the poses whose points mostly fit better in the order `order`, and of the poses for which the order
-    matters.
+    """Masks of the poses whose points mostly fit better in the order `order`, and of the poses with at least two points
+    that distinguish the orders.
     """
     moved = order != np.arange(order.size)
     other = made.distances(made.own[:, order])

@@ -34,24 +34,24 @@ SAME = 2
 #: Maximum distance in pixels between the edges of a box and of the image for the box to cover the whole image.
 _WHOLE = 2.0
 
-#: Maximum number of the best detections that are searched first for records on two images, for one place of many
-#: images, and for records of two categories.
+#: Number of highest-scoring detections that are searched first for repeated detections: on another image, in one place of
+#: many images, or under another category.
 _BEST = 20_000
 
-#: Minimum number of images that hold detections of another image beside their own, and minimum share of these images
-#: for which that is the image before or after.
+#: Minimum number of images that hold detections of another image in addition to their own. If the other image is the
+#: previous (or next) image for at least the share `_BESIDE` of them, the finding says so.
 FEWEST_LEFT, _BESIDE = 3, 0.9
 
-#: For one place at which a category is detected: minimum number of images; distance in pixels within which boxes are
-#: in one place, because a detector's box of the same pixels varies with what is around it; width of the cells in which
-#: places are searched, and distance within which boxes are near a place, which is the minimum side of these boxes, too:
-#: what is clipped beyond a corner becomes a dot there. Among boxes that lie anywhere, one of
-#: (PLACE / AROUND) ** 4 = 256 of those near a place is in the place; 16 are allowed for.
+#: Limits for one place at which a category is detected on at least `FEWEST_PLACE` images. Boxes are in the place if they
+#: agree within `PLACE` pixels; the same object gives slightly different boxes in different surroundings. Places are
+#: searched with bins of `_CELL` pixels. Of random boxes within `AROUND` pixels of a place, one in (AROUND / PLACE) ** 4 =
+#: 256 is in the place. A ratio of up to `_OF_NEAR` is attributed to chance. Sides
+#: of the boxes are at least `AROUND`, because boxes that are clipped beyond a corner of their image become dots there.
 FEWEST_PLACE, PLACE, _CELL, AROUND, _OF_NEAR = 12, 3.0, 8.0, 12.0, 1 / 16
 
-#: Minimum share of the detections in one place that find no object, and the IoU from which they find one. An object in
-#: a fixed place, such as a table before a fixed camera, is labelled; one that is drawn over photographs lies by chance
-#: on an object, but seldom fits it.
+#: Minimum share of the detections in one place that find no object, and minimum IoU with an object to find it. Real
+#: objects in a fixed place, such as a table in front of a fixed camera, are labelled. A logo drawn over photographs may
+#: lie on an object by chance, but seldom fits it.
 ON_NOTHING, _FOUND = 0.9, 0.5
 
 #: Maximum number of places that are reported.
@@ -62,12 +62,13 @@ _PLACES = 3
 #: rounded, but then in all pairs of categories.
 FEWEST_TWICE, TWICE = 10, 0.05
 
-#: Pseudo-pairs, one of them with equal scores, for the share of equal scores in the other pairs of categories. Where no
-#: other pair has a box in common, boxes are not written under several categories, and equal ones are no chance.
+#: Number of boxes, one of them with equal scores, that are added to the boxes that other pairs of categories have in
+#: common. The share of equal scores among all of these is the probability of equal scores by chance. It is small if no
+#: other pair of categories has a box in common.
 PRIOR = 20
 
-#: Minimum share of the objects of one of two categories that are there under the other, too, for detections of both to
-#: be meant: in a ground truth that is expanded by a hierarchy all of them are.
+#: Minimum share of the objects of one category that are also labelled as the other, for detections under both categories
+#: to be considered correct. In a ground truth that is expanded by a hierarchy, the share is 1.
 MEANT = 0.1
 
 
@@ -98,7 +99,9 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _best(side: Side) -> NDArray[np.int64]:
-    """Return the rows of the `_BEST` highest scores on known images, without those of a box that is the same anywhere."""
+    """Return the rows of the `_BEST` highest scores, without unknown images, boxes without an area, and boxes that are
+    the same on many images.
+    """
     scores: Array = side.table.scores  # type: ignore[union-attr]
     rows = best_of(scores, _BEST)
     return rows[(side.image[rows] >= 0) & ~side.constant[rows] & side.sized[rows]]
@@ -171,7 +174,9 @@ def _records(side: Side, rows: Array) -> NDArray[np.uint64]:
 
 
 def _again(keys: Array, image: Array) -> tuple[Array, Array]:
-    """Return the indices of records with the key of a record of an earlier image, and the images of the first of these."""
+    """Return the indices of records whose key occurs on an earlier image, and for each of them the first image with this
+    key.
+    """
     if not keys.size:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     order = np.lexsort((image, keys))
@@ -235,7 +240,7 @@ def _in_place(facts: Facts, side: Side, best: NDArray[np.int64]) -> Iterator[Fin
             return
         middle = np.median(box[keys == cells[at]], axis=0)
         own = label == label[first[at]]
-        for _ in range(2):  # a cell may hold a part of the boxes only
+        for _ in range(2):  # the bin may hold only some of the boxes in the place
             away = np.abs(box - middle).max(axis=1)
             middle = np.median(box[own & (away <= PLACE)], axis=0) if (own & (away <= PLACE)).any() else middle
         near = own & (np.abs(box - middle).max(axis=1) <= AROUND)
@@ -320,7 +325,9 @@ def _twice(facts: Facts, side: Side, best: NDArray[np.int64]) -> Iterator[Findin
 
 
 def _meant(facts: Facts, side: Side, one: int, other: int) -> bool:
-    """Return whether objects, too, are of both categories at once, as where a ground truth is expanded by a hierarchy."""
+    """Return whether objects are labelled under both categories, too, for example in a ground truth expanded by a
+    hierarchy.
+    """
     codes, ids = facts.truth.table.categories.codes, facts.truth.table.categories.ids
     rows = [np.flatnonzero(ids[codes] == side.table.categories.ids[code]) for code in (one, other)]
     first, second = (marks(facts.truth.image[of], *facts.truth.columns[:, of]) for of in rows)

@@ -22,15 +22,16 @@ _LOWEST = 60
 #: the detections have it. Among 100,000 scores with six digits the most frequent one has a share of 0.0001.
 _PILED, _FEWEST_PILED = 0.005, 20
 
-#: To report a score that is the highest on ten times as many images as any other score: minimum share of the images on
-#: which the score is the highest, and maximum mean number of detections with the score on these images. In a detector's
-#: results for 4,952 images of VOC2007, no score is the highest on more than two images. Clipped scores occur several
-#: times on an image: in random results for 500 images of CrowdPose, clipped to 1, 185 images have 252 such scores.
+#: A score that is the highest on ten times as many images as any other score is reported if it is the highest on at least
+#: the share `TOPS` of the images, and if these images have, on average, at most `ONCE` detections with this score. In a
+#: detector's results for 4,952 images of VOC2007, no score is the highest on more than two images. Clipped scores occur
+#: several times on an image: in random results for 500 images of CrowdPose, clipped to 1, 185 images have 252 such
+#: scores.
 TOPS, ONCE = 0.01, 1.1
 
-#: Number of distinct scores on each side of a gap from which the density is estimated; density assumed in the gap,
-#: relative to the lower of both densities; minimum number of scores expected in the gap. By chance the gap is empty in
-#: one of a million files.
+#: The density of scores is estimated from `_BESIDE` distinct scores on each side of a gap. In the gap, the lower of both
+#: densities times `_THINNER` is assumed. The gap is reported if at least `_EXPECTED` scores are expected in it. By chance
+#: the gap is empty in one of a million files.
 _BESIDE, _THINNER, _EXPECTED = 50, 0.3, 14.0
 
 #: Maximum share of detections whose score equals that of another detection of their category.
@@ -42,9 +43,10 @@ _TIED = 0.1
 COARSE, COARSE_SHARE = 20, 0.01
 
 
-#: For images whose scores all have few digits: maximum number of scores looked at first, minimum number of scores of an
-#: image, and maximum ratio of the number of images expected by chance to the number of images. Of scores with six digits
-#: one in 10,000 has two, but of those with three digits one in ten, so that one image in 10,000 has four.
+#: For images whose scores all have few digits: number of scores that are sampled first, minimum number of scores of an
+#: image, and maximum ratio of the number of such images expected by chance to their number. Of scores with six digits,
+#: one in 10,000 has at most two digits. Of scores with three digits, one in ten has, so that all four scores of an image
+#: have at most two digits by chance once in 10,000.
 SAMPLE, FEWEST_DIGITS, BY_CHANCE = 20_000, 4, 0.05
 
 #: Minimum number of detections on an image to determine the scale of its scores.
@@ -183,7 +185,7 @@ def _coarse_part(facts: Facts, side: Side, scores: NDArray[np.float64]) -> Itera
         count = side.on.images.ids.size
         held, some = (np.bincount(side.image[which], minlength=count) for which in (known, few))
         whole = (held == some) & (held >= FEWEST_DIGITS)
-        # An image has short numbers alone by chance if these are frequent everywhere, as in files of three digits.
+        # If scores with few digits are frequent everywhere, some images have only such scores by chance.
         rate = float(some[~whole].sum() + 1) / (held[~whole].sum() + 1)
         expected = float((rate ** np.minimum(held[held >= FEWEST_DIGITS], 100)).sum())
         images = int(np.count_nonzero(whole))
@@ -269,7 +271,7 @@ def gap(scores: NDArray[np.float64]) -> tuple[float, float, float] | None:
 
     The expected number follows from the lower of the densities on both sides of the gap.
     """
-    values = np.unique(scores)  # distinct values of rounded scores have equal gaps
+    values = np.unique(scores)  # without ties, rounded scores are evenly spaced
     if values.size < 2 * _BESIDE + 2:
         return None
     at = np.arange(_BESIDE, values.size - _BESIDE - 1)
@@ -303,9 +305,8 @@ def _ends_at_once(scores: NDArray[np.float64]) -> bool:
 
 def _cut(facts: Facts, scores: NDArray[np.float64]) -> Iterator[Finding]:
     """Yield a finding if scores end abruptly at a minimum at which detections still find objects."""
-    # A detector's scores thin out towards 0 or pile up there, but do not end abruptly. `expected` is the number of
-    # scores below the minimum if the density just above the minimum continued; there would then be no lower score with
-    # a probability of exp(-expected).
+    # A detector's scores thin out towards 0 or pile up there, but do not end abruptly. `expected` is the number of scores
+    # that would lie below the minimum at the density just above it. With a probability of exp(-expected), none would.
     agreement = facts.agreement
     if agreement is None or float(scores.max()) <= 0:
         return

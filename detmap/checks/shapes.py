@@ -34,8 +34,8 @@ _BEYOND = 0.5
 SHIFT = 2.0
 
 #: For a mask that was drawn at a lower resolution: minimum number of distinct rows in which its runs end, and minimum
-#: number of such masks. The outline of a mask of full resolution passes through nearly all rows from its top to its
-#: bottom, or at least through all columns; fourteen random rows are all even, or all odd, in one of 8,192 masks.
+#: number of such masks. The outline of a mask of full resolution passes through nearly all of its rows, or at least
+#: through all of its columns. The probability that fourteen random rows are all even or all odd is 1 / 8,192.
 ROWS, FEWEST_COARSE = 14, 5
 
 #: Maximum number of masks whose rows are compared.
@@ -114,9 +114,10 @@ def _coarse(side: Side, masks: Any) -> Iterator[Finding]:
 
 
 def steps(ends: Array, stops: Array, heights: Array) -> NDArray[np.int64]:
-    """Return for each mask the greatest common divisor of the distances between the rows in which runs end, and between
-    the columns whose runs end in other rows than those of the column before. Return 0 for masks with fewer than `ROWS`
-    such rows, or half as many such columns.
+    """Return for each mask the step, in pixels, of the grid on which its outline lies.
+
+    The step is the greatest common divisor of the distances between rows in which runs end, and between columns at which
+    these rows change. It is 0 for masks with fewer than `ROWS` such rows, or half as many such columns.
 
     The runs of mask *i* end at ``ends[stops[i - 1]:stops[i]]``, counted column by column.
     """

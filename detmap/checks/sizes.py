@@ -32,7 +32,8 @@ FEWEST = 20
 #: has a single maximum as a function of size, so a dip to a half that chance does not explain is a defect.
 DIP = 0.5
 
-#: Minimum ratio of missed boxes around several objects to the number expected from their sizes.
+#: Minimum ratio of the number of missed boxes around several objects to the number expected from the recall of objects of
+#: the same sizes.
 TIMES = 2.0
 
 #: Shorter side in pixels below which an object is tiny, and minimum number and minimum share of tiny objects. None of
@@ -40,7 +41,7 @@ TIMES = 2.0
 TINY, FEWEST_TINY, SHARE_TINY = 2.0, 10, 0.005
 
 
-#: Maximum share of strays that are found: detectors find small objects, if not well.
+#: Maximum share of strays that detections find. Real objects, even small ones, are found more often.
 STRAY_FOUND = 0.05
 
 
@@ -83,7 +84,9 @@ def _tiny(facts: Facts) -> Iterator[Finding]:
 
 
 def _found_of(facts: Facts, stray: Array) -> int | None:
-    """Return the number of objects of a mask that detections find; None if they cannot be compared."""
+    """Return how many objects of the mask `stray` are found by detections; None if objects and detections cannot be
+    compared.
+    """
     evidence = facts.evidence
     if evidence is None or not evidence.detections.size:
         return None

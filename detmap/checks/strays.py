@@ -1,4 +1,7 @@
-"""Objects far smaller than all others, such as accidental clicks: the limit of their sides follows from the sizes."""
+"""Strays: objects far smaller than all others, such as accidental clicks.
+
+The size up to which objects are strays is derived from the distribution of sizes.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +16,19 @@ from detmap.shapes import find
 
 Array = NDArray[Any]
 
-#: Maximum limit of the shorter side of a stray, in pixels, and minimum number of strays just below the limit. Larger boxes
-#: beside others as small are no accidents.
+#: Largest tested limit of the shorter side of strays, in pixels, and minimum number of strays just below a limit. Larger
+#: boxes are hardly accidents.
 LONGEST, FEWEST = 32, 10
 
-#: Minimum ratio of the number of strays just below the limit to the number of objects just above it, and of the number of
-#: larger objects to this second number. Without strays the numbers fall towards small sizes, and do not rise again.
+#: The objects just above the limit must be fewer, by at least this factor, than the strays just below it, and than the
+#: larger objects. Without strays the numbers fall towards small sizes, and do not rise again.
 RARER = 2.0
 
 #: Maximum share of strays among all objects, because an accident is the exception.
 SHARE = 0.25
 
-#: Minimum share of strays of one category, and minimum ratio of this share to the category's share of all objects, for the
-#: strays to be a category of small objects, such as balls.
+#: Strays are considered real objects, such as balls, if at least the share `OF_ONE` of them belong to one category, and
+#: if this share is at least `OFTEN` times the category's share of all objects.
 OF_ONE, OFTEN = 0.5, 1.5
 
 
@@ -53,8 +56,9 @@ def beside(limit: int) -> int:
 
 
 def limit_of(shorter: Array) -> int | None:
-    """Return the length in pixels up to which the shorter sides of objects are those of strays: up to it there are many,
-    beyond it few, and the others are larger still. None if there are no strays.
+    """Return the limit of the shorter side, in pixels, up to which objects are strays; None if there are no strays.
+
+    Many objects lie just below the limit, few just above it, and many are larger still.
     """
     held = np.bincount(np.ceil(shorter[shorter <= 8 * LONGEST]).astype(np.int64), minlength=8 * LONGEST + 1)
     upto = np.cumsum(held)

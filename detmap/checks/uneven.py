@@ -34,17 +34,17 @@ FEWEST, FEWEST_OF_CATEGORY = 8, 20
 #: median.
 LOW = 0.25
 
-#: To estimate the score at which a part was cut: the quantile of the lowest scores of its images, because images at the
-#: ends of a part may belong to the rest; and the maximum distance of the cut from this quantile, as a share of the
-#: distance between the quantile and the median.
+#: The score at which a part was cut is estimated from the lowest score of each image. The quantile `AT_THE_ENDS` of these
+#: scores is used, because images at the ends of a part may belong to the rest. The cut may be lower than this quantile by
+#: at most the share `AT_THE_CUT` of the distance between the quantile and the median.
 AT_THE_ENDS, AT_THE_CUT = 0.2, 0.25
 
 #: Minimum share of the scores outside of a part that are below the cut. For scores above the cut, maximum difference of
 #: the medians inside and outside of the part, relative to the interquartile range outside.
 BELOW, ALIKE = 0.3, 0.5
 
-#: A part counts as cut if its number of detections, divided by the number in the rest, is at most the quotient expected
-#: from the cut, raised to this power. Both numbers are per image and object.
+#: A part counts as cut if it has at most q ** `FEWER` times as many detections per image and object as the rest, where q
+#: is the ratio expected from the cut.
 FEWER = 0.5
 
 #: Minimum share of a part's images that have the same number of detections, 2 or more, for this number to be a limit. In
@@ -61,13 +61,14 @@ FINDING, FINDING_NONE = "{many} that find objects,", "{many} that find no object
 #: by the smaller.
 FACTOR = 2.0
 
-#: Quantile: a category is reported if its scores between this quantile and one minus this quantile do not overlap the
-#: scores of the other categories between the same quantiles.
+#: A category is reported if its scores do not overlap those of the other categories. The lowest and the highest scores of
+#: both, a share of `APART` each, are left out.
 APART = 0.05
 
-#: Minimum share of the scores of other categories above the maximum of a category: if the scores of a category are
-#: halved, half of the other scores lie above its maximum. Share of the category's scores that count as independent draws
-#: in the test: below 1, because difficult categories have few high scores even without a defect.
+#: `ABOVE` is the minimum share of the scores of other categories above the maximum of a category. If the scores of a
+#: category are halved, half of the other scores lie above its maximum. `OF_THOSE` is the share of the category's scores
+#: that count as independent draws in the test. It is below 1, because difficult categories have few high scores even
+#: without a defect.
 ABOVE, OF_THOSE = 0.5, 0.3
 
 #: Minimum share of the variance of score ranks that lies between images: with two scales, each on half of the images,
@@ -81,14 +82,16 @@ FEWEST_IMAGES = 40
 #: informative: the median is 0.25 or more for detectors, and 0 by chance.
 AHEAD = 0.06
 
-#: For a part in which true positives are ahead by less than elsewhere: maximum ratio of both medians, and this maximum if
-#: in the part alone the file lists each image's detections by score, as where scores were sorted apart from boxes. For
-#: night images in ``tests/planting/natural.py``, on which half of the objects are missed, the ratio is above 0.6. If
-#: boxes are listed by category and scores are sorted, the ratio is 0.3 for VOC2007, as the first of a category are best.
+#: For a part in which true positives are ahead of false positives by less than elsewhere: maximum ratio of the medians
+#: inside and outside of the part. The second maximum applies if the file lists each image's detections by score in this
+#: part only, for example because scores were sorted separately from boxes. For night images in
+#: ``tests/planting/natural.py``, on which half of the objects are missed, the ratio is above 0.6. If boxes are listed by
+#: category but scores are sorted, the ratio is 0.3 for VOC2007, because the first boxes of a category are its best.
 LESS_AHEAD, LESS_IF_LISTED = 0.25, 0.5
 
-#: Minimum share of a part's images whose detections are listed by descending score, maximum share elsewhere, and minimum
-#: number of detections of an image for its order to tell anything: six are in descending order by chance once in 720.
+#: The detections of a part are listed by score if at least the share `LISTED` of its images, and at most the share
+#: `LISTED_ELSEWHERE` of other images, list their detections by descending score. Images with fewer than `FEWEST_LISTED`
+#: detections are ignored. Six detections are in this order by chance once in 720.
 LISTED, LISTED_ELSEWHERE, FEWEST_LISTED = 0.9, 0.5, 6
 
 #: Minimum ratio of false to true positives, for their mean ranks to be compared.
@@ -318,8 +321,8 @@ def _said(code: str, evidence: Evidence, image: Array, more: str, words: str = "
 def differing(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     """Check for a part of the images with other scores than the rest, or without scores below a cut.
 
-    Such a part has few detections, or hits and misses at other ranks. Other checks would take this for lost detections
-    or missing labels.
+    Such a part has fewer detections, or its true and false positives have other ranks. Other checks would take this for
+    lost detections or missing labels.
     """
     rows, words = evidence.detections, "{many}"
     if facts.caused("detections", "cap_reached"):
@@ -488,7 +491,9 @@ def biased(away: Array, which: Array) -> str | None:
 
 
 def wider(more: Array, side: Array) -> str | None:
-    """Describe by how many pixels boxes are wider and higher; None unless small and large objects agree."""
+    """Describe by how many pixels detections are wider and higher than their objects; None unless the difference is about
+    the same for small and large objects.
+    """
     if len(more) < 4 * FEWEST_OF_CATEGORY:
         return None
     small = side <= np.median(side)

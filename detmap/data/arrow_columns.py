@@ -93,7 +93,7 @@ def _is(kind: Any, name: str) -> bool:
 
 
 def array_of(column: Any, field: str, source: str) -> Any:
-    """Return a column as an array, without a copy for a single chunk of numbers without nulls."""
+    """Return a column as an array. A single chunk of numbers without nulls is not copied."""
     with taken(field, source):
         whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
         return whole.to_numpy(zero_copy_only=False)

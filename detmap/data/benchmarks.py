@@ -14,8 +14,8 @@ class Benchmark(NamedTuple):
     """A benchmark whose ground truth has fields of its own."""
 
     name: str
-    #: The benchmark's own fields, by the list of COCO's JSON in which they are: images, annotations or categories. Tables
-    #: such as CSV are searched for the fields of annotations.
+    #: The benchmark's own fields in each list of COCO's JSON: images, annotations and categories. Tables such as CSV are
+    #: searched for the fields of annotations.
     fields: Mapping[str, tuple[str, ...]]
     #: The protocol that reads these fields; "" if there is none.
     protocol: str = ""
@@ -78,15 +78,15 @@ NO_FLAG = "must be 1 or true, 0 or false, or -1 where it is not known"
 
 
 def fields_of(section: str) -> dict[str, str]:
-    """Return the fields that are specific to a benchmark, with its name. `section` is a list in COCO's JSON, such as
-    images.
+    """Return a dict from each benchmark-specific field to the name of the benchmark. `section` is a list in COCO's JSON,
+    such as images.
     """
     return {field: one.name for one in BENCHMARKS for field in one.fields.get(section, ())}
 
 
 def protocol_for(notices: Mapping[str, int]) -> str | None:
-    """Return the protocol that reads most of the fields that `notices` name; of several, the first. None if no protocol
-    reads any.
+    """Return the protocol that reads most of the fields in `notices`. If several protocols read equally many, return the
+    first; if no protocol reads any, return None.
     """
     counts = {one.protocol: sum(_of_benchmark(code, one) for code in notices) for one in BENCHMARKS if one.protocol}
     best = max(counts, key=lambda name: counts[name])
@@ -94,7 +94,7 @@ def protocol_for(notices: Mapping[str, int]) -> str | None:
 
 
 def advice(names: Iterable[str]) -> str:
-    """Return advice on scoring by the benchmarks of the named fields, such as "; LVIS's rules: --protocol lvis"."""
+    """Return advice on protocols for the named fields, such as "; LVIS's rules: --protocol lvis"."""
     codes = [_FOREIGN + name for name in names]
     known = [one for one in BENCHMARKS if any(_of_benchmark(code, one) for code in codes)]
     return "".join(f"; {one.remedy or _protocol_of(one)}" for one in known)
@@ -105,7 +105,7 @@ def _protocol_of(one: Benchmark) -> str:
 
 
 def unread(notices: Mapping[str, int], fields: Iterable[str]) -> dict[str, int]:
-    """Return the notices without those on `fields`, which the protocol reads."""
+    """Leave out the notices on `fields`, the fields that the selected protocol reads."""
     read = tuple(f"{_FOREIGN}{field} (" for field in fields)
     return {code: count for code, count in notices.items() if not (read and code.startswith(read))}
 
@@ -123,7 +123,7 @@ def _of_benchmark(code: str, one: Benchmark) -> bool:
 
 
 def noted(fields: Iterable[str], section: str) -> dict[str, int]:
-    """Return a notice for each of the `fields` in a JSON list (`section`) that is specific to a benchmark."""
+    """Return a notice for each benchmark-specific field among the `fields` of a list in COCO's JSON (`section`)."""
     known = fields_of(section)
     return {_code(field, known[field]): 1 for field in fields if field in known}
 

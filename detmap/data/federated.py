@@ -33,8 +33,8 @@ FREQUENCIES = ("r", "c", "f")
 class CategoryLists(Frozen):
     """A list of categories for each image."""
 
-    #: Distinct pairs of an image and a category in its list, as indices into the ids of the ground truth, sorted by
-    #: image and category; shape (p,).
+    #: The pairs of an image and a category in its list, sorted by image and category, without repetitions. Both arrays
+    #: are indices into the ids of the ground truth; shape (p,).
     images: NDArray[np.int32]
     categories: NDArray[np.int32]
     #: Mask of the images that have a list, even if it is empty; shape (i,).
@@ -76,7 +76,7 @@ class CategoryLists(Frozen):
         return CategoryLists(readonly(at[self.images], np.int32), self.categories, readonly(listed, np.bool_))
 
     def by_image(self, images: NDArray[Any], categories: NDArray[Any]) -> dict[Any, list[Any]]:
-        """Return the category ids in the list of each image that has a list, by image id."""
+        """Return the lists as a dict from image ids to category ids; images without a list are left out."""
         made: dict[Any, list[Any]] = {image: [] for image in images[self.listed].tolist()}
         ids = categories[self.categories].tolist()
         for image, category in zip(images[self.images].tolist(), ids, strict=True):

@@ -68,7 +68,7 @@ def columns_of(
     source: str,
     have: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Return the arguments of ``from_arrays`` from a `pyarrow.Table`. Error messages list `have` as the titles of the
+    """Return the arguments of ``from_arrays`` from a `pyarrow.Table`. In error messages, `have` are the titles of the
     existing columns, by default the titles in the table. Raises `InputError` for a missing column or invalid values.
     """
     titles = list(table.column_names if have is None else have)
@@ -100,7 +100,7 @@ def columns_of(
     for name, argument in (("area", "areas"), ("crowd", "crowd"), ("difficult", "difficult")):
         if name in found:
             out[argument] = array_of(found[name], name, source)
-    if "group_of" in found:  # -1 means unknown, so it is no group
+    if "group_of" in found:  # -1 means unknown, and is read as false
         cells = found["group_of"].to_pylist()
         for row, cell in enumerate(cells):
             if is_no_flag(cell):
@@ -144,7 +144,7 @@ _FIELD = "field:"
 
 
 def _fields(table: Any, columns: Mapping[str, str] | None) -> dict[str, Any]:
-    """Return the numeric and boolean columns without a role, which levels of difficulty may use."""
+    """Return the numeric and boolean columns without a role. Levels of difficulty may be defined by these columns."""
     types = pyarrow().types
     given = {*LISTS, *(columns or {}).values()}
     return {
@@ -419,8 +419,8 @@ def _left_out(data: Any, table: Any) -> int:
     if value is None:
         value = (table.schema.metadata or {}).get(_SHAPES_LEFT_OUT.encode(), b"")
     digits = value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
-    # The number is capped, because rows may have been filtered since. Digits are limited, because metadata may hold
-    # anything.
+    # The number is capped, because rows may have been filtered since. Metadata may hold anything, so
+    # anything but a number of at most 18 digits is read as 0.
     return min(int(digits), len(table)) if digits.isascii() and digits.isdigit() and len(digits) < 19 else 0
 
 

@@ -127,8 +127,8 @@ def expanded(table: T, hierarchy: Hierarchy) -> T:
 
 
 def _listed(names: Sequence[str], above: Mapping[str, Sequence[str]]) -> tuple[list[str], list[list[int]]]:
-    """Return the ascending list of all given labels and of the labels above them. Also return, for each given label, the
-    indices in this list of the label and of the labels above it.
+    """Return all given labels and the labels above them, in ascending order. Also return, for each given label, its own
+    index and the indices of the labels above it.
     """
     own = [[name, *above.get(name, ())] for name in names]
     every = sorted({label for labels in own for label in labels})
@@ -172,6 +172,6 @@ def with_image_labels(
     lists = []
     for rows in (present, ~present):
         listed = np.zeros(image_ids.size, np.bool_)
-        listed[image] = True  # an image with verified labels has both lists, even if empty
+        listed[image] = True  # an image with verified labels has a list in both columns, even if empty
         lists.append(CategoryLists.of_pairs(image[rows], category[rows], category_ids.size, listed))
     return replace(table, images=made_images, categories=made_categories, present=lists[0], negatives=lists[1])

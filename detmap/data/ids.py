@@ -181,7 +181,7 @@ def zeros(ids: Sequence[Any]) -> NDArray[np.bool_]:
 
 
 def index_among(ids: ArrayLike | Ids, listed: ArrayLike | Ids | None, source: str, field: str, plural: str) -> Ids:
-    """Return the index of each of the `ids` among the `listed` ids. If `listed` is None, these are the distinct `ids`."""
+    """Return the index of each of the `ids` among the `listed` ids, or among all distinct `ids` if `listed` is None."""
     own = index_ids(ids, source=source, field=field)
     if listed is None:
         return own

@@ -59,8 +59,8 @@ _FEWEST_SHARES = 3
 
 
 def notices_of_units(ground_truth: GroundTruth, detections: Detections) -> dict[str, int]:
-    """Return a notice if the boxes of one table, or of both, seem to be shares of their images. If only those of one
-    table do, the boxes of the other table must have a median area above 1, as boxes in pixels have.
+    """Return a notice if the boxes of one table, or of both, seem to be shares of their images. If only one table
+    has such boxes, the notice requires that the boxes of the other table have a median area above 1, as in pixels.
     """
     if not (len(detections) and len(ground_truth)):
         return {}

@@ -9,7 +9,7 @@ from detmap.data.benchmarks import advice
 from detmap.errors import shorten
 from detmap.shapes.kinds import KINDS
 
-#: Parts of sentences on boxes that seem to be shares of an image rather than in pixels.
+#: Phrases for notices on boxes whose coordinates seem to be shares of the image size instead of pixels.
 _SHARES = "as shares of an image do"
 _SCALE = (
     "multiply x and width by the image's width, y and height by its height (--image-sizes does so for Open Images' files "
@@ -17,7 +17,7 @@ _SCALE = (
 )
 
 #: Codes of unusual but accepted input, with the sentence for `n` records. A code may be followed by a colon and a name,
-#: as in ``missing_classes:dog``; the sentence lists all such names of a code as `names`.
+#: as in ``missing_classes:dog``. The sentence lists all names of its code in place of ``{names}``.
 NOTICES = {
     "missing_iscrowd": "{n} annotations without iscrowd: taken as 0",
     "duplicate_annotation_ids": "{n} annotations repeat an id: each counts as an object of its own",

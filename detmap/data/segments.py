@@ -17,7 +17,8 @@ LARGEST = 2**32 - 1
 
 
 class LabelMap(NamedTuple):
-    """A label map of `shape` (H, W): run *i* of its pixels, row by row, has the id ``ids[i]`` and ends at ``ends[i]``.
+    """A label map of `shape` (H, W), run-length encoded row by row. All pixels of run *i* have the id ``ids[i]``, and the
+    run ends before pixel ``ends[i]``.
 
     The id 0 is VOID. Both arrays are uint32.
     """

@@ -32,7 +32,7 @@ from detmap.shapes import Boxes, Column, Kind, Pairs, find
 from detmap.shapes.kinds import BOXES
 from detmap.system import parallel
 
-_LONG = 1e5  # Larger blocks of work run outside the main thread, so that Ctrl-C has an effect at once.
+_LONG = 1e5  # cost above which a block runs outside the main thread, so that Ctrl-C has an effect at once
 
 #: Minimum overlap of boxes that touch: the smallest normal float.
 _TOUCHING = float(np.finfo(np.float64).tiny)
@@ -42,9 +42,9 @@ _TOUCHING = float(np.finfo(np.float64).tiny)
 class Side:
     """The evaluated rows of one table, ordered by image and then category. The rows of a category on an image are a cell.
 
-    Images come first because files usually are ordered by image, so that memory is read sequentially. A position is an
-    index in this order. `starts` are the first positions of the cells. The other columns have one value per position: the
-    row in the table (`order`), image, category, rank in the cell, and score.
+    Images come first because most files are ordered by image. Memory is then read sequentially. A position is an index in
+    this order. `starts` are the first positions of the cells. The other columns have one value per position: the row in the
+    table (`order`), image, category, rank in the cell, and score.
     """
 
     order: NDArray[np.int32]
@@ -74,11 +74,11 @@ class Side:
         """
         kept = (category >= 0) & (image >= 0)
         count = int(np.count_nonzero(kept))
-        out_image, out_category, out_rank, out_scores = allocate(  # together, because the tally keeps all of them
+        out_image, out_category, out_rank, out_scores = allocate(  # one block of memory, as all are kept
             *[(count, np.int32)] * 3, (count if scores is not None else 0, np.float64)
         )
         order, cells, starts = np.empty(count, np.int32), np.empty(count, np.int64), np.empty(images + 1, np.int64)
-        # The kernel takes empty `rows` to mean all rows. So if no row is kept, `image` must be empty, too.
+        # For the kernel, empty `rows` mean all rows, so `image` is emptied if no row is kept.
         rows = readonly(() if count == kept.size and not reverse else np.flatnonzero(kept), np.int32)
         if reverse:
             rows = readonly(rows[::-1], np.int32)
@@ -150,8 +150,8 @@ class Arrangement:
     frequencies: dict[Any, str]
     #: The number of occurrences of each kind of unusual input, by notice code.
     notices: dict[str, int]
-    #: For each pair of image and category in `cells`, the detections of other categories that can be matched to its
-    #: objects; see `Protocol.absorbing`. The positions of these detections come after the positions of `found`.
+    #: The detections that can be matched to objects of another category (`Protocol.absorbing`), for each pair of image and
+    #: category in `cells`. The positions of these detections come after the positions of `found`.
     others: overlap.Cells
     #: The row in the table and the score of each detection, by position; the detections of `others` are included.
     order: NDArray[np.int32]
@@ -246,7 +246,8 @@ class Arrangement:
         near = None if kind.reach is None else kind.reach(*compared, least)
         reach = None
         if near is not None:
-            # With inclusive pixels, boxes touch if they are less than a pixel apart, or have no width.
+            # Pixels are inclusive here, so that boxes less than a pixel apart touch each other, and so that a box without
+            # width can touch others.
             reach = _nowhere(near[0].placed(order, 1.0), rows.unscored), near[1].placed(truth.order, 1.0)
         names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
         clusters = ground_truth.images.clusters
@@ -292,7 +293,7 @@ class Arrangement:
         )
 
     def deviations(self, found: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the errors of p matched pairs, shape (p, errors).
+        """Return the errors of p matched pairs, such as the translation error, shape (p, E).
 
         `found` and `truth` are the positions of the detections and of the objects of the pairs.
         """
@@ -302,7 +303,7 @@ class Arrangement:
         return self.kind.deviations(*self._compared, rows, others, half[self.truth.category[truth]])
 
     def detection_areas(self, begin: int, end: int) -> NDArray[np.float64]:
-        """Return the areas, for area ranges, of the detections at positions ``[begin, end)``."""
+        """Return the areas that decide the area ranges of the detections at positions ``[begin, end)``."""
         if self._own_areas is None:
             areas = self._shape_areas(begin, end)
         else:
@@ -543,7 +544,7 @@ def least_overlaps(protocol: Protocol, iou_thresholds: Sequence[float]) -> NDArr
     given = np.array(iou_thresholds)
     if find(protocol.iou_type).falls:
         given = -given
-    # pycocotools uses min(threshold, 1 - 1e-10); x > t is the same as x >= the next float after t.
+    # pycocotools uses min(threshold, 1 - 1e-10). Overlaps above a threshold are at least the next float after it.
     bounds = np.minimum(given, 1 - 1e-10) if protocol.matching == "best-free" else given
     return readonly(np.nextafter(given, np.inf) if protocol.strict else bounds, np.float64)
 
@@ -555,8 +556,8 @@ def rule_at(protocol: Protocol, iou: float) -> pairs.Rule:
 
 
 def least_near(protocol: Protocol, iou: float, floor: float) -> float:
-    """Return the minimum overlap of a detection with a nearby object, which is `floor`. If distances are compared, the
-    maximum distance of a nearby object is ``iou / floor``, and its negative is returned.
+    """Return `floor`, the minimum overlap of a detection with a nearby object, or its equivalent for distances, which are
+    negated.
     """
     return -iou / floor if find(protocol.iou_type).falls else floor
 

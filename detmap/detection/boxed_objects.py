@@ -21,7 +21,7 @@ from detmap.shapes.boxes import Boxes
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
 
-#: A box that overlaps all others, in any unit: x, y, width, height.
+#: A box (x, y, width, height) that overlaps all others, whether they are in pixels or fractions of the image.
 _ANYWHERE = (-1e12, -1e12, 2e12, 2e12)
 
 
@@ -50,7 +50,7 @@ class BoxedObjects:
         return cls(rows, corners, shares is not None or ground_truth.within_unit) if rows.any() else None
 
     def proposed(self, bounds: overlap.Boxes) -> overlap.Boxes:
-        """Return `bounds` in which the boxes of these objects are so large that every detection overlaps them."""
+        """Return `bounds` with huge boxes for the objects that have only a box, so that every detection overlaps them."""
         coordinates, areas = bounds.coordinates.copy(), bounds.areas.copy()
         far = np.array(_ANYWHERE)
         coordinates[self.rows] = far if bounds.sizes else np.append(far[:2], far[:2] + far[2:])

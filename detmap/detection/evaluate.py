@@ -159,8 +159,8 @@ def _errors(arranged: Arrangement, threads: int | None) -> NDArray[np.float64]:
 def _match_cells(
     arranged: Arrangement, threads: int | None
 ) -> tuple[matching.Words, dict[str, NDArray[Any]], zero_ids.Otherwise | None]:
-    """Return three things: the outcome of every detection, the columns that `STEPS` names, and the detections whose
-    outcome depends on the decision `id_zero`. The columns are empty unless matching is repeated at each score.
+    """Return the outcomes of all detections, the columns `STEPS`, and the detections whose outcome depends on the decision
+    `id_zero`. The columns are empty unless matching is repeated at each score.
     """
     protocol, cells = arranged.protocol, arranged.cells
     count, words = arranged.found.order.size, word_count(protocol)

@@ -260,7 +260,7 @@ class Evaluator(Accumulator):
             self._match()
 
     def _protocol_of(self, given: Mapping[int, list[str]]) -> Protocol:
-        """Return the protocol for images of an update; `given` has the kinds of shape of each image."""
+        """Return the protocol for an update. `given` maps the index of each image to its kinds of shape, such as boxes."""
         if not given:
             return self.protocol
         kind = kind_of_images(given, None if self._undecided else find(self.protocol.iou_type).column_name)
@@ -277,7 +277,6 @@ class Evaluator(Accumulator):
         return replace(self.protocol, **{name: getattr(like, name) for name in names})
 
     def _decide(self, protocol: Protocol) -> None:
-        """Set the protocol if the kind is still undecided."""
         if self._undecided:
             self.protocol, self._undecided = protocol, False
             self._tally = Tally.empty(protocol, self._categories())

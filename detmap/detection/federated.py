@@ -1,8 +1,8 @@
 """Decisions of federated data sets such as LVIS, where not every category was looked for on every image.
 
 Each decision is declared here; `detmap.detection.protocols.Protocol` has a field for each, and `Arrangement` calls the
-functions that implement the decisions. The rules are lvis-api's; for the lists of the ground truth see
-`detmap.data.federated`.
+functions that implement the decisions. The rules are lvis-api's. See `detmap.data.federated` for the categories that ground
+truth lists for each image.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ POOLED = _decision(
 #: The fields of an image that list categories.
 LISTS = ("neg_category_ids", "not_exhaustive_category_ids")
 
-#: For each decision, its default, and the JSON fields that are read under any other value.
+#: For each decision, its default, and the JSON fields that are read unless it has the default.
 _FIELDS = {
     "judged": ("all", ("neg_category_ids", "pos_category_ids")),
     "not_exhaustive": ("wrong", ("not_exhaustive_category_ids",)),
@@ -112,7 +112,9 @@ def fields_read(protocol: Protocol) -> list[str]:
 
 
 def missing_fields(ground_truth: GroundTruth, protocol: Protocol, images: NDArray[np.bool_]) -> dict[str, int]:
-    """Count, for each field that the protocol reads, the selected images (or objects on these images) without the field."""
+    """For each field that the protocol reads, count the selected images that lack it. For a field of objects, count the
+    objects.
+    """
     lists = dict(
         zip(LISTS, ((ground_truth.negatives, ground_truth.present), (ground_truth.not_exhaustive,)), strict=True)
     )
@@ -170,8 +172,8 @@ def either(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> ND
 
 
 class Judgement:
-    """Flags of detections whose category was not looked for on the image (`unjudged`), or was not exhaustively annotated
-    there (`lenient`: ignored if unmatched). Each attribute has shape (n,); it is None if no flag is set.
+    """Flags of detections on images where their category was not looked for (`unjudged`) or not exhaustively annotated
+    (`lenient`). A lenient detection is ignored if unmatched. Each attribute has shape (n,); it is None if no flag is set.
 
     `images` and `categories` are the detections' indices among the images and categories of the ground truth, -1 for a
     category that the ground truth lacks. Objects that are `left_out` are no evidence that their category was looked for.

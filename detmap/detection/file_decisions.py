@@ -1,4 +1,4 @@
-"""Decisions of a protocol about the input: records left out, and numbers rounded or moved, before scoring.
+"""Decisions of a protocol about the input: which records are left out, how numbers are rounded, and how boxes are moved.
 
 A tool that drops low scores, or writes boxes with one decimal, changes the result as much as another matching rule does.
 Each decision is declared here; `detmap.detection.protocols.Protocol` has a field for each, and

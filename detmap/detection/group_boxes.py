@@ -61,9 +61,9 @@ def groups_of(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.bool_
 
 
 def settle(words: matching.Words, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Turn detections that found a group into hits, and return a mask of them. `matching.match` has marked these
-    detections both as hits and as ignored. A group whose best score is 0 or less is not found, because TensorFlow's
-    program starts its maximum at 0.
+    """Turn detections that found a group into hits, and return a mask of them. `matching.match` has marked these detections
+    both as hits and as ignored. A group whose best score is 0 or less is not found, because TensorFlow's program
+    initialises the best score of each group with 0.
     """
     found = words.hit & words.ignored
     rows = found.any(axis=1)

@@ -33,9 +33,9 @@ class Measured:
 
 
 class Measures:
-    """The measures of a protocol's ranges. Measure 0 is the area. Each range that is not in square pixels has a measure
-    of its own, which is 1 for rows in the range and 0 for all others. `ranges` holds the limits of each range and the
-    index of its measure.
+    """The measures of a protocol's ranges. Measure 0 is the area. Each range of another quantity or unit, such as height,
+    has a measure of its own, which is 1 for rows in the range and 0 for all others. `ranges` holds the limits of each range
+    and the index of its measure.
     """
 
     def __init__(self, protocol: Protocol, sizes: NDArray[np.int64] | None, images: NDArray[Any], source: str) -> None:
@@ -62,8 +62,8 @@ class Measures:
     def of_objects(
         self, truth: GroundTruth, areas: NDArray[np.float64], side: Measured
     ) -> tuple[NDArray[np.float64], dict[str, int]]:
-        """Return the measures of objects by position, shape (n, M), and a notice that counts the objects without a
-        field that a level compares. Raises `InputError` if no object has this field.
+        """Return the measures of objects by position, shape (n, M). Also return a notice that counts the objects in which a
+        field needed by a level is missing. Raises `InputError` if a field is missing in all objects.
         """
         out = np.empty((areas.size, 1 + len(self._conditions)))
         out[:, 0] = areas
@@ -107,7 +107,7 @@ class Measures:
 
 
 def outside_of(measures: NDArray[np.float64], ranges: matching.Ranges) -> NDArray[np.bool_]:
-    """Return a mask, shape (n, A): whether row i of `measures` lies outside of range j."""
+    """Return a mask, shape (n, A), of the rows of `measures` that lie outside of each range."""
     values = measures[:, ranges.measure]
     return np.asarray((values < ranges.limits[:, 0]) | (values > ranges.limits[:, 1]))
 

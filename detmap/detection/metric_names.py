@@ -10,12 +10,11 @@ from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.detection.true_positives import names_of
 from detmap.shapes import find
 
-#: A metric: kind, IoU threshold, index of the area range, index of the cap, and category. The category is an index, or
-#: the letter of a frequency group. None as threshold or category means all thresholds or categories. "AP" and "AR" are
-#: means over thresholds and categories, and "pooled" is the AP of several categories in one ranking. "group" is the AP
-#: on a group of images, and "published" is the same number as CrowdPose's program computes it. Both have the name of the
-#: group as category. Other kinds are nuScenes' errors of true positives, "score" (nuScenes' detection score), and those
-#: in `OF_CLASS`.
+#: A metric: kind, IoU threshold, index of the area range, index of the cap, and category. The category is an index, or the
+#: letter of a frequency group. None as threshold or category means all thresholds or categories. "AP" and "AR" are means
+#: over thresholds and categories, and "pooled" is the AP of several categories in one ranking. "group" is the AP on a group
+#: of images, and "published" is this AP computed as in CrowdPose's program. Both have the name of the group as category.
+#: Other kinds are nuScenes' errors of true positives, "score" (nuScenes' detection score), and those in `OF_CLASS`.
 Row = tuple[str, float | None, int, int, int | str | None]
 
 
@@ -148,9 +147,9 @@ def _root(area: float) -> str:
 
 
 def distinct_names(categories: tuple[tuple[Any, str], ...]) -> list[str]:
-    """Return a distinct name for every category. Unique names are kept. A name that several categories share gets the
-    suffix ``_`` and the id, repeatedly until it is unique: of ``a`` (id 1), ``a`` (2) and ``a_1`` (3) the first becomes
-    ``a_1_1``.
+    """Return a distinct name for every category. Unique names are kept. A shared name gets ``_`` and the category's id as a
+    suffix, more than once if necessary. For example, ``a`` (id 1), ``a`` (id 2) and ``a_1`` (id 3) become ``a_1_1``,
+    ``a_2`` and ``a_1``.
     """
     count = Counter(name for _, name in categories)
     taken = {name for name, times in count.items() if times == 1}

@@ -17,7 +17,7 @@ from detmap.hits import SAMPLED
 from detmap.kernels import readonly, sorting
 from detmap.system import parallel
 
-#: Maximum number of detections unpacked together, in whole categories; a category with more detections is unpacked alone.
+#: Maximum number of detections in categories that are unpacked together. A larger category is unpacked alone.
 TOGETHER = 2**21
 
 #: The columns of detections that are stored; the column of categories follows from `PackedTally.starts`.
@@ -33,7 +33,7 @@ class PackedTally:
     frame: Tally
     #: Start of each category's detections, shape (K + 1,).
     starts: NDArray[np.int64]
-    #: Columns of detections by name, sorted by category; within a category in their original order.
+    #: Columns of detections by name. Detections are sorted by category with a stable sort.
     columns: dict[str, NDArray[Any]]
 
     @classmethod
@@ -146,7 +146,7 @@ class ShardedTally:
         return self
 
     def parts(self, threads: int | None = None) -> Iterator[Tally]:
-        """Yield the tallies, in ranking order, of consecutive ranges of categories."""
+        """Divide the categories into consecutive ranges, and yield the tally of each range in ranking order."""
         for begin, end in self._blocks():
             yield self._part(begin, end, threads)
 
@@ -191,7 +191,7 @@ class ShardedTally:
         sorting.group_by(keys.category, keys.tie_order(), order, starts)
         scores = np.take(keys.scores, order)
         del keys
-        # The kernel sorts the columns image and rank by score. Here it sorts `order`, which is passed in place of image.
+        # Pass `order` in place of the column of images, so that the kernel sorts `order` and `rank` by score.
         rank = self._column("rank", columns)[order].astype(np.int32)
         words = np.empty((order.size, 0), np.uint64)
         rows = sorting.Rows(order, rank, np.empty(0, np.int64), scores.view(np.uint64), words, words)

@@ -18,7 +18,7 @@ from detmap.decisions import Flag, decision
 
 _decision = partial(decision, since="0.2")
 
-#: Sigmas of CrowdPose's points, from the left shoulder to the neck, in thousandths of a person's size.
+#: Sigmas of CrowdPose's keypoints, from the left shoulder to the neck, in thousandths.
 CROWDPOSE = (79, 79, 72, 72, 62, 62, 107, 107, 87, 87, 89, 89, 79, 79)
 
 _FACE = (
@@ -39,7 +39,7 @@ WHOLE_BODY = {
 
 
 def tenths(thousandths: Iterable[int]) -> tuple[float, ...]:
-    """Convert sigmas from thousandths with the same rounding as in COCO, which divides tenths by ten."""
+    """Convert sigmas from thousandths. Dividing in two steps gives the same rounding as in pycocotools."""
     return tuple(sigma / 100 / 10.0 for sigma in thousandths)
 
 

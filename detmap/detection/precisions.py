@@ -27,7 +27,7 @@ _LEAST = 65_536.0
 
 @dataclass(frozen=True, eq=False)
 class Rankings:
-    """The rankings of a tally in ranking order, made a block at a time.
+    """The rankings of a tally, computed a block at a time.
 
     Ranking ``((k * A + a) * M + m) * T + t`` belongs to category *k*, area range *a*, cap *m* and IoU threshold *t*.
     """
@@ -47,7 +47,7 @@ class Rankings:
         return len(self.caps) * len(self.tally.protocol.iou_thresholds)
 
     def _capacity(self, begin: int, end: int) -> NDArray[np.int64]:
-        """Return the number of hits of each ranking within the largest cap, which is the maximum over all caps."""
+        """Return the maximum number of hits of each ranking, which is the number within the largest cap."""
         thresholds = len(self.tally.protocol.iou_thresholds)
         ranking = np.arange(begin, end)
         return np.asarray(
@@ -57,7 +57,7 @@ class Rankings:
     def blocks(self) -> list[tuple[int, int]]:
         """Cut the rankings into blocks. Blocks limit the memory in use at a time."""
         hits, areas = int(self.tally.hit_counts.sum()), self.tally.positives.shape[1]
-        if len(self.caps) * hits + areas * len(self.tally) + 4 * len(self) <= _LEAST:  # the sum of the costs below
+        if len(self.caps) * hits + areas * len(self.tally) + 4 * len(self) <= _LEAST:  # the sum of `costs`
             return parallel.even(len(self), 1)
         capacity = self._capacity(0, len(self))
         looked_at = np.repeat(np.diff(self.tally.class_starts), len(self) // max(len(self.tally.categories), 1))
@@ -191,10 +191,10 @@ def with_empty(values: NDArray[np.float64], protocol: Protocol) -> NDArray[np.fl
 
 def mean_of_defined(values: NDArray[np.float64]) -> float:
     """Return the mean of values that are not NaN; NaN if there are none."""
-    if values.ndim > 1 and values.size:  # mostly, a category (last axis) has only NaN or only numbers
+    if values.ndim > 1 and values.size:  # usually a category (last axis) has either only NaN or no NaN
         undefined = np.isnan(values[(0,) * (values.ndim - 1)])
         if np.isnan(values[..., undefined]).all():
-            values = values[..., ~undefined]  # the same values in the same order as `defined` below, so the same sum
+            values = values[..., ~undefined]  # same values and order as in `defined`, so that the mean is equal
     mean = float(np.mean(values.ravel())) if values.size else float("nan")
     if mean == mean:  # no value is missing
         return mean
@@ -203,7 +203,7 @@ def mean_of_defined(values: NDArray[np.float64]) -> float:
 
 
 def mean_under(protocol: Protocol, values: NDArray[np.float64]) -> float:
-    """Return AP: the mean of `values` by threshold, recall and category, as the protocol defines it; NaN if undefined."""
+    """Return AP, averaged by the protocol's rule; NaN if undefined. `values` has the axes threshold, recall and category."""
     if protocol.mean_of == "thresholds":
         values = np.array([mean_of_defined(own) for own in values])
     elif protocol.mean_of == "classes" and values.size:
@@ -217,8 +217,8 @@ def published_mean(values: NDArray[np.float64]) -> float:
 
 
 def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, int]:
-    """Return a notice that states AP with objects of id 0 found, and with them missed. It is empty if no annotation has
-    the id 0. The tally must be in ranking order.
+    """Return a notice that states AP for both values of the decision `id_zero`. It is empty if no annotation has the id 0.
+    The tally must be in ranking order.
     """
     changed = changed_by_zero_ids(tally, threads)
     if changed is None:
@@ -228,7 +228,8 @@ def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, in
 
 class Changed(NamedTuple):
     """The effect of replacing the decision `id_zero` by its other value. `categories` is a mask, shape (K,), of the
-    affected categories. `values` is what `averaged` then returns for these categories in the first area range.
+    affected categories. `values` is the result of `averaged` after the replacement, for these categories and the first area
+    range.
     """
 
     categories: NDArray[np.bool_]
@@ -248,10 +249,11 @@ def changed_by_zero_ids(tally: Tally, threads: int | None = None) -> Changed | N
 
 
 def notice_of_zero_ids(tally: Tally, curves: Curves, changed: Sequence[Changed | None]) -> dict[str, int]:
-    """Return a notice that states AP with objects of id 0 found, and with them missed. It is empty if every item of
-    `changed` is None.
+    """Return a notice that states AP for both values of the decision `id_zero`. It is empty if every item of `changed` is
+    None.
 
-    `curves` cover all categories within the largest cap; the items of `changed` cover consecutive ranges of categories.
+    `curves` has the curves of all categories within the largest cap. `changed` has an item for each of consecutive ranges
+    of categories.
     """
     parts = [part for part in changed if part is not None]
     if not parts:

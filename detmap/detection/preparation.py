@@ -25,10 +25,11 @@ T = TypeVar("T", GroundTruth, Detections)
 
 
 def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> tuple[GroundTruth, Detections]:
-    """Return both tables with boxes moved, and boxes and scores rounded, as the protocol says; no row is removed. Raises
+    """Move boxes, round boxes and scores as the protocol says, and return both tables with all of their rows. Raises
     `OptionError` if boxes are to be changed but masks or other geometries are compared.
 
-    Boxes are first rounded to decimals, as in a program's files, and then to single precision, as in its memory.
+    Boxes are rounded to decimals before they are converted to single precision, as in a program that reads boxes from a
+    file.
     """
     if find(protocol.iou_type).column_name != BOXES and (protocol.box_decimals is not None or protocol.box_offset):
         raise OptionError(f"box_decimals and box_offset change boxes, and {protocol.iou_type} compares other shapes")
@@ -61,7 +62,7 @@ def _parted(table: T, protocol: Protocol) -> T:
 
 
 def _scored_by(detections: Detections, field: str) -> Detections:
-    """Return detections with scores taken from another score field, where that field is given."""
+    """Return detections with scores taken from another score field. Detections without this field keep their scores."""
     own = detections.more_scores.get(field, np.full(len(detections), np.nan))
     missing = np.isnan(own)
     notices = added(detections.notices, {"missing_part_scores": int(missing.sum())})
@@ -157,8 +158,8 @@ def beyond_cap(
 
 
 def rounded(values: NDArray[np.float64], decimals: int) -> NDArray[np.float64]:
-    """Return values correctly rounded to some decimals, as Python does. numpy scales before rounding, which differs only
-    for values about half way between two decimals, so only these are rounded again.
+    """Return values correctly rounded to some decimals, as Python does. `numpy.round` may be wrong for values about half
+    way between two decimals, so these are rounded by Python.
     """
     out = np.round(values, decimals)
     if not decimals:  # rounding to integers is exact
@@ -200,5 +201,7 @@ def _by_corners(table: T) -> T:
 
 
 def _in_single(table: T) -> T:
-    """Return a table with box corners in single precision; sizes are their single-precision differences."""
+    """Return a table with box corners rounded to single precision. Box sizes are computed from these corners in single
+    precision.
+    """
     return _with_corners(table, corners_of(boxes_of(table)).astype(np.float32))

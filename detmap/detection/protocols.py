@@ -402,8 +402,8 @@ CROWDPOSE = replace(
     crowd_means="published",
 )
 
-#: Protocols of COCO-WholeBody's parts; each part has its own score. The benchmark's scripts give the sigmas of parts in
-#: tenths and the sigmas of the whole body directly, so the same sigma can differ in the last bits.
+#: Protocols of COCO-WholeBody's parts; each part has its own score. The benchmark's scripts divide the sigmas of parts by
+#: 10, but not those of the whole body, so that equal sigmas can differ in the last bits.
 WHOLE_BODY = [
     replace(
         one,
@@ -519,8 +519,8 @@ YTVIS = replace(
     ),
 )
 
-#: Recalls from 0 to 1 in single precision, as `torch.linspace` computes them: up to 0.5 counted up from 0, and above 0.5
-#: counted down from 1, each recall rounded once.
+#: The recalls ``torch.linspace(0, 1, 101)``. Up to 0.5 they are computed upwards from 0, and above 0.5 downwards from 1.
+#: Each recall is rounded once to single precision.
 _STEP = float(np.float32(0.01))
 _SINGLE_RECALLS = tuple(float(np.float32(k * _STEP if k <= 50 else 1 - (100 - k) * _STEP)) for k in range(101))
 
@@ -528,8 +528,8 @@ KITTIS = [Protocol(**decided) for decided in rematching.KITTI]
 
 _VOC2010 = replace(VOC2012, far_corner="x+w", ignore=())
 
-#: Protocols of other tools, by a description of the tool. Decisions equal to the default, or to the protocol given to
-#: `replace`, are not listed.
+#: Protocols of other tools, by a description of the tool. Only decisions that differ from the defaults, or from the
+#: protocol given to `replace`, are listed.
 _TOOLS = {
     "Ultralytics 8.4 of 2026, model.val() on boxes": Protocol(
         name="ultralytics",

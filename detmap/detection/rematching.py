@@ -97,7 +97,7 @@ CLASS_LEVELS = _decision(
 
 
 def _protocols() -> list[dict[str, Any]]:
-    """Return the decisions of the benchmark's protocols, and of the ports of its program."""
+    """Return the decisions of KITTI's protocols, and of OpenPCDet's variants of these protocols."""
     limits = (("easy", 0, 0.15, 40), ("moderate", 1, 0.3, 25), ("hard", 2, 0.5, 25))
     levels = tuple(
         (name, f"occlusion<={occlusion},truncation<={truncation},object.height>{height},detection.height>={height}")
@@ -122,8 +122,8 @@ def _protocols() -> list[dict[str, Any]]:
             name = f"kitti{suffix}{points}"
             made.append({**shared, **own, "name": name, "iou_type": kind, "interpolation": rule})
         if suffix:
-            # The Python ports in OpenPCDet, MMDetection3D and others ignore don't-care regions for boxes in space, and
-            # also print AP at lower thresholds, which are not KITTI's. For boxes in the image they agree with KITTI.
+            # Python ports of KITTI's program, such as in OpenPCDet and MMDetection3D, drop don't-care regions for boxes in
+            # space. They also print AP at lower thresholds than KITTI's. For boxes in the image they agree with KITTI.
             copied = {**shared, "iou_type": kind, "interpolation": "sampled-40", "left_out": ("crowd",)}
             made.append({**copied, **own, "name": f"openpcdet{suffix}"})
             made.append({**copied, **loose, "name": f"openpcdet{suffix}-loose"})
@@ -149,7 +149,7 @@ def chosen_thresholds(protocol: Protocol, categories: Sequence[tuple[Any, str]])
 
 
 class Repeated(NamedTuple):
-    """The rows of all objects and of copies of neighbouring classes' objects; `neighbour` flags the copies."""
+    """Columns of all objects and of the copies that `with_neighbours` adds. `neighbour` flags the copies."""
 
     rows: NDArray[np.int64]
     category: NDArray[np.int32]
@@ -191,10 +191,10 @@ def absorbers(
     image: NDArray[np.int32],
     category: NDArray[np.int32],
 ) -> tuple[NDArray[np.int32], overlap.Cells]:
-    """Find, for each pair of image and category, the detections of other categories on the image that can be matched to
-    its objects. `small` is a mask of the detections that can be matched to objects of other categories. Return the
-    table rows of these detections, and where the rows for each pair of image and category start and stop. `small`,
-    `image` and `category` have one value per row of the table.
+    """For each pair of image and category, find the detections of other categories that can be matched to objects of the
+    pair. `small` is a mask of the detections that can be matched to objects of other categories. Return the table rows of
+    these detections, and where the rows for each pair of image and category start and stop. `small`, `image` and `category`
+    have one value per row of the table.
     """
     rows = np.flatnonzero(small & (image >= 0))
     rows = rows[np.argsort(image[rows], kind="stable")]

@@ -129,7 +129,7 @@ class DetectionResult(Result):
         return self._source
 
     def described_notices(self) -> list[str]:
-        """Return a sentence per notice, which names the scored items: images, videos or samples."""
+        """Return a sentence per notice. The sentences call the scored items images, videos or samples."""
         return describe(self.notices, self.protocol.iou_type)
 
     @property
@@ -238,8 +238,8 @@ class DetectionResult(Result):
         return self._largest.precision[self._threshold(iou), :, :, 0, 0]
 
     def _mean(self, kind: str, iou: float | None, area: int, cap: int, category: int | str | None) -> float:
-        """Return the value of a metric, which is a mean over thresholds and categories with ground truth; NaN if there
-        are none. As in pycocotools it is one mean over all values, because a mean of means differs in the last bit.
+        """Return the value of a metric, which is a mean over thresholds and categories with ground truth; NaN if there are
+        none. As in pycocotools, all values are averaged at once, because a mean of means can differ in the last bit.
         """
         if kind == "pooled":
             pool = 0 if category is None else 1 + self.protocol.groups.index(str(category))
@@ -515,7 +515,7 @@ class DetectionResult(Result):
         return rows if self._intervals is None else widened(rows, self._intervals.of_metrics(shown), "value")
 
     def _cap_in_words(self) -> str:
-        """Describe the caps per image over all categories, and per category over all images."""
+        """Describe the maximum numbers of detections per image and per category."""
         image, category = self.protocol.max_per_image, self.protocol.max_per_category
         caps = [*([f"{category} of all images"] if category else []), *([f"{image} per image"] if image else [])]
         return ", ".join(caps) or "all"

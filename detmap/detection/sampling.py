@@ -27,9 +27,9 @@ class Averages(NamedTuple):
 def of_class(
     values: NDArray[np.float64], name: str, protocol: Protocol, categories: Sequence[tuple[Any, str]], detected: Any
 ) -> float:
-    """Return the mean, in percent, of `values`, shape (K, T), over the thresholds of a class. NaN if the class is not
-    evaluated or has no ground truth. Also NaN if the class has no detections, because KITTI's program then prints
-    nothing. `detected`, shape (K,), is the number of detections of each class.
+    """Return the mean of `values`, shape (K, T), over the thresholds of a class, in percent. NaN if the class is not
+    evaluated or has no ground truth. Also NaN if the class has no detections, because KITTI's program then prints nothing.
+    `detected`, shape (K,), is the number of detections of each class.
     """
     places = [k for k, (_, own) in enumerate(categories) if own.casefold() == name.casefold()]
     if len(places) != 1 or not detected[places[0]]:
@@ -93,9 +93,9 @@ def positives_of(tally: Tally, copies: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _steps(tally: Tally) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """Return by how much each detection changes the number of hits, the number of misses, and the sum of similarities of
-    orientation, at each area range and threshold. If matching is not repeated at each score, a detection changes them
-    only by its own outcome.
+    """Return what each detection adds to the number of hits, to the number of misses, and to the sum of similarities of
+    orientation, at each area range and threshold. If matching is not repeated at each score, a detection adds only its own
+    outcome.
     """
     if rematched(tally.protocol):
         return tally.found, tally.missed, tally.alike

@@ -43,8 +43,8 @@ def scored_kind(protocol: object, iou_type: str | None, *tables: GroundTruth | D
     """Return the kind of shape to score: the requested one, or the one that all tables were read for. Raises `InputError`
     if the tables were read for different or several kinds, or if the protocol compares another kind.
 
-    A named protocol for boxes takes the kind from the tables. Any other named protocol, and any `Protocol` object, must
-    compare a kind that the tables were read for.
+    If a protocol for boxes is given by name, the kind that the tables were read for is scored. Any other named protocol,
+    and any `Protocol` object, must compare a kind that the tables were read for.
     """
     if iou_type is not None or not isinstance(protocol, str | Protocol):
         return iou_type
@@ -52,7 +52,7 @@ def scored_kind(protocol: object, iou_type: str | None, *tables: GroundTruth | D
     if isinstance(protocol, Protocol) or decided.iou_type != COCO.iou_type:
         column = find(decided.iou_type).column_name
         for table in tables:
-            # For a table without the column an error is raised later, when the column is looked up.
+            # A table without the column raises an error later, when the column is looked up.
             if column in table.shapes and column not in (find(kind).column_name for kind in table.kinds):
                 said = f"the protocol {decided.name!r} for {decided.iou_type!r}"
                 raise InputError(

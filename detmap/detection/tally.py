@@ -350,9 +350,7 @@ class Tally(Frozen):
         return replace(self, order=readonly(order, np.int64), ranked=False)
 
     def _with_indices(self, of: str, to: NDArray[np.integer], things: Any) -> Tally:
-        """Replace the image ids or the categories of the tally by `things`; `of` is the name of the attribute. In
-        columns of indices, *i* becomes ``to[i]``.
-        """
+        """Replace the attribute `of` (the image ids or the categories) by `things`, and map all indices into it by `to`."""
         columns: dict[str, Any] = {
             column.name: readonly(to[getattr(self, column.name)], column.native())
             for column in COLUMNS
@@ -676,7 +674,7 @@ def _restore(header: Header, protocol: Protocol, payload: memoryview) -> Tally:
 
 
 def _columns(header: Header, protocol: Protocol, payload: memoryview) -> dict[str, Any]:
-    """Return the columns that the payload holds, and the image ids, which the header or the payload holds."""
+    """Return the columns in the payload, and the image ids, which may be in the header instead."""
     images, detections, pairs = header.rows
     if min(header.rows) < 0:
         raise StateError("not a tally: a number of rows is negative")

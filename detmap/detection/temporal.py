@@ -38,5 +38,5 @@ THRESHOLD_METRICS = _decision(
 
 
 def listing(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> GroundTruth:
-    """Return ground truth with the images of all detections added, if detections on unlisted images are false positives."""
+    """Add all images with detections to the ground truth, if the protocol counts detections on unlisted images as wrong."""
     return ground_truth.with_images(detections.images.ids) if protocol.unlisted_images == "wrong" else ground_truth

@@ -31,7 +31,7 @@ _declared = partial(decision, since="0.2", group="true positives")
 #: Weight of the mean AP relative to one error.
 AP_WEIGHT = 5
 
-#: Name of the rule that front and back of a class's objects are not distinguished.
+#: Name of the rule for classes whose front and back are the same, such as barriers.
 HALF_TURNS = "half turns"
 
 

@@ -17,7 +17,7 @@ from detmap.shapes.boxes import FARTHEST, BoxFormat, InvalidBoxes, finite, infin
 from detmap.shapes.kinds import BOXES
 
 _NOWHERE = np.zeros(1)
-#: Fields of an `Image` with one value per detection (`FOUND`) and per object (`TRUE`).
+#: Fields of an `Image` with a value for each detection (`FOUND`) or for each object (`TRUE`).
 FOUND = ("boxes", "scores", "labels", "own_areas")
 TRUE = ("true_boxes", "true_labels", "areas", "crowd", "difficult", "group_of")
 
@@ -26,7 +26,7 @@ TRUE = ("true_boxes", "true_labels", "areas", "crowd", "difficult", "group_of")
 LISTS = ("neg_category_ids", "not_exhaustive_category_ids", "pos_category_ids")
 
 
-#: For a list that may be missing, the list that can replace it.
+#: Alternatives of lists. A list is reported as missing only if its alternative is missing, too.
 _OR = {"neg_category_ids": "pos_category_ids"}
 
 
@@ -36,7 +36,7 @@ class Image(NamedTuple):
     boxes: NDArray[np.float64]
     scores: NDArray[np.float64]
     labels: NDArray[Any]
-    own_areas: NDArray[np.float64]  # areas of boxes given besides masks or poses; NaN if these boxes are missing
+    own_areas: NDArray[np.float64]  # areas of boxes if masks or poses are given too; else NaN
     true_boxes: NDArray[np.float64]
     true_labels: NDArray[Any]
     areas: NDArray[np.float64]  # NaN if the area of the box is used instead

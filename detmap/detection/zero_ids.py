@@ -1,4 +1,4 @@
-"""Objects whose annotation has the id 0: found like any other, or missed as by pycocotools.
+"""Whether objects whose annotation has the id 0 can be found, or are always missed as in pycocotools.
 
 pycocotools writes the id of the object that a detection matches into ``dtMatches``, where 0 means no match. So a detection
 that matches the object of id 0 counts as unmatched: as a false positive, or as ignored if its own area is outside of the
@@ -74,8 +74,8 @@ def unknown(tally: Tally) -> Tally:
 
 
 def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
-    """Return a mask of the categories whose outcomes depend on the decision `id_zero`. Also return the tally of these
-    categories under the other value of `id_zero`.
+    """Return a mask of the categories whose outcomes depend on the decision `id_zero`. Also return what the tally of these
+    categories would be if `id_zero` had its other value.
 
     None if there are no annotations of the id 0, or if their effect is unknown because the tally was saved.
     """
@@ -104,9 +104,9 @@ def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
 
 
 def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Words) -> Otherwise | None:
-    """Write the outcomes under the decision `id_zero` into `words`. Return the detections whose outcomes would differ
-    under its other value. Detections are matched again on the images and in the categories that have an object of id 0,
-    to find its matches.
+    """Write the outcomes under the decision `id_zero` into `words`. Return the detections whose outcomes would differ under
+    its other value. To find the matches of objects of id 0, matching is repeated for the pairs of image and category with
+    such objects.
     """
     if arranged.zero is None:
         return None

@@ -120,8 +120,8 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read results. Detections in videos that the ground truth lacks are kept by default, because the protocol decides
-    how they count.
+    """Read results. Detections in videos that the ground truth lacks are kept by default. The protocol decides whether
+    they are scored.
     """
     results, name = _decoded(source, "detections")
     found = results.results
@@ -243,7 +243,7 @@ _VERSION = "VERSION 1.3"
 def _written(
     table: GroundTruth | Detections, truth: GroundTruth | None
 ) -> tuple[list[dict[str, Any]], list[str], dict[str, int]]:
-    """Return the label and segment of each row, the labels of all categories, and counts of what the format cannot
+    """Return the label and segment of each row, and the labels of all categories. Also count what the format cannot
     hold.
     """
     names = category_names(table, truth)

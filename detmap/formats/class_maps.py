@@ -22,7 +22,7 @@ from detmap.kernels import readonly
 from detmap.reading.options import Path
 from detmap.reading.sources import read_bytes
 
-#: Maps the name or id of a class to that of the class that replaces it, or to "" to drop the class.
+#: Maps the name or id of a class to the name or id of its replacement. The value "" drops the class.
 ClassMap = Path | Mapping[Any, Any]
 
 _MOST = 1 << 20
@@ -89,7 +89,7 @@ def _of_lines(text: str, name: str) -> list[tuple[str, str, str]]:
 
 
 def without_classes(ground_truth: GroundTruth) -> GroundTruth:
-    """Return ground truth without categories. Detections that are read for it keep their own class names."""
+    """Remove the categories from ground truth, so that detections read with it keep their own class names."""
     none = ground_truth.take(np.empty(0, np.int64))
     names: Any = np.empty(0, "U1")
     categories = Categories(readonly(names, names.dtype), readonly((), np.int32), ())
@@ -195,9 +195,9 @@ def mapped_ground_truth(table: GroundTruth, class_map: Mapping[str, str]) -> Gro
 def _mapped_lists(
     lists: CategoryLists | None, places: NDArray[np.int64], count: int, *, every: bool
 ) -> CategoryLists | None:
-    """Return the lists for merged categories. A merged category is listed if any of its source categories is listed.
-    If `every` is true, all of them must be listed. `places` holds the new index of each category, negative for a dropped
-    category.
+    """Replace the categories in the category lists of images by merged categories. A merged category is listed if any
+    of its source categories is listed. If `every` is true, all of them must be listed. `places` holds the new index of
+    each category, negative for a dropped category.
     """
     if lists is None:
         return None

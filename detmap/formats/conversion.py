@@ -144,7 +144,7 @@ def convert(
 
 
 def _kinds(given: Input, iou_type: str | None, target: Format) -> tuple[list[str], int]:
-    """Return the kinds of shape to read, and the number of records with shapes that are lost."""
+    """Return the kinds of shape to read, and the number of records that lose a shape."""
     counts = given.kinds()
     if counts is None:
         own = _first_kind(given.format)

@@ -1,8 +1,8 @@
 """DOTA's text files: ``labelTxt``, a file per image, and results ``Task1_{class}.txt``, a file per class.
 
-A line of labels is ``x1 y1 x2 y2 x3 y3 x4 y4 class difficult``, corners in pixels; without the last word the object is not
-difficult. Some files begin with the lines ``imagesource:…`` and ``gsd:…``. A line of results is ``image score x1 y1 … x4
-y4``. The horizontal boxes of ``Task2_{class}.txt`` have two corners.
+A line of labels is ``x1 y1 x2 y2 x3 y3 x4 y4 class difficult``, with corners in pixels. If the last word is missing, the
+object is not difficult. Some files begin with the lines ``imagesource:…`` and ``gsd:…``. A line of results is ``image score
+x1 y1 … x4 y4``. The horizontal boxes of ``Task2_{class}.txt`` have two corners.
 """
 
 from __future__ import annotations
@@ -252,7 +252,9 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _quads(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], dict[str, int]]:
-    """Return the corners of the rotated boxes, or else of the boxes, and counts of what the format cannot hold."""
+    """Return the corners of the rotated boxes or, if there are none, of the upright boxes. Also count what the format
+    cannot hold.
+    """
     column = table.shapes.get(ROTATED)
     lost = {"shapes": shapes_lost(table, (ROTATED,))}
     if column is not None:

@@ -135,7 +135,7 @@ def match_images(distinct: list[Any], ground_truth: GroundTruth, source: str) ->
 
 
 def match_categories(distinct: list[Any], ground_truth: GroundTruth, source: str) -> list[Any]:
-    """Return the id in the ground truth of each category, which is given by id or name."""
+    """Return the ground truth's category id for each given id or name of a category."""
     categories = ground_truth.categories
     if distinct and isinstance(distinct[0], int) and categories.ids.dtype.kind == "i":
         return distinct
@@ -317,7 +317,7 @@ def unused(codes: NDArray[Any], count: int) -> int:
 
 
 def lost_order(names: Sequence[str], codes: NDArray[Any]) -> int:
-    """Return how many of the categories with objects change their position if these are sorted by name."""
+    """Sort the categories with objects by name, and return the number of categories whose position changes."""
     used = [names[code] for code in np.unique(codes).tolist()]
     return sum(one != other for one, other in zip(used, sorted(used), strict=True))
 
@@ -328,8 +328,8 @@ def lost_sizes(table: GroundTruth) -> int:
 
 
 def lost_by_names(table: GroundTruth, names: Sequence[str], stems: Sequence[str]) -> dict[str, int]:
-    """Count what is lost in formats with names in place of ids: ids, the order of categories, categories without
-    objects.
+    """Count what is lost in formats that identify images and categories by name: their ids, the order of categories, and
+    categories without objects.
     """
     return {
         "empty_categories": unused(table.categories.codes, len(names)),

@@ -175,7 +175,7 @@ def write(
         assert found.write_ground_truth is not None
         with registry.asked(found, path):
             lost = dict(found.write_ground_truth(table, path, writing))
-        if table.zero_ids is not None:  # no id of an annotation is kept, not even 0, which pycocotools treats specially
+        if table.zero_ids is not None:  # annotation ids are not kept, and pycocotools treats the id 0 specially
             lost["zero_ids"] = int(table.zero_ids.sum())
         if table.group_of is not None and not found.grouped:
             lost["groups"] = int(table.group_of.sum())

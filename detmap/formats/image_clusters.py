@@ -26,7 +26,7 @@ VIDEO = "video_id"
 #: Names of images suggest videos if a video has at least `_FEWEST_FRAMES` images, and `_FEWEST_VIDEOS` such videos exist.
 _FEWEST_FRAMES, _FEWEST_VIDEOS = 3, 2
 
-#: Names of images suggest a video only if at least this share of the steps between their numbers are equal.
+#: Minimum share of equal steps between the numbers in image names, for images that look like frames of a video.
 _RUNNING = 0.9
 
 _NUMBERED = re.compile(r"(.*?)(\d+)\D*")

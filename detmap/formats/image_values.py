@@ -22,7 +22,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,19}")
 
 
 def image_values(source: Path | Mapping[Any, Any], column: str) -> tuple[list[tuple[str, Any, Any]], str]:
-    """Return each entry as a tuple of a place for messages, the image and the value. Also return the source's name."""
+    """Return the entries as tuples of a name for messages, an image and a value. Also return the source's name."""
     remedy = f'a CSV file has the columns image and {column}; JSON is {{"image": "{column}", …}}'
     import csv
 

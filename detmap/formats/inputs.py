@@ -157,16 +157,16 @@ class Input:
 
     @property
     def known(self) -> Format | None:
-        """The format; None if it is not recognised, and for an unread stream without a given format."""
+        """The format; None if it is not recognised. An unread stream has a format only if the caller gives one."""
         if self.reading.format is None and "source" not in self._once and is_stream(self.path):
             return None
         return self._recognised
 
     @property
     def format(self) -> Format:
-        """The recognised format, or else the format whose reader has the best error message. Raises `OptionError` for
-        an unknown format or a format without this role. Raises `InputError` if two formats fit, if the file is of the
-        other role, or if its lines resemble no format.
+        """The recognised format. If none is recognised, COCO's format is assumed for a file, and VOC's for a folder or
+        archive. Raises `OptionError` for an unknown format or a format without this role. Raises `InputError` if two
+        formats fit, if the file is of the other role, or if its lines resemble no format.
         """
         return self._recognised or registry.unknown(self.source, self.role)
 
@@ -190,8 +190,8 @@ class Input:
     def _settled(self) -> Reading:
         """Return the options that concern the format; raise an error for a kind of shape that the format cannot hold.
 
-        Other options are dropped, because they may be meant for another input that is read together with this one. If an
-        option concerns only ground truth, there is no other input, so an error is raised.
+        Other options are dropped, because they may be meant for another input that is read together with this one.
+        Options that concern only ground truth raise an error instead, because no other input can be meant.
         """
         form, reading = self.format, self.reading
         registry.check_kind(form, reading.iou_type, self.source, self.role)
@@ -202,7 +202,9 @@ class Input:
         return replace(reading, **{name: getattr(_PLAIN, name) for name in apart}) if apart else reading
 
     def ground_truth(self, found: Iterable[Input] = (), *, image_facts: bool = False) -> GroundTruth:
-        """Read ground truth. Names and sizes of images are also read if the detections `found` need them."""
+        """Read ground truth. Names and sizes of images are also read if `image_facts` is true, or if they are needed to
+        read the detections `found`.
+        """
         form, reading = self.format, self._settled()
         clusters = reading.clusters
         by_name = clusters is not None and not isinstance(clusters, Mapping) and is_file(clusters)
@@ -297,7 +299,7 @@ class Input:
         return None if form.kinds_in is None else dict(form.kinds_in(self.source))
 
     def facts(self) -> Inspection | None:
-        """Return the `Inspection` of a file of ground truth; None if the format has no such function."""
+        """Return facts about ground truth for ``detmap check``; None if the format does not support this."""
         return None if self.format.inspect is None else self.format.inspect(self.source)
 
     def salvage(self, kinds: Sequence[str], ground_truth: GroundTruth | None = None) -> Salvaged | None:
@@ -408,7 +410,7 @@ def _subset(table: GroundTruth, reading: Reading) -> GroundTruth:
 
 
 def _with_labels(table: GroundTruth, reading: Reading) -> GroundTruth:
-    """Return ground truth with the given verified labels of images, expanded by the given hierarchy of labels."""
+    """Add the given verified labels of images. Then expand the ground truth by the given hierarchy of labels."""
     if reading.image_labels is not None:
         from detmap.data.hierarchy import with_image_labels
         from detmap.formats import open_images
@@ -427,7 +429,7 @@ def _expanded(table: Any, path: Path) -> Any:
 
 
 def _with_sizes(table: GroundTruth, image_sizes: Path | Mapping[str, Any]) -> GroundTruth:
-    """Return ground truth with given sizes for images of unknown size, by file name or id."""
+    """Fill in unknown sizes of images from the option `image_sizes`, which gives sizes by file name or id."""
     given = Sizes(image_sizes)
     known = (
         np.zeros((table.images.values.size, 2), np.int64) if table.images.sizes is None else table.images.sizes.copy()

@@ -363,7 +363,7 @@ def from_supervision(
 
 
 def _add_names(names: dict[int, str], numbers: NDArray[Any], given: Any, source: str) -> None:
-    """Add the class names that are given record by record."""
+    """Add class names from a list that holds the name of each record's class."""
     if given is None:
         return
     for number, name in zip(numbers.tolist(), list(given), strict=True):

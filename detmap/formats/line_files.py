@@ -104,8 +104,8 @@ class _Row:
 
 
 class _Parsed(NamedTuple):
-    """Columns parsed from lines: classes, scores, boxes and the box format, flags, notices, and all columns of numbers
-    by name.
+    """Columns parsed from lines. `form` is the box format, `shares` is true for normalised boxes, and `numbers` holds all
+    numeric columns by name.
     """
 
     classes: list[str]
@@ -479,7 +479,7 @@ def _regions(
 
 
 def _as_written(table: GroundTruth | Detections, form: str) -> tuple[NDArray[np.float64], dict[str, int]]:
-    """Return boxes in the format `form`, or as corners if it is "". Also return counts of what changes."""
+    """Return boxes in the format `form`, or as corners if it is "". Also count the converted and rounded boxes."""
     if form in ("xyxy", ""):
         boxes, rounded = corners(table)
         return boxes, {"rounded_boxes": rounded, "sizes": len(table) if table.box_sizes else 0}
@@ -504,7 +504,7 @@ def line_format(
     besides: More | None = None,
     **more: Any,
 ) -> Format:
-    """Return the format of folders, or archives, with a text file per image and a line per object, in pixels.
+    """Make a format whose folders or archives have a text file per image, with a line per object. Boxes are in pixels.
 
     An invalid line raises an error that names its file and number; ``detmap check`` skips and lists invalid lines.
 

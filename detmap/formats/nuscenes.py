@@ -74,7 +74,7 @@ _ATTRIBUTE = {"": NO_ATTRIBUTE, **{name: place for place, name in enumerate(ATTR
 _Three = tuple[float, float, float]
 _Four = tuple[float, float, float, float]
 
-#: A number of points, which a column of double precision holds exactly.
+#: Number of points in a box, limited to integers that float64 holds exactly.
 _Points = Annotated[int, msgspec.Meta(ge=-(1 << 52), le=1 << 52)]
 
 
@@ -574,7 +574,7 @@ def _written(table: GroundTruth | Detections, truth: GroundTruth | None) -> tupl
 
 
 def _class_names(table: GroundTruth | Detections, truth: GroundTruth | None) -> list[str]:
-    """Return the name of each category; raise `InputError` for a category with boxes that is no class of nuScenes."""
+    """Return the name of each category. Raises `InputError` if a category with boxes is no class of nuScenes."""
     if isinstance(table, Detections) and truth is None and table.categories.ids.dtype.kind == "i":
         of = dict(enumerate(CLASSES))
         names = [of.get(one, str(one)) for one in table.categories.ids.tolist()]

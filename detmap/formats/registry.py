@@ -44,7 +44,7 @@ def unpacked_name(name: str) -> str:
 #: Suffixes of JSON files.
 _NAMES_OF_JSON = packed(".json", ".jsonl", ".ndjson")
 
-#: Messages describe an unreadable folder by its first `_MANY` entries, and propose to read at most `_FEW` of them.
+#: Errors about a folder describe its first `_MANY` entries, and suggest at most `_FEW` of them to be read instead.
 _MANY, _FEW = 10_000, 3
 
 #: Suffixes of tar archives.
@@ -434,9 +434,10 @@ def recognise(source: Path | Held, role: Role) -> Format | None:
 
 
 def find(source: Path | Held, role: Role, name: str | None = None) -> Format:
-    """Return the format called `name`, or by default the format of the source. For an unrecognised source, return the
-    format whose reader has the best error message. Raises `OptionError` for an unknown name or a format without this
-    role. Raises `InputError` if two formats fit, if the source is of the other role, or if its lines resemble no format.
+    """Return the format called `name`, or by default the format of the source. If none is recognised, COCO's
+    format is assumed for a file, and VOC's for a folder or archive. Raises `OptionError` for an unknown name or a format
+    without this role. Raises `InputError` if two formats fit, if the source is of the other role, or if its lines
+    resemble no format.
     """
     if name is not None:
         return _named(name, f"read_{role}", able(role))
@@ -444,8 +445,8 @@ def find(source: Path | Held, role: Role, name: str | None = None) -> Format:
 
 
 def unknown(source: Path | Held, role: Role) -> Format:
-    """Return the format whose reader has the best error message for an unrecognised source. Raises `InputError` if the
-    source is of the other role, or if its lines resemble no format.
+    """Return the format that is assumed for an unrecognised source: COCO's for a file, VOC's for a folder or archive.
+    Raises `InputError` if the source is of the other role, or if its lines resemble no format.
     """
     given = Given(source, role)
     _refuse_foreign(given)

@@ -1,8 +1,8 @@
 """A text file per image, a line per record: ``class [score] a b c d``, in pixels.
 
 Cartucho's tools write two corners (left, top, right, bottom), and the word ``difficult`` after objects that need not be
-found. Padilla's tool accepts two corners, near corner and size, or normalised centre and size. The numbers decide the
-box format, with a notice, unless the caller gives the format.
+found. Padilla's tool accepts two corners, near corner and size, or normalised centre and size. Unless the caller
+gives the box format, it is guessed from the numbers, and a notice says so.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from detmap.plugins import register
 from detmap.reading.lines import Lines
 from detmap.shapes.boxes import seem_shares
 
-#: If less than this share of the boxes have inverted corners, these boxes are errors. If more have, the numbers are
-#: taken for corner and size.
+#: Minimum share of boxes with inverted corners at which the numbers are read as corner and size. Below it, inverted
+#: boxes are errors.
 _FEW = 0.05
 
 
@@ -28,7 +28,7 @@ def _form(lines: Lines, boxes: NDArray[np.float64], given: str | None) -> tuple[
         return "cxcywh", {"boxes_read_as_shares": len(boxes)}
     inverted = (boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1])
     count = int(np.count_nonzero(inverted))
-    if 0 < count < _FEW * len(boxes):  # if these were corner and size, more would look inverted
+    if 0 < count < _FEW * len(boxes):  # if these were corner and size, more boxes would look inverted
         raise lines.error(
             int(np.argmax(inverted)),
             f"is one of {count:,} boxes of {len(boxes):,} that are inverted as left, top, right, bottom: these can be "

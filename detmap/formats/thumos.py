@@ -81,8 +81,8 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read a file of detections. Detections in videos that the ground truth lacks are kept by default, because the
-    protocol decides how they count.
+    """Read a file of detections. Detections in videos that the ground truth lacks are kept by default. The protocol
+    decides whether they are scored.
     """
     data, name = read_bytes(source, "detections")
     lines = read_lines([(bytes(data), name)])
@@ -224,8 +224,8 @@ def _words(table: GroundTruth | Detections) -> list[str]:
 
 
 def _ambiguous(table: GroundTruth, lines: Sequence[str]) -> tuple[list[str], NDArray[np.bool_]]:
-    """Return the lines of ambiguous segments, and a mask of their crowds. A segment is ambiguous if every class has the
-    same number of crowds there.
+    """Return the lines of ambiguous segments, and a mask of the crowds that these lines stand for. A segment is ambiguous
+    if every class has the same number of crowds there.
     """
     whole = np.zeros(len(table), np.bool_)
     alike: dict[str, list[int]] = {}

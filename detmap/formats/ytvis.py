@@ -90,7 +90,7 @@ class _Document(msgspec.Struct):
 
 
 class _Frames(msgspec.Struct):
-    """The fields of a video about its frames."""
+    """The fields that describe the frames of a video."""
 
     id: _Integer
     length: Any = 0
@@ -365,8 +365,8 @@ def _segmentations(column: Tracks) -> list[list[Any]]:
 
 
 def _unkept(source: Any) -> dict[str, int]:
-    """Count the videos whose frames are not kept, because they have names, or because all tracks end before the
-    last frame. Also count the annotations with an area for each frame, of which only the mean is kept.
+    """Count the videos that lose the names of their frames, or frames after the end of all tracks. Also count the
+    annotations with an area for each frame, of which only the mean is kept.
     """
     given = _bytes(source, "ground truth")
     document = decoded(given.data.data, _Unkept, given.name, remedy=_REMEDY["ground truth"])

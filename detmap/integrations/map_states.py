@@ -63,8 +63,8 @@ class Scores(NamedTuple):
 
 
 def scores_of(states: States, settings: Settings) -> tuple[dict[str, Scores | None], list[int]]:
-    """Return the scores by `iou_type` (None if there are no images to score), and the classes. If the state has no boxes,
-    images without target masks are not scored, as in torchmetrics.
+    """Return a dict of the scores for each `iou_type`, and the classes. The scores are None if there are no images to
+    score. If the state has no boxes, images without target masks are not scored, as in torchmetrics.
     """
     sides = _Side.found(states), _Side.true(states)
     classes = sorted({one for side in sides for one in side.labels.ids.tolist()})

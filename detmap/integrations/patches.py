@@ -21,8 +21,8 @@ def _translation(name: str, package: str, since: str) -> Any:
 def patch_torchmetrics() -> Patch:
     """Let torchmetrics' ``MeanAveragePrecision(backend="detmap")`` compute with detmap.
 
-    Boxes, masks, or both are scored, with all parameters and torchmetrics' names of results. AP counts detections up to
-    the largest of `max_detection_thresholds`. Other backends are unchanged.
+    Boxes, masks, or both are scored. All parameters are supported, and results have torchmetrics' names. AP counts
+    detections up to the largest of `max_detection_thresholds`. Other backends are unchanged.
 
     Returns
     -------
@@ -40,8 +40,8 @@ def patch_torchmetrics() -> Patch:
 def patch_rfdetr() -> Patch:
     """Register "detmap" as an evaluation backend of RF-DETR: ``model.train(…, eval_backend="detmap")``.
 
-    Boxes, masks, or both are scored from the state of RF-DETR's metric, up to ``eval_max_dets`` detections. Other
-    backends are unchanged.
+    Boxes, masks, or both are scored from the state of RF-DETR's metric, with at most ``eval_max_dets`` detections per
+    image. Other backends are unchanged.
 
     Returns
     -------

@@ -34,10 +34,10 @@ _METRICS = {
 
 
 class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # the parent class has no type annotations
-    """pytorch-metric-learning's calculator, with the same arguments; detmap computes the metrics of neighbours.
+    """pytorch-metric-learning's calculator, in which detmap computes the metrics of nearest neighbours.
 
-    NMI and AMI, the clustering measures, are computed by pytorch-metric-learning itself. Neighbours are ranked in the
-    order in which the search returns them.
+    The arguments are the same. NMI and AMI, the clustering measures, are computed by pytorch-metric-learning itself.
+    Neighbours are ranked in the order in which the search returns them.
     """
 
     def get_accuracy_of_neighbors(

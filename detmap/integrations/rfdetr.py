@@ -16,7 +16,7 @@ _Theirs: Any = coco_map.OnePassCocoMeanAveragePrecision
 
 
 class Backend(coco_map._RfdetrCocoBackend):  # type: ignore[misc]
-    """The backend's entry in the registry, which scores boxes, masks, or both from the metric's state."""
+    """The backend "detmap" in RF-DETR's registry."""
 
     unused_backend_methods = ("_get_coco_datasets", "_get_coco_format")
     uses_coco_evaluator = False
@@ -34,9 +34,7 @@ class OnePassCocoMeanAveragePrecision(_Theirs):  # type: ignore[misc]
     """RF-DETR's metric with the additional backend "detmap"."""
 
     def compute(self) -> dict[str, Any]:
-        """Return the results that RF-DETR reads, with torchmetrics' names, including the values by class for boxes and
-        for masks.
-        """
+        """Return the results under torchmetrics' names, with values by class for boxes and for masks."""
         if not isinstance(self._coco_backend, Backend):
             computed: dict[str, Any] = super().compute()
             return computed

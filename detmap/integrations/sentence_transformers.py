@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
     try:
         from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator as _Theirs
-    except ModuleNotFoundError:  # the path in older versions; an error if the package is missing
+    except ModuleNotFoundError:  # the path in older versions
         from sentence_transformers.evaluation import InformationRetrievalEvaluator as _Theirs
 
 #: AP at k is divided by min(number of relevant documents, k); documents with equal scores are ordered by ascending id.
@@ -97,7 +97,9 @@ class InformationRetrievalEvaluator(_Theirs):  # type: ignore[misc]  # the paren
     def _measured(
         self, owner: NDArray[np.int64], documents: NDArray[np.int64], scores: NDArray[np.float64]
     ) -> dict[str, dict[int, float]]:
-        """Return the measures of a run, given the query, the document (its rank by id) and the score of each line."""
+        """Return the measures of a run with a query, a document and a score per row. A document is given by its place in
+        the order of ids.
+        """
         places = self._places()
         relevant = [
             (query, places.setdefault(one, len(places)))  # documents outside of the corpus are never found

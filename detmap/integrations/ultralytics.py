@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 class Validation:
-    """Scores the boxes of every validation of a model (``model.val()``, or after an epoch) in pixels of the original images.
+    """Scores the boxes in every validation of a model, by ``model.val()`` or after an epoch.
+
+    Boxes are in pixels of the original images.
 
     Parameters
     ----------

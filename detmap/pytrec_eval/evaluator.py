@@ -220,7 +220,7 @@ def _judgements(judged: dict[Any, Any]) -> dict[str, dict[str, int]]:
 
 
 def _run(scores: dict[Any, Any], judged: Mapping[str, Mapping[str, int]]) -> runs.Table:
-    """Return the judged queries of a run as a table that reads the dicts; raise pytrec_eval's TypeError for a wrong type."""
+    """Return a table of the judged queries in a run; raise pytrec_eval's TypeError for a wrong type."""
     if not _all(set(map(type, scores)), str) or not _all(set(map(type, scores.values())), dict):
         raise TypeError(_WRONG_RUN)
     kept = {query: one for query, one in scores.items() if query in judged}

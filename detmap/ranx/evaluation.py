@@ -120,8 +120,8 @@ def evaluate(
 def values_per_query(
     qrels: Any, run: Any, requests: Mapping[str, Request]
 ) -> tuple[dict[str, NDArray[np.float64]], list[Any], dict[str, int]]:
-    """Return the values per query by metric name, and the queries in ranx's order. Also return how often each notice on
-    a difference from ranx occurs.
+    """Return the values per query by metric name, and the queries in ranx's order. Also return notices about differences
+    from ranx, with their counts.
     """
     judged, theirs, convention = _tables(qrels, run, any(one.metric.name == "bpref" for one in requests.values()))
     _check_queries(judged.queries, theirs.queries)
@@ -153,8 +153,8 @@ def values_per_query(
 
 
 def _tables(qrels: Any, run: Any, place: bool) -> tuple[Table, Table, Convention]:
-    """Return both tables and the convention that orders ties as ranx does. `place` is true if bpref is
-    requested. Then the documents of the run are reversed, because bpref does not support the rule ties="reversed".
+    """Return judgements, run, and the convention that orders ties as ranx does. If bpref is requested (`place`), the
+    documents of the run are reversed, because bpref does not support the rule ties="reversed".
     """
     given: list[Any] = [side.table if isinstance(side, Qrels | Run) else side for side in (qrels, run)]
     convention = _CONVENTION

@@ -178,8 +178,8 @@ def found_by_check(name: str, checked: Report | str) -> Section:
 
 class Apart(NamedTuple):
     """The difference of two models, second minus first, with its interval and a corrected p-value. If one model lacks
-    images or queries of the other, both are compared on those that they share. `common` is a phrase about the shared ones,
-    and `means` are the means of the two models over them.
+    images or queries of the other, only the shared images or queries are compared. The phrase `common` describes them, and
+    `means` are the means of the two models over them.
     """
 
     first: str
@@ -210,7 +210,7 @@ def mark_doubts(rows: Sequence[dict[str, Any]], disagree: Sequence[bool]) -> Non
 def difference_row(
     one: Difference | QueryComparison, of: Mapping[str, Any], count: Mapping[str, int], p: float, corrected: float
 ) -> dict[str, Any]:
-    """Return a row of a table of differences. `of` are columns after the two models, `count` is one before the p-values."""
+    """Return a row of a table of differences. The columns `of` follow the two models; `count` precedes the p-values."""
     names = {"from": one.first, "to": one.second}
     ends = {"difference": one.difference, "low": one.low, "high": one.high}
     return {**names, **of, **ends, **count, "p": p, "p corrected": corrected}

@@ -42,8 +42,8 @@ class Plot:
     #: What a thin line stands for, such as "class", if readers can select a line; else empty.
     choose: str = ""
     #: If readers can select a variant of the lines, `variants_are` says what varies, such as the IoU threshold. `variants`
-    #: are the names of the variants, and `variant` is drawn first. Each line then has ``levels``, which are its `heights`
-    #: in all variants, and ``labels``, which are separated by tabs.
+    #: are the names of the variants, and `variant` is drawn first. Each line then has ``levels``, the `heights` of all its
+    #: variants, and ``labels``, the labels of its variants, separated by tabs.
     variants_are: str = ""
     variants: list[str] = field(default_factory=list)
     variant: str = ""

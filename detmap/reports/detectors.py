@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from detmap.explanations import Survival
     from detmap.statistics import Comparison
 
-#: The rules that change the AP of a model are identified if it has at most this number of detections.
+#: Maximum number of detections of a model for which the rules that change its AP are identified.
 REASONS = 100_000
-#: The order of models is tested under other rules if they have at most this number of detections in all.
+#: Maximum number of detections of all models together for which the order of models is tested under other rules.
 SURVIVAL = 200_000
 
 
@@ -192,7 +192,7 @@ def page_of(
     settings: Settings,
     stage: Callable[[str], None] = lambda text: None,
 ) -> str:
-    """Return the page about the models in `entries`. The iterator may extend `inputs` while models are read."""
+    """Return the page about the models in `entries`. `inputs` is read after all models, so `entries` may extend it."""
     unit = find(protocol.iou_type).unit
     if settings.pictures is not None and unit != "pixels":
         raise OptionError(

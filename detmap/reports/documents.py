@@ -18,8 +18,8 @@ _NAMED = 3
 
 
 class Documents(NamedTuple):
-    """A query's documents: ranked relevant documents and ranked other documents, with ranks, and unranked relevant
-    documents.
+    """The documents of a query: relevant and irrelevant documents with their ranks, and relevant documents that are not
+    ranked.
     """
 
     hits: list[tuple[str, int]]

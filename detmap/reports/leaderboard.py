@@ -70,7 +70,7 @@ class Board:
     files: Sequence[Mapping[str, Any]] = ()
     #: Sentences on tests and intervals.
     sentences: Sequence[str] = ()
-    #: A row for each two neighbouring models that change places under other rules; None if no other rules were tried.
+    #: A row for each pair of neighbouring models that change places under other rules; None if no other rules were tried.
     doubts: Sequence[Mapping[str, Any]] | None = None
     #: What follows "Leaderboard by" in the page's title; by default `rank_by`.
     title: str = ""
@@ -105,7 +105,9 @@ def markdown(
     notices: Sequence[Mapping[str, Any]] = (),
     doubts: Sequence[Mapping[str, Any]] = (),
 ) -> str:
-    """Return the leaderboard as Markdown: tables of the models, doubtful orders, notices, and files that were not scored."""
+    """Return the leaderboard as Markdown. It has tables of the models, of pairs of models that change places under other
+    rules, of notices, and of files that were not scored.
+    """
     sections = (("Orders that do not survive", doubts), ("Notices", notices), ("Not scored", errors))
     text = "".join(f"\n## {title}\n\n{to_markdown(found)}\n" for title, found in sections if found)
     return f"# Leaderboard by {markdown_text(title)}\n\n{to_markdown(rows)}\n{text}"

@@ -122,13 +122,15 @@ def thumbnail(path: Path, box: tuple[float, ...] | None = None) -> Thumbnail | N
                 small.thumbnail((_SIDE, _SIDE))
                 file = io.BytesIO()
                 small.save(file, "JPEG", quality=_QUALITY)
-    except Exception:  # decoders raise any exception for a broken file; other images can still be shown
+    except Exception:  # decoders may raise anything for a broken file, but other images can be shown
         return None
     return Thumbnail("data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode(), small.size, view)
 
 
 def _around(box: tuple[float, ...], width: int, height: int) -> tuple[int, int, int, int]:
-    """Return the part of an image around a box, with a margin of the box's longer side, or less at the image's edges."""
+    """Return the part of an image around a box. The margin is as wide as the longer side of the box, and at least 40
+    pixels; it ends at the edges of the image.
+    """
     parts = []
     margin = max(box[2] - box[0], box[3] - box[1], 40.0)
     for low, high, most in ((box[0], box[2], width), (box[1], box[3], height)):
@@ -188,7 +190,7 @@ class Shapes:
         if kind.points is None or not pairs.size:
             return np.empty((0, 2, 2))
         pose = kind.points(table.shape(kind.name).take(np.array([row])))
-        if pairs.max() >= len(pose.places):  # CrowdPose's file has COCO's skeleton of 17 points for poses of 14
+        if pairs.max() >= len(pose.places):  # CrowdPose's poses have 14 points, but its skeleton has 17
             return np.empty((0, 2, 2))
         shown = (pose.flags > 0) | ~(pose.flags > 0).any()
         return np.asarray(pose.places[pairs[shown[pairs].all(axis=1)]])

@@ -341,7 +341,7 @@ def _metrics(models: Sequence[Model], level: float) -> list[Section]:
             if is_mean and model.bootstrap is not None:
                 row[f"{of}low"], row[f"{of}high"] = own.get(name, (math.nan, math.nan))
         (means if is_mean else others).append(row)
-    all_above = len(means) <= _METRICS  # whether the first screen has all of them
+    all_above = len(means) <= _METRICS  # whether the first screen shows all means
     of_bootstraps = (model.bootstrap.sentence(level=level) for model in models if model.bootstrap is not None)
     note = "" if all_above else next(of_bootstraps, "")
     bars = {f"{model.name}: value" if several else "value": 1.0 for model in models}
@@ -354,7 +354,7 @@ def _metrics(models: Sequence[Model], level: float) -> list[Section]:
 
 
 def _apart(one: QueryComparison, columns: Mapping[str, Values]) -> Apart:
-    """Return a comparison for display, with a phrase on the shared queries if one model lacks queries of the other."""
+    """Return a comparison for display, with the number of shared queries if one model lacks queries of the other."""
     known = [~np.isnan(columns[name]) for name in (one.first, one.second)]
     both = known[0] & known[1]
     means = float(columns[one.first][both].mean()), float(columns[one.second][both].mean())

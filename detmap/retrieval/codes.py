@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 #: Maximum number of relevant items per block of queries.
 _BLOCK_ITEMS = 1 << 21
-#: Maximum number of relevant items per block if the result does not keep the ranks of hits. Such blocks are large enough
-#: to keep all threads busy.
+#: Maximum number of values in the buffer that all blocks share if the result does not keep the ranks of hits. The buffer
+#: is large enough to keep all threads busy.
 _PASSING_ITEMS = 1 << 22
 #: Maximum number of comparisons of codes between two checks for cancellation.
 _STEP = 1 << 24
@@ -32,8 +32,7 @@ _STEP = 1 << 24
 #: Number of elements of a matrix that are checked and packed at a time.
 _PART = 1 << 18
 
-#: Maximum range of integer labels for which a table with every number in this range is made, as a multiple of the number
-#: of items.
+#: Maximum ratio of the range of integer labels to the number of items for a counting sort.
 _SPREAD = 4
 
 #: Metrics that, at depth k, ignore hits beyond rank k.
@@ -73,8 +72,8 @@ def _pack(
     """Return codes as rows of 64-bit words, the bits per code, and the form in which they were given: "packed", "signs"
     (-1 and 1) or "bits" (0 and 1).
     """
-    # If `packed` is None, uint64 codes count as packed. If `either` is true, uint8 codes also count as packed, unless
-    # all elements are 0 or 1.
+    # If `packed` is None, uint64 codes count as packed. If `either` is true, uint8 codes may be packed or not: they count
+    # as packed unless all elements are 0 or 1.
     if packed or (packed is None and array.dtype == np.uint64):
         if array.dtype not in (np.uint8, np.uint64):
             raise InputError("packed codes are uint8 or uint64", source=source, value=array.dtype.name)
@@ -128,7 +127,7 @@ def _both(
     either = packed is None and query.dtype == gallery.dtype == np.uint8
     ours, bits, form = _pack(query, "query_codes", packed, either)
     theirs, other, form2 = _pack(gallery, "gallery_codes", True if either and form == "packed" else packed, either)
-    if either and form2 == "packed" != form:  # the gallery has other bytes than 0 and 1, so the queries are packed too
+    if either and form2 == "packed" != form:  # the gallery has bytes above 1, so both sides are packed
         ours, bits, form = _pack(query, "query_codes", True)
     if bits != other:
         raise InputError(f"{other} bits where the queries have {bits}", source="gallery_codes")
@@ -154,8 +153,8 @@ def _label_array(values: ArrayLike, source: str) -> NDArray[Any]:
 def _labels(
     query: ArrayLike, gallery: ArrayLike, queries: int, items: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], bool]:
-    """Return the labels of queries and gallery as rows of 64-bit words. Also return True if a row has a bit for each
-    possible label, or False if it holds the number of one label.
+    """Return the labels of queries and gallery as rows of 64-bit words, and whether an item may have several labels. If
+    so, a row has a bit for each label; otherwise it holds the number of the item's label.
     """
     ours, theirs = _label_array(query, "query_labels"), _label_array(gallery, "gallery_labels")
     for name, array, count in (("query_labels", ours, queries), ("gallery_labels", theirs, items)):

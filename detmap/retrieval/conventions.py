@@ -197,7 +197,7 @@ class Convention:
 
     @property
     def title(self) -> str:
-        """The convention's name, for display beside a metric's value. A `detmap.Protocol` also has a title."""
+        """The convention's name, for display beside a metric's value."""
         return self.name
 
     def describe(self) -> str:

@@ -44,7 +44,7 @@ def array_table(values: Any, source: str, *, booleans: bool = False) -> NDArray[
 
 
 def _namespace(values: Any) -> Any:
-    """Return the module with the functions for an array on a device; None for any other value."""
+    """Return the array library (such as the module torch) of an array on a device; None for any other value."""
     try:
         if values.__dlpack_device__()[0] in _HOST:
             return None

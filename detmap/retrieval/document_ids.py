@@ -116,7 +116,7 @@ def alike(*sides: Iterable[Any]) -> tuple[list[Any], ...]:
 
 
 def _kind(kind: type) -> type | None:
-    """Return the type of ids that a type belongs to: str, bytes or int. None stands for any other type."""
+    """Normalise the type of an id to str, bytes or int; return None for any other type."""
     if issubclass(kind, str | bytes):
         return str if issubclass(kind, str) else bytes
     return int if issubclass(kind, int | np.integer) and kind is not bool else None
@@ -189,8 +189,8 @@ def _too_long(name: bytes, source: str, field: str) -> InputError:
 class Keys:
     """The keys of several mappings, numbered consecutively. There is one mapping per query. Keys are read a few
     mappings at a time, because copying all keys into a buffer would double the memory of a large run. The joined keys
-    are kept if further evaluations need them. If `checked` is true, the caller makes sure that all keys are strings
-    without a zero byte, and their length is not limited.
+    are kept if further evaluations need them. If `checked` is true, the caller makes sure that all keys are
+    strings without a zero byte.
     """
 
     def __init__(

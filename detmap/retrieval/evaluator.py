@@ -330,7 +330,7 @@ class Evaluator(Accumulator):
         elif rows_of is not None:
             width = shot_ranks(self._requests, relation, self.convention)
             ranked = ranked_rows(cuts, rows_of, relation, self.convention, width, 0)
-            for block, junk in map(itemgetter(3, 4), ranked):  # no variable keeps a block's distances in memory
+            for block, junk in map(itemgetter(3, 4), ranked):  # drops the distances, to free their memory
                 junk = junk + relation.dropped
                 parts.append(Seen.of([None] * junk.size, block, junk=junk, short=np.zeros(junk.size)))
         return Seen.join(parts)
@@ -360,8 +360,8 @@ class Evaluator(Accumulator):
         self._add(made, "run", made.names, False, _Counts(extra, dict(ranked.notices)))
 
     def _of_run(self, judged: Table, ranked: Table, kept: list[int], theirs: list[int]) -> Seen:
-        """Rank some queries of a run, given their indices in the judgements (`kept`) and in the run (`theirs`, -1 if
-        the run lacks a query).
+        """Rank some queries of a run. `kept` are their indices in the judgements, `theirs` those in the run, or -1 if the
+        run lacks the query.
         """
         assert self._judged is not None
         block, _, _ = rank_run(

@@ -19,11 +19,11 @@ from detmap.retrieval.conventions import Convention
 from detmap.retrieval.pools import Pool
 from detmap.retrieval.ranked import Ranked
 
-#: All columns of a state. They have an element per query, per item, per gain in a query's ideal ranking, or per rank of a
-#: query. ``counts`` is the number of stored items of each query, and ``gains`` the number of gains in its ideal ranking.
-#: ``place`` is the index of the query in the judgements, for runs. ``short`` flags queries with fewer neighbours than a
-#: metric reads. Items are all judged items if there is a column ``grades``, else only the relevant items. Other names are
-#: as in `Hits`, `Pool` and `Ranked`.
+#: All columns of a state, and what each element of a column belongs to: a query, an item, a gain in a query's ideal
+#: ranking, or a rank. ``counts`` is the number of stored items of each query, and ``gains`` the number of gains in its
+#: ideal ranking. ``place`` is the index of the query in the judgements, for runs. ``short`` flags queries with fewer
+#: neighbours than a metric reads. Items are all judged items if there is a column ``grades``, else only the relevant
+#: items. Other names are as in `Hits`, `Pool` and `Ranked`.
 COLUMNS = {
     "counts": "query",
     "positives": "query",
@@ -99,7 +99,7 @@ class Seen(Frozen):
         """Return the rankings of all `parts`, concatenated."""
         if len(parts) == 1:
             return parts[0]
-        # A part without hits has the columns of ties in any case, so only the parts with hits decide about these columns.
+        # Parts without hits always have the columns of ties, so they do not tell whether ties are known.
         telling = [part for part in parts if part.columns["ranks"].size] or list(parts[:1])
         names = set.intersection(*(set(part.columns) for part in telling))
         columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in COLUMNS if name in names}
@@ -180,15 +180,15 @@ def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _rows(counts: NDArray[np.int64], which: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the row numbers of the groups `which`, concatenated."""
+    """Return the row numbers of the members of the groups `which`, group by group."""
     sizes = counts[which]
     shift = _starts(counts)[which] - (np.cumsum(sizes) - sizes)
     return np.asarray(np.arange(int(sizes.sum())) + np.repeat(shift, sizes))
 
 
 def _problems(seen: Seen, level: int, grades: int) -> Iterator[tuple[str, Any]]:
-    """Yield problems that restored columns may have, and whether they have them. Each check relies on the checks before
-    it.
+    """Yield pairs of an error message and whether it applies to the restored columns. Each check relies on the checks
+    before it.
     """
     c, queries = seen.columns, len(seen)
     needed = {"counts", "positives", "items", "junk", "short", "ranks"}

@@ -3,9 +3,9 @@
 BLAS may round equal elements of a product differently. It uses other code for rows and columns at the edge of a block,
 and on some processors (single precision on Haswell and Zen) also for neighbouring rows within a block. The number of
 threads determines how a long sum is split. Padding does not prevent this. Therefore equal features are found first, and
-their distances are computed once and copied, so that they always tie. All other distances hardly depend on the number
-of queries and items, because products are padded to fixed multiples. They do not depend on the memory layout of the
-given arrays, because rows are copied to one layout.
+their distances are computed once and copied, so that they always tie. Products are padded to fixed multiples, so that
+the number of queries and items has little influence on other distances. Rows are copied to one memory layout, so that
+the layout of the given arrays has no influence.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def _first_equal(features: NDArray[Any] | DeviceTable, hashes: NDArray[np.uint64
 
 
 def _distances_of(ours: Side, begin: int, end: int, height: int, theirs: Side, metric: DistanceMetric) -> NDArray[Any]:
-    """Return the distances of queries ``[begin, end)``, a block of at most `height`, to the whole gallery."""
+    """Return the distances of queries ``[begin, end)`` to the gallery. All blocks but the last have `height` queries."""
     made = _distances(ours, np.arange(begin, end), theirs, metric)
     source = ours.first[begin:end]
     again = np.flatnonzero((source >= begin) & (source != np.arange(begin, end)))

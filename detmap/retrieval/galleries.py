@@ -69,7 +69,9 @@ class Gallery:
     people: NDArray[np.int64]
 
     def parts(self, begin: int, end: int, width: int) -> list[tuple[int, int]]:
-        """Split queries ``[begin, end)`` into blocks that fit into memory. A query has `width` values of CMC."""
+        """Split queries ``[begin, end)`` into blocks that fit into memory. Besides items, a query needs memory for `width`
+        values, such as the values of CMC.
+        """
         costs = self.last[begin:end] - self.first[begin:end] + 1 + width
         if self.ignored is not None:
             costs += np.fromiter((row.size for row in self.ignored[begin:end]), np.int64, end - begin)
@@ -78,7 +80,9 @@ class Gallery:
         return [(begin + a, begin + b) for a, b in parallel.split(costs, _BLOCK_ITEMS)]
 
     def lists(self, begin: int, end: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Return row bounds and item numbers of the relevant items of queries ``[begin, end)``, then of the junk items."""
+        """Return the relevant items of queries ``[begin, end)``, as bounds per query and item numbers, and then the junk
+        items in the same form.
+        """
         sizes = self.last[begin:end] - self.first[begin:end]
         starts = np.concatenate(([0], np.cumsum(sizes)))
         place = np.arange(starts[-1]) - np.repeat(starts[:-1] - self.first[begin:end], sizes)
@@ -93,7 +97,7 @@ class Gallery:
         if self.hiding is not None:
             some = begin + np.flatnonzero(self.hiding[begin:end])
             junk.append(np.add.outer(some * np.int64(self.items), self.hidden).ravel())
-        codes = np.sort(np.concatenate(junk), kind="stable")  # a stable sort merges the few ascending runs
+        codes = np.sort(np.concatenate(junk), kind="stable")  # a stable sort is fast, because the parts are sorted
         codes = codes[np.append(True, codes[1:] != codes[:-1])[: codes.size]]
         keep = np.ones(relevant.size, np.bool_)
         if codes.size:
@@ -564,7 +568,7 @@ def evaluate_landmarks(
 
 
 def _marks(truth: Any, query: int) -> dict[str, NDArray[np.int64]]:
-    """Return the item numbers of a query's ground truth by mark: easy, hard or junk."""
+    """Return the item numbers in a query's ground truth, by the keys easy, hard and junk."""
     record = f"query {query}"
     if not isinstance(truth, Mapping):
         raise InputError("expected a dict of easy, hard and junk", source="ground_truth", record=record)

@@ -67,14 +67,16 @@ class Order(NamedTuple):
 
 
 def groups_of(starts: NDArray[np.int64], which: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return starts and row numbers of the groups `which`, concatenated; -1 stands for an empty group."""
+    """Concatenate the groups `which` (-1: an empty group). Return the bounds of the groups, and the former row numbers."""
     sizes = np.where(which >= 0, starts[which + 1] - starts[which], 0)
     new = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     return new, np.arange(new[-1]) + np.repeat(starts[which] - new[:-1], sizes)
 
 
 class Found(NamedTuple):
-    """Documents that were looked up, by query; for documents that a run lacks, only `scores` is defined."""
+    """Documents that were looked up in a run, query by query. For documents that the run lacks, the score is NaN, and the
+    other values have no meaning.
+    """
 
     #: The order of the documents.
     order: Order
@@ -93,9 +95,9 @@ class Found(NamedTuple):
         return cls(order, np.full(count, math.nan), *(np.zeros(count, np.int64) for _ in range(3)))
 
     def place(self, begin: int, run: Scores, sought: Scores, ids: Ids, names: Sequence[str]) -> None:
-        """Rank the documents in `sought` among all documents in `run`, which has the same queries. Write the results to
-        the elements from `begin` on. ``ids`` returns the ids of documents in `run`; `names` are the ids of the
-        documents in `sought`.
+        """Rank each document in `sought` among the documents of the same query in `run`. The result of the first document
+        is written to element `begin` of the arrays. ``ids`` returns the ids of documents in `run`; `names` are the ids
+        of the documents in `sought`.
         """
         self.scores[begin : begin + sought.values.size] = sought.values
         got = np.flatnonzero(~np.isnan(sought.values))

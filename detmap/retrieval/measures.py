@@ -216,8 +216,8 @@ def inverse_negative_penalty(ranked: Ranked, request: Request) -> Values:
 
 
 def best_ranking(ranked: Ranked) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return the bounds of queries, the ranks and the grades of the ideal rankings. An ideal ranking contains every
-    item with a gain, whether the system ranked it or not.
+    """Return the ideal rankings as bounds of queries, ranks and grades. An ideal ranking contains every item with a
+    gain, whether the system ranked it or not.
     """
     if ranked.ideal_starts is not None and ranked.ideal is not None:
         starts, grades = ranked.ideal_starts, ranked.graded(ranked.ideal)

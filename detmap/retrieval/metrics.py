@@ -398,7 +398,7 @@ _MSMARCO = _Provider(("docid-ascending", False))
 _CWL = _Provider(("index", False), depth=1000.0)
 
 #: Supported measures of ir_measures, each with the program that computes it without a depth, and the program that
-#: computes it with a depth. None stands for a measure that ir_measures lacks.
+#: computes it with a depth. A program is None if ir_measures lacks this form of the measure.
 IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
     "AP": (_TREC, _TREC),
     "P": (_TREC, _TREC),
@@ -421,16 +421,16 @@ IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
     "num_rel_ret": (_TREC, None),
 }
 
-#: Metrics that ir_measures has too. num_q and num_rel are refused, because ir_measures counts only the queries in the
-#: run.
+#: Metrics that ir_measures also has. Of these, num_q and num_rel are refused, because ir_measures counts only the queries
+#: in the run.
 _OF_IR_MEASURES = {*(name.partition("(")[0] for name in IR_MEASURES), "num_q", "num_rel"}
 
-#: The options of measures in ir_measures. Under its names, all other options of detmap's measures are refused.
+#: The option of each measure in ir_measures, or its beginning. Other options are refused.
 _IR_OPTIONS = {"nDCG": "exp", "ERR": "max=4", "RBP": "p=", "set_F": "beta="}
 
 
 def _of_ir_measures(name: str, convention: Convention) -> Request:
-    """Parse a name as ir_measures does: ERR is gdeval's for grades up to 4, RBP needs ``rel=`` and has p = 0.8."""
+    """Parse a name as ir_measures does. By default, the maximum grade of ERR is 4, and the p of RBP is 0.8."""
     request = _read(name, RBP="p=0.8", ERR="max=4")
     metric = request.metric.name
     if name.strip().lower().startswith("accuracy"):

@@ -160,8 +160,8 @@ def ranked_neighbors(
     count: int,
 ) -> Iterator[tuple[Ranked, NDArray[np.int64], NDArray[np.bool_]]]:
     """Rank the queries block by block. Yield the rankings and each query's number of junk items among its neighbours.
-    Also yield a mask of the queries that have too few neighbours without this junk. `count` is the size of the gallery
-    that was searched. Raises `OptionError` for metrics that need more neighbours than `items` has.
+    Also yield a mask of the queries that, after removal of junk, have fewer neighbours than a metric needs. `count` is the
+    size of the gallery that was searched. Raises `OptionError` for metrics that need more neighbours than `items` has.
     """
     depth = items.shape[1]
     whole = depth >= count and bool((items[:, :count] >= 0).all())

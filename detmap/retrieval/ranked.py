@@ -57,7 +57,7 @@ class Ranked:
     radius: NDArray[np.int64] | None = None
     #: The ranked documents that are judged for any query at all, if a metric needs them.
     anywhere: Pool | None = None
-    #: The rankings in other orders that some metrics need.
+    #: The same rankings in other orders, for the metrics that need them.
     others: Mapping[Order, Ranked] = field(default_factory=dict)
 
     @cached_property

@@ -191,8 +191,8 @@ def _positives(positives: ArrayLike, found: NDArray[np.int64]) -> NDArray[np.int
 def _ideal(
     grades: NDArray[np.int64], owner: NDArray[Any], unseen: NDArray[np.int64], lowest: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the bounds of queries and the grades of the ideal rankings, which are all grades above 0 in descending
-    order. The `unseen` items have grade `lowest`.
+    """Return the ideal rankings as bounds of queries and grades. An ideal ranking has all grades above 0 in
+    descending order. The `unseen` items have grade `lowest`.
     """
     good = grades > 0
     if unseen.astype(np.float64).sum() > _MOST_UNSEEN:

@@ -197,7 +197,7 @@ def read_table(data: Any, kind: str, lenient: bool = False) -> Table:
     if _is_source(data):
         first = [lines.queries[code] for code in first]
     listed = document_ids.names(first, kind, "queries")
-    if len(set(listed)) < len(listed):  # group the lines of each query, in their order
+    if len(set(listed)) < len(listed):  # the lines of a query are apart, and are brought together
         place = {name: i for i, name in enumerate(dict.fromkeys(listed))}
         codes = readonly(np.repeat([place[name] for name in listed], np.diff(starts)), np.int32)
         order, starts = np.empty(found.size, np.int32), np.empty(len(place) + 1, np.int64)
@@ -280,7 +280,7 @@ def table_of_dicts(
 def _write_numbers(numbers: list[Any], out: NDArray[np.float64]) -> None:
     """Write floats and integers to `out`; raise TypeError for other types."""
     try:
-        # This is the fastest check for floats and integers. The sum of other types of numbers is hardly ever a float.
+        # The type of the sum is checked, because that is faster than to check the type of each number.
         if type(sum(numbers, 0.0)) is float:
             pack_into(f"{out.size}d", out.data, 0, *numbers)
             return
@@ -566,8 +566,8 @@ def rank_run(
     scale: NDArray[np.float64] | None,
 ) -> tuple[Ranked, int, int]:
     """Rank the judged documents of a run. Both tables have the same queries. Also return the number of lines of the run
-    that the convention removes, and the number of lines with a judged document. `level` and grades are stored grades,
-    see `Ranked.scale`.
+    that the convention removes, and the number of lines with a judged document. If grades have fractions, `level`
+    and the grades are codes, see `Ranked.scale`.
     """
     count = len(judged.queries)
     starts, grades = judged.starts, judged.values
@@ -599,7 +599,7 @@ def rank_run(
 
 
 def _searched(judged: Table, ranked: Table, convention: Convention) -> tuple[Pool, int, int]:
-    """Search all lines of a run for the judged documents, and rank them. Also return the two counts of `rank_run`."""
+    """Search all lines of a run for the judged documents, and rank them. Also return the same counts as `rank_run`."""
     count, grades = len(judged.queries), judged.values
     found, repeated = _find(ranked.documents, ranked.starts, judged.documents, judged.starts)
     _check(ranked, repeated, "run", "there")
@@ -616,7 +616,7 @@ def _searched(judged: Table, ranked: Table, convention: Convention) -> tuple[Poo
     if convention.drop_same_id:
         out |= _named_as_query(ranked)
     removed = int(out.sum())
-    if removed:  # remove the lines, and the judged documents on them
+    if removed:  # remove these lines, including those of judged documents
         stay = ~out[lines]
         ranked, lines, whose, gains = ranked.without(out), lines[stay], whose[stay], gains[stay]
         lines -= np.cumsum(out)[lines]
@@ -646,7 +646,7 @@ def _can_look_up(judged: Table, ranked: Table, convention: Convention) -> bool:
 
 
 def _looked_up(judged: Table, ranked: Table, convention: Convention) -> tuple[Pool, int, int]:
-    """Look up the judged documents in the dicts of a run, and rank them. Also return the two counts of `rank_run`."""
+    """Look up the judged documents in the dicts of a run, and rank them. Also return the same counts as `rank_run`."""
     assert isinstance(judged.documents, Keys)
     assert isinstance(ranked.documents, Keys)
     count = len(judged.queries)
@@ -667,7 +667,7 @@ def _looked_up(judged: Table, ranked: Table, convention: Convention) -> tuple[Po
 def _places(
     ranked: Table, relevant: NDArray[np.int64], hit_starts: NDArray[np.int64], convention: Convention
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Rank the `relevant` lines of a run. They are indices among the lines of their query, in ascending order."""
+    """Rank the `relevant` lines of a run, given as ascending indices among the lines of their query."""
     # Returns four arrays of shape (h,), sorted by query and rank: the rank, the number of the query's lines with a
     # better score, the number with the same score, and the index in `relevant`. The fifth array, shape (q,), is the
     # number of lines per query.

@@ -88,8 +88,8 @@ def graded(array: NDArray[Any], source: str) -> NDArray[np.int64]:
 
 
 def stored(grades: NDArray[Any], source: str) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Return grades as int64, with None if all grades are whole numbers. Otherwise return codes of the grades, with the
-    distinct grades that the codes stand for (`Ranked.scale`).
+    """Return an integer code for each grade, and the distinct grades that the codes stand for (`Ranked.scale`). If all
+    grades are whole numbers, return the grades themselves and None.
     """
     if grades.dtype.kind != "f" or bool(np.all(grades == np.trunc(grades))):
         return graded(grades, source), None
@@ -254,7 +254,7 @@ class RankingResult(Result):
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def summary(self) -> list[dict[str, Any]]:
-        """Return a record per metric with the convention's name; `describe` lists the convention's decisions."""
+        """Return a record per metric: its name, its value, and the name of the convention, which `describe` explains."""
         return [
             {
                 "metric": name,
@@ -393,11 +393,11 @@ class _ByName(Mapping[str, NDArray[np.float64]]):
 def _empty(
     values: NDArray[np.float64], hits: Hits, convention: Convention, aggregate: Aggregate = MEAN
 ) -> NDArray[np.float64]:
-    """Return the values, with the convention's value for queries without relevant items."""
+    """Give queries without relevant items the value that the convention defines for them."""
     # Some values exist even without relevant items, such as judged@k. The convention ``zero`` keeps these values.
     if aggregate.counts:
         return values
-    if convention.empty != "skip":  # AP divided by the hits up to k is NaN without such hits
+    if convention.empty != "skip":  # AP is NaN if it is divided by the number of hits up to k, and this is 0
         values = np.where(np.isnan(values), aggregate.scale(0.0), values)
     if convention.empty == "zero":
         return values

@@ -33,8 +33,8 @@ class Measure:
     takes: Literal["nothing", "ranks", "shares", "numbers", "pairs"] = "nothing"
     #: The default parameters.
     defaults: tuple[str, ...] = ()
-    #: For parameters of type "numbers", the names of the metric's options that they set, in order. If there are no names,
-    #: the metric gets the numbers without names.
+    #: For parameters of type "numbers", the names of the metric's options that they set, in order. If empty, the numbers
+    #: themselves are the metric's options.
     options: tuple[str, ...] = ()
     #: Whether the value is printed as an integer.
     counts: bool = False
@@ -173,8 +173,8 @@ def values_of(measure: Measure, parameters: Sequence[str] = ()) -> list[Value]:
 
 
 def undefined(hits: Hits, request: Request, convention: Convention) -> NDArray[np.bool_]:
-    """Mask, shape (q,), of the queries for which trec_eval divides 0 by 0 and the metric is 0. This can only happen for
-    interpolated precision, if nothing was ranked and the recall requires no hit.
+    """Mask, shape (q,), of the queries for which trec_eval divides 0 by 0, whereas detmap's value is 0. This can only
+    happen for interpolated precision, if nothing was ranked and the recall requires no hit.
     """
     if request.metric.name not in ("iprec", "11pt"):
         return np.zeros(len(hits), np.bool_)

@@ -121,12 +121,12 @@ class Bootstrap:
         bias of the estimate relative to an infinite data set.
 
         * ``"t"``: the estimate plus and minus Student's t times the standard error, on a logit scale, so that an interval
-          stays between 0 and 1 and is longer on the side of 0.5. Differences of metrics are not transformed. Very
-          near to 0 or 1 an estimate has no interval, and an end that lies there is extended to 0 or 1.
+          stays between 0 and 1 and is longer on the side of 0.5. Differences of metrics are not transformed. An
+          estimate very near to 0 or 1 has no interval. An end of an interval that is very near to 0 or 1 is set to 0 or 1.
         * ``"bca"``: Efron's bias-corrected and accelerated bootstrap, with replicates shifted so that their mean is the
           estimate.
-        * ``"percentile"``: quantiles of the replicates. These intervals are shifted by the bias of the replicates, or by
-          twice this bias if they are read as intervals for the value on an infinite data set.
+        * ``"percentile"``: quantiles of the replicates. These intervals are shifted by the bias of the replicates. As
+          intervals for the value on an infinite data set, they would be shifted by twice this bias.
 
         Notes
         -----
@@ -152,7 +152,7 @@ class Bootstrap:
         return out if self.limits is None else np.clip(out, self.limits[:, :1], self.limits[:, 1:])
 
     def _most(self, column: int) -> float:
-        """Return the maximum value of a column."""
+        """Return the maximum possible value of a column."""
         return 1.0 if self.most is None else float(self.most[column])
 
     def balance_of(self, column: int) -> float | None:
@@ -236,8 +236,8 @@ class Bootstrap:
         )
 
     def sentence(self, whose: str = "", level: float = 0.95) -> str:
-        """Return a sentence that explains the intervals. The text `whose`, such as " of a model", is inserted after
-        "low, high".
+        """Return a sentence that explains the intervals. The phrase `whose`, such as " of a model", says what the intervals
+        belong to.
         """
         made = intervals.METHODS[self.method]
         made = made if self.bounded else made.replace(" on a logit scale", "")
@@ -291,8 +291,8 @@ def check_level(level: float) -> None:
 
 
 def alpha_of(level: float) -> float:
-    """Return the significance level, 1 minus the confidence level, subtracted in decimal and rounded up. In floating
-    point, 1 - 0.9 is less than 0.1, but a p-value of 0.1 must be significant, even with rounding errors of a correction.
+    """Return the significance level, which is 1 minus the confidence level. It is subtracted in decimal and rounded up, so
+    that a p-value of 0.1 is significant at the confidence level 0.9 in spite of rounding errors.
     """
     return float(1 - Decimal(repr(float(level)))) * (1 + 1e-12)
 
@@ -374,7 +374,7 @@ def replicated(
 
 
 def resampled(scored: AnyTally | HasTally, threads: int | None = None) -> Resampled:
-    """Return the tally of `scored`, prepared for scoring under many weights of its images."""
+    """Return the tally of `scored`, prepared to be scored for many samples of its images."""
     tally = tally_of(scored)
     return ResampledSegments(tally) if isinstance(tally, PanopticTally) else ResampledDetections(tally, threads)
 

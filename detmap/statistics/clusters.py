@@ -52,8 +52,8 @@ def independent(unit: str) -> str:
 
 
 def balanced(objects: NDArray[Any]) -> float:
-    """Return the effective number of clusters: the number of clusters of equal size that would give as precise a
-    standard error. `objects` are the numbers of objects of the clusters.
+    """Return the effective number of clusters: the number of clusters of equal size that would estimate the standard
+    error equally precisely. `objects` are the numbers of objects of the clusters.
 
     It is the mean of two terms: the number of clusters with objects, and ``sum(objects) ** 2 / sum(objects ** 2)``.
     Simulated 95 % intervals for ten clusters of 5 to 40 images contained the AP in 91.9 % of 800 data sets if only the

@@ -39,7 +39,7 @@ _NAMED = 10
 
 
 def _too_few_drawn(permutations: int, size: int, family: str, correction: Correction, alpha: float) -> list[str]:
-    """Return [sentence] if there are too few permutations for any p-value of a family to be significant, else []."""
+    """Return a list with a warning if too few permutations are drawn for any p-value to be significant, else []."""
     if not size or enough_drawn(permutations, size, correction, alpha):
         return []
     return [

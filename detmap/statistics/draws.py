@@ -60,7 +60,7 @@ def drawn(size: int, seed: int, replicate: int) -> NDArray[np.int32]:
 
 
 def exchanged(size: int, seed: int, replicate: int) -> NDArray[np.uint8]:
-    """Return for each image whether one permutation exchanges it, 1 or 0 with equal probability, shape (size,)."""
+    """Return whether a permutation exchanges each image, shape (size,). The values 1 and 0 are equally probable."""
     words = _stream(seed, replicate, PERMUTATION).bit_generator.random_raw(-(-size // 64))
     return np.unpackbits(np.asarray(words, "<u8").view(np.uint8), count=size)
 

@@ -11,8 +11,8 @@ def group_letters(models: Sequence[str], apart: Iterable[tuple[str, str]]) -> di
 
     A letter stands for a set of models, of which no two are a pair of `apart`. No further model can be added to such a
     set. Sets are added until every pair outside `apart` is in a set. (Finding the smallest number of sets takes
-    exponential time. This greedy method finds that number if models are apart exactly when their values are distant,
-    which is the usual case.)
+    exponential time. In the usual case, two models differ significantly if and only if their values are far enough apart,
+    and this greedy method finds the smallest number.)
     """
     place = {name: i for i, name in enumerate(models)}
     size = len(models)

@@ -162,9 +162,9 @@ def interval(
     balance: float | None = None,
 ) -> tuple[float, float]:
     """Return the interval of one metric from its estimate, its replicates and its jackknife. `images` is the number of
-    images with positives; for clusters, `balance` is the effective number of clusters. An estimate that is nearer
-    to 0 or 1 than the two distances `near` has no interval, and an end of an interval that is so near is extended to 0
-    or 1. Otherwise intervals would miss the expected value too often.
+    images with positives; for clusters, `balance` is the effective number of clusters. `near` holds the minimum
+    distances of an estimate from 0 and from 1; a closer estimate has no interval. An end of an interval that is closer to
+    0 or 1 is set to 0 or 1. Otherwise intervals would miss the expected value too often.
     """
     tails = ((1 - level) / 2, (1 + level) / 2)
     if method == "t":
@@ -178,7 +178,7 @@ def interval(
         margin = quantile * standard_error(_logits(replicates, count), _logits(jackknife, count), images)
         middle = math.log(estimate / (1 - estimate))
         low, high = _logistic(middle - margin), _logistic(middle + margin)
-        # Extend an end to 0 or 1 if an estimate at this end would be too near to 0 or 1 for an interval.
+        # An end that is too near to 0 or 1 is set to 0 or 1.
         few = FEWEST_EVENTS / count
         return 0.0 if low < max(near[0], few) else low, 1.0 if 1 - high < max(near[1], few) else high
     values = replicates[~np.isnan(replicates)]
@@ -198,8 +198,9 @@ def interval(
 
 
 def freedom(images: int, groups: int, balance: float | None = None) -> float:
-    """Return the degrees of freedom of a jackknife error. `images` is the number of units, which are left out in
-    `groups` groups. For clusters, `balance` is their effective number, and the result is at least 1.
+    """Return the degrees of freedom of a jackknife error. `images` is the number of units, and `groups` is the number
+    of groups into which the jackknife divides them. For clusters, `balance` is their effective number, and the result is
+    at least 1.
     """
     return min(images, groups) - 1 if balance is None else max(min(balance, groups) - 1, 1.0)
 
@@ -211,8 +212,8 @@ def _logistic(x: float) -> float:
 def bca_tails(
     estimate: float, values: NDArray[np.float64], jackknife: NDArray[np.float64], tails: tuple[float, float]
 ) -> list[float] | None:
-    """Return the two probabilities at which quantiles of the replicates are the ends of a BCa interval; None if
-    undefined. Of the replicates that equal the estimate, half are counted as below the estimate.
+    """Return the two probabilities whose quantiles of the replicates are the ends of a BCa interval. Return None if they
+    are undefined. Of the replicates that equal the estimate, half are counted as below the estimate.
     """
     below = (np.mean(values < estimate) + np.mean(values <= estimate)) / 2
     if not 0 < below < 1:

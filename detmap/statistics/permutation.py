@@ -148,8 +148,9 @@ def permute(
     The images of a cluster, such as the frames of a video, are exchanged together.
 
     The metrics of every permutation are bit-identical to scoring the exchanged detections, but nothing is matched again.
-    If ties are broken by position in the file, each detection keeps the position in its own file, and remaining ties are
-    broken by image. If few images can change a column, all of its permutations are enumerated.
+    If ties are broken by position in the file, each detection is ranked by its position in its own model's file.
+    Detections with equal scores and positions are ordered by image. If few images can change a column, all of its
+    permutations are enumerated.
 
     Parameters
     ----------
@@ -233,7 +234,9 @@ _BLOCK = 1024
 def p_value(
     first: AnyTally, second: AnyTally, permutations: int, seed: int, metric: str, threads: int | None = None
 ) -> float:
-    """Return ``permute(…).p_value(metric)``, bit-identical and several times faster for means of interpolated precision.
+    """Return the same p-value as ``permute(…).p_value(metric)``, to the bit.
+
+    For means of interpolated precision, this function is several times faster than `permute`.
 
     Differences are first computed in a faster order of summation. Those that equal the observed difference up to
     rounding errors are computed again as in `permute`, because p counts the differences that are at least as large as
@@ -267,7 +270,7 @@ def p_value(
 
 
 def _paired(first: AnyTally, second: AnyTally, metric: str | None, categories: bool, threads: int | None) -> Paired:
-    """Return two tallies prepared for exchanges of their images."""
+    """Return the implementation of `Paired` for this type of tallies."""
     if isinstance(first, PanopticTally):
         assert isinstance(second, PanopticTally)
         return PairedSegments(first, second, metric, categories)

@@ -26,7 +26,7 @@ class QuickDifferences:
 
     @classmethod
     def of(cls, data: Reweighted) -> QuickDifferences | None:
-        """Return the differences in the only metric of `data`; None unless it is a mean of precision at recalls."""
+        """Return the differences in the only metric of `data`; None if the metric is not a mean of precision at recalls."""
         protocol = data.tally.protocol
         kind, _, _, _, group = dict(metric_table(protocol, ()))[data.metrics[0]]
         grid = readonly(protocol.recall_thresholds, np.float64)

@@ -34,7 +34,7 @@ from detmap.statistics.reweighting import (
 
 AnyTally: TypeAlias = Tally | PanopticTally
 
-#: A function that takes a sample's number and returns the number of copies of each image times two, shape (images,).
+#: A function that takes a sample's number and returns twice the number of copies of each image, shape (images,).
 #: The lowest bit is free for the number of the model.
 Copies: TypeAlias = Callable[[int], NDArray[np.int32]]
 
@@ -62,14 +62,14 @@ class Columns(Protocol):
 
 
 class Resampled(Columns, Protocol):
-    """A tally that is scored under many weights of its images."""
+    """A tally that can be scored for many samples of its images."""
 
     #: How far a value of each column must be from 0 and from 1 to have an interval, shape (m, 2); None if all these
     #: distances are 0.
     near: NDArray[np.float64] | None
     #: The effective number of clusters of each column, shape (m,); None without clusters.
     balance: NDArray[np.float64] | None
-    #: The maximum value of each column, 100 for percentages, shape (m,); None if it is 1 for all.
+    #: The maximum possible value of each column, such as 100 for a percentage, shape (m,); None if it is 1 for all.
     most: NDArray[np.float64] | None
     #: Mask of the columns that are not limited to [0, 1], shape (m,); None if all columns are limited.
     unlimited: NDArray[np.bool_] | None

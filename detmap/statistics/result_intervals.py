@@ -13,7 +13,7 @@ from detmap.statistics import intervals
 from detmap.statistics.bootstrap import BIAS, Bootstrap, bootstrap, check_draws, check_level
 from detmap.statistics.intervals import Method
 
-#: In the sentences on missing intervals: maximum number of reasons, and maximum number of metrics listed for each.
+#: Maximum number of reasons that are listed for missing intervals, and of metrics that are listed for each reason.
 _REASONS, _NAMES = 6, 8
 
 

@@ -92,15 +92,15 @@ def unlimited(
 
 
 def of_one_class(protocol: Protocol, metrics: Sequence[str]) -> list[bool]:
-    """Return for each metric whether it concerns one class of `Protocol.class_thresholds`. Such a metric is a
-    percentage.
+    """Return for each metric whether it belongs to a single class that has its own IoU threshold, see
+    `Protocol.class_thresholds`. Such a metric is a percentage.
     """
     rows = dict(metric_table(protocol, ()))
     return [rows[name][0] in OF_CLASS for name in metrics]
 
 
 def largest_values(tally: Tally, metrics: Sequence[str], by_category: Sequence[str]) -> NDArray[np.float64] | None:
-    """Return the maximum value of each column; None if it is 1 for all."""
+    """Return the maximum possible value of each column; None if it is 1 for all."""
     percent = of_one_class(tally.protocol, metrics)
     if not any(percent):
         return None
@@ -162,7 +162,7 @@ def _of_group(tally: Tally, row: Row) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class Reweighted:
-    """A tally in ranking order, prepared for scoring under many weights of its images.
+    """A tally in ranking order, prepared to be scored for many samples of its images.
 
     There is a column for each metric in `metrics`. Then, for each metric in `by_category`, there is a column for each
     category. `sides` is the number of models, which is 2 if images are exchanged between models. A replicate has one
@@ -388,8 +388,8 @@ class Reweighted:
         near: NDArray[np.int64],
         room: _Room,
     ) -> Hits:
-        """Return the hits of some classes' rankings. Write to `near` how many of them are hits under each limit on the
-        detections per image, except the largest limit.
+        """Return the hits of some classes' rankings. Also write to `near` the number of hits that remain under each smaller
+        limit on the detections per image.
         """
         begin, end = classes
         thresholds = len(self.tally.protocol.iou_thresholds)
@@ -465,7 +465,7 @@ def _thresholds(protocol: Protocol, iou: float | None) -> tuple[int, int]:
 
 
 def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
-    """Return the detections that count in any of the area ranges as `resampling.Events`."""
+    """Return, as `resampling.Events`, the detections that are counted in at least one of the area ranges."""
     protocol, categories = tally.protocol, len(tally.categories)
     thresholds = len(protocol.iou_thresholds)
     counts = np.stack([~_bits(tally.ignored, a, thresholds, every=True) for a in areas])
@@ -535,7 +535,7 @@ def _items(
     run_of: NDArray[np.int64],
     category: NDArray[np.int32],
 ) -> tuple[NDArray[Any], ...]:
-    """Return the columns of `resampling.Events` that describe items."""
+    """Return the columns that describe items, which `resampling.Events` explains."""
     # `rows` are the row numbers of the detections that belong to runs. `run_of` is the run of each of these detections,
     # and `category` is the category of each run.
     thresholds, runs = len(tally.protocol.iou_thresholds), category.size

@@ -74,7 +74,7 @@ class PairedSegments:
             sides.append((counts, at[order], tally.match_iou[order]))
         (counts, at, iou), (others, other_at, other_iou) = sides
         out |= (counts != others).any(axis=1)
-        alike, other_alike = ~out[at], ~out[other_at]  # whether both models have equal counts where the match is
+        alike, other_alike = ~out[at], ~out[other_at]  # whether a match's category and image have equal counts
         unequal = iou[alike] != other_iou[other_alike]
         out[at[alike][unequal]] = True
         return out.reshape(len(self.categories), images)

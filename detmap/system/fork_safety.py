@@ -1,12 +1,12 @@
-"""Keep locks from being held across a fork, because a lock held at the fork is never released in the forked process. A
-fork waits until no other thread compiles or loads a kernel, or imports a module needed to do so.
+"""Make a fork wait while another thread compiles or loads a kernel, or imports one of the modules for this. A lock that
+the thread held during the fork would never be released in the forked process.
 """
 
 from __future__ import annotations
 
 # `concurrent.futures.thread` and `logging` register handlers that take locks before a fork. Such handlers run in
 # reverse order of registration. Both modules are imported before `_before` is registered, so that `_before` runs first.
-# `_before` waits for other threads, and these may need the locks.
+# `_before` waits for other threads, which may need the locks of these handlers.
 import concurrent.futures.thread
 import importlib
 import logging

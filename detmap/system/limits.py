@@ -18,7 +18,7 @@ class Limit(NamedTuple):
     default: int
 
     def value(self) -> int:
-        """Return the limit; raise `OptionError` if the variable is not a size."""
+        """Return the limit; raise `OptionError` if the environment variable does not hold a size."""
         given = os.environ.get(self.variable, "")
         return size(given, self.variable) if given else self.default
 
@@ -31,7 +31,7 @@ class Limit(NamedTuple):
 #: machines with less than 16 GiB.
 STREAM = Limit("DETMAP_MOST_STREAMED", 4 << 30)
 
-#: Maximum size of a compressed file after decompression, unless the file grows at most 200-fold.
+#: Maximum size of a compressed file after decompression. Larger files are accepted if they grow at most 200-fold.
 INFLATED = Limit("DETMAP_MOST_INFLATED", 256 << 20)
 
 #: Maximum size of an array of string ids that is mostly padding, because one id is much longer than the others.

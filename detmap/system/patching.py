@@ -11,8 +11,8 @@ from typing import Any
 
 
 class Patch:
-    """Objects of other packages replaced by a function such as `detmap.patch_pycocotools`. They are restored by `undo`,
-    or at the end of a ``with`` block.
+    """A replacement of objects in other packages, as made by `detmap.patch_pycocotools`. `undo`, or the end of a ``with``
+    block, restores the objects.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ def write_together(files: Mapping[Path, bytes]) -> None:
 
 
 def _beside(path: Path) -> Path:
-    """Reserve a temporary name next to `path`; `write_together` deletes that file at the end."""
+    """Return the path of a temporary file next to `path`; `write_together` deletes the temporary file at the end."""
     _unfinished.append(path.with_name(f".detmap-{_machine()}-{os.getpid()}-{os.urandom(8).hex()}.tmp"))
     return _unfinished[-1]
 
@@ -133,7 +133,7 @@ def _restored() -> Iterator[dict[Path, Path | None]]:
 
 
 def write(path: str, data: bytes) -> None:
-    """Write a file that an option names, atomically unless it is a device or a pipe."""
+    """Write a file at a path given by the user, atomically unless it is a device or a pipe."""
     from pathlib import Path
 
     target = Path(os.path.realpath(path))  # the target of a link, not the link itself

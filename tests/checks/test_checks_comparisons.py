@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from test_checks_limits import codes, side
 
-from detmap.checks import boxes, categories, changes, leakage, limits, scores
+from detmap.checks import boxes, changes, leakage, limits, scores
 from detmap.checks.context import Facts
 from detmap.checks.evidence import Evidence, _bounds
 from detmap.checks.findings import Finding

@@ -103,7 +103,15 @@ def clicks_by_accident(rng, scene, share):
     )
 
 
-@plants("objects_of_many grouped_objects", "misplaced", "area_misfits", "undetected", "duplicate_objects", least=0.02, most=0.1)
+@plants(
+    "objects_of_many grouped_objects",
+    "misplaced",
+    "area_misfits",
+    "undetected",
+    "duplicate_objects",
+    least=0.02,
+    most=0.1,
+)
 def crowds_as_objects(rng, scene, share):
     """Regions of many objects without the flag: a box around all objects of a class."""
     cell = scene.image * scene.classes + scene.label

@@ -1,4 +1,4 @@
-"""Find the first invalid record of a COCO document that is given as parsed objects, or that the typed decoder refused."""
+"""Check parsed COCO documents record by record, and raise an error that names the first invalid record."""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ from detmap.data.crowding import crowd_index_of
 from detmap.errors import InputError
 from detmap.reading.sources import Buffer, unmarked
 
-#: Fields of an image with lists of categories.
+#: Fields that hold lists of categories in the records of images.
 LISTS = ("neg_category_ids", "not_exhaustive_category_ids", "pos_category_ids")
 
-#: Spellings of the field of an annotation that marks a group.
+#: Spellings of the annotation field that marks a box around a group.
 GROUPS = ("is_group_of", "IsGroupOf", "isgroupof")
 
 _NOTED = tuple(f"foreign_fields:{field} (" for field in (*LISTS, "frequency", "crowdIndex"))

@@ -124,7 +124,7 @@ def is_panoptic(path: Path) -> bool:
 
 
 def with_clusters(images: SegmentedImages, clusters: Path | Mapping[Any, Any]) -> SegmentedImages:
-    """Return ground truth with clusters of images from a file or a mapping by id."""
+    """Add clusters of images to ground truth, from a file or from a mapping of image ids to clusters."""
     return replace(images, clusters=clusters_of(clusters, np.array(images.image_ids), {}))
 
 

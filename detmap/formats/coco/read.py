@@ -209,7 +209,7 @@ def _by_file_names(found: Detections, truth: GroundTruth) -> Detections:
     if own.dtype.kind == truth.images.ids.dtype.kind or own.dtype.kind == "i":
         return found
     ids = resolve_images(own.tolist(), truth, "ignore", found.source)
-    if None in ids:  # `on_images_of` raises the error that names the image
+    if None in ids:  # for an unknown image, `on_images_of` raises the error
         return found
     return replace(found, images=recoded(ids, found.images.codes))
 
@@ -309,7 +309,7 @@ def _scanned_ground_truth(opened: Opened, iou_type: str, facts: bool) -> dict[st
     crowd = none if found.iscrowd is None else found.iscrowd
     own = found.id
     distinct, zero = count, None
-    if own is not None:  # for strings, `index_ids` would make an array as wide as the longest one
+    if own is not None:  # `index_ids` would pad all strings to the length of the longest one
         distinct = len(own.values) if isinstance(own, Strings) else index_ids(own, source="", field="id").ids.size
         zero = zeros(own.values)[own.codes] if isinstance(own, Strings) else own == 0
     categories = found.categories.values if isinstance(found.categories, Strings) else found.categories.tolist()
@@ -421,7 +421,7 @@ FORMAT = register(
         inspect=later("detmap.formats.coco.inspection", "inspect"),
         image_field=later("detmap.formats.coco.inspection", "image_field"),
         salvage=later("detmap.formats.coco.salvage", "salvage"),
-        holds=None,  # every kind of shape with a field in COCO's records
+        holds=None,  # None means every kind of shape with a field in COCO's records
         federated=True,
         grouped=True,
         fields=None,

@@ -198,7 +198,7 @@ def _ground_truth_columns(document: _GroundTruth, name: str, boxes_of: Any = _bo
 
 
 def _parsed_results(data: Buffer, name: str, lines: bool) -> list[_Result]:
-    """Decode a list of results, the list within an object, or lines."""
+    """Decode results: a JSON list, an object that contains such a list, or a record per line."""
     if lines:
         return list(_parse(data, name, partial(_one_a_line, _decode_lines), checked_results, lines))
     decode = partial(_decode_within, name=name) if _OBJECT.match(data) else _decode_results

@@ -20,8 +20,8 @@ from detmap.shapes.kinds import BOX_FIELD, BOXES
 
 
 def reader_of(iou_type: str, size: int, source: str = "read_coco") -> tuple[Kind, tuple[str, Reader] | None]:
-    """Return the kind of shape called `iou_type`. Also return its field in COCO's records and a reader for a document
-    of `size` bytes; for boxes, return None in their place.
+    """Return the kind of shape called `iou_type`. Also return the name of its field in COCO's records and a
+    reader for a document of `size` bytes. For boxes, the second value is None.
     """
     kind = find(iou_type)
     if kind.reader is None:
@@ -138,7 +138,9 @@ def _filled(boxes: NDArray[np.float64] | None, column: Column) -> NDArray[np.flo
 
 
 def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
-    """Read parsed values, None for records without a geometry. Return the reader, and its results in a list."""
+    """Read geometries from parsed JSON values, which are None for records without a geometry. Return the reader, and a
+    list with its result.
+    """
     assert kind.reader is not None
     import msgspec
 
@@ -147,7 +149,9 @@ def read_values(kind: Kind, values: Sequence[Any]) -> tuple[Reader, list[Any]]:
 
 
 def read_texts(make: Callable[[int], Reader], texts: Sequence[bytes]) -> tuple[Reader, list[Any]]:
-    """Read JSON texts, empty for records without a geometry. Return the reader, and its results in a list."""
+    """Read geometries from JSON texts, which are empty for records without a geometry. Return the reader, and a list
+    with its result.
+    """
     lengths = np.array([len(text) for text in texts], np.int64)
     stops = np.cumsum(lengths)
     spans = np.stack([stops - lengths, stops], axis=1)

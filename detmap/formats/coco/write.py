@@ -70,8 +70,8 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 
 
 def _unwritable(table: GroundTruth | Detections) -> int:
-    """Return the number of records with geometries that COCO has no field for. Raises `InputError` if nothing remains,
-    because the table has no boxes.
+    """Return the number of records with geometries that COCO has no field for. Raises `InputError` if the table
+    has such geometries but no boxes.
     """
     names = [name for name in table.shapes if name != BOXES and _kind_of(table, name).records is None]
     if names and BOXES not in table.kinds:

@@ -109,7 +109,7 @@ class Table(NamedTuple):
         return name, integers(cells) if name == names[0] else cells
 
     def names(self, ids: list[Any], column: str) -> dict[Any, str]:
-        """Return the names in a column by id, without empty cells; the result is empty if there is no such column."""
+        """Map ids to the names in a column. Empty cells are skipped. Without this column, the result is empty."""
         names: dict[Any, str] = {}
         for row, (key, name) in enumerate(zip(ids, self.columns.get(column, [""] * len(ids)), strict=True)):
             if name and names.setdefault(key, name) != name:
@@ -226,8 +226,8 @@ _LISTED, _SIDES = BOX_FIELD, {"width", "height"}
 
 
 def _are_sizes(cells: Mapping[str, list[str]]) -> bool:
-    """Return whether ``width`` and ``height`` are image sizes. They are if boxes have corners, and no corner exceeds
-    them.
+    """Return whether ``width`` and ``height`` are sizes of images. This is so if boxes are given by corners, and no
+    corner exceeds the sizes.
     """
     if len(_ways(cells.keys() - _SIDES)) != 1 or not {"x2", "y2"} <= cells.keys() or len(_ways(cells)) > 1:
         return False
@@ -401,7 +401,7 @@ def _with_boxes(table: Table, reading: Reading) -> tuple[list[int], dict[str, in
 
 
 def _only_class(reading: Reading, table: Table) -> str:
-    """Return the class of a file without a column of classes, which the option `classes` can name; by default "object"."""
+    """Return the class of a file without a column of classes: the only class in the option `classes`, else "object"."""
     if reading.classes is None:
         return UNNAMED
     names = list(names_given(reading.classes).values())

@@ -1,4 +1,5 @@
-"""Write CSV and TSV: every column of a table except masks and other shapes that are not boxes, with exact numbers."""
+"""Write CSV and TSV with the columns of a table, and with numbers that round-trip. Boxes are the only shapes that are
+written."""
 
 from __future__ import annotations
 

@@ -26,7 +26,9 @@ _LONGEST = 256  # maximum number of characters of an id
 
 
 class _Rows(NamedTuple):
-    """Columns of records. `places` are the records' names for messages, each a text or a function and its argument."""
+    """Columns of records. `places` holds the name of each record for messages, or a function and an argument that
+    give the name.
+    """
 
     places: list[str | tuple[Callable[[int], str], int]]
     images: list[str]
@@ -127,7 +129,7 @@ class Collected:
         return np.array(self._rows.boxes, np.float64).reshape(-1, 4)
 
     def _labels(self, reading: Reading) -> Any:
-        """Return the class of each record; in a file without classes, the only class of the option `classes`."""
+        """Return the class of each record. If the file has no classes, use the only class in the option `classes`."""
         if reading.classes is None or not {*self._rows.labels} <= {UNNAMED}:
             return coded(self._rows.labels)
         names = list(names_given(reading.classes).values())
@@ -156,7 +158,7 @@ class Collected:
             )
 
     def _outlines(self, reading: Reading) -> dict[str, Any]:
-        """Return rotated boxes or masks from outlines. A record without an outline has that of its box."""
+        """Return rotated boxes or masks from outlines. A record without an outline gets the outline of its box."""
         outlines = []
         for box, outline in zip(self._rows.boxes, self._rows.outlines, strict=True):
             x, y, far, bottom = box

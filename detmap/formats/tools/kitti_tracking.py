@@ -32,7 +32,7 @@ _LINE = "a line is: frame track type truncated occluded alpha x1 y1 x2 y2 h w l 
 
 
 class _Parsed(NamedTuple):
-    """Lines, and columns with the image, the type and the numbers of each line. The numbers are frame, track, and all
+    """The lines of files, with the image, the type and the numbers of each line. The numbers are frame, track, and all
     numbers after the type.
     """
 

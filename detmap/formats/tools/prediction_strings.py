@@ -78,7 +78,7 @@ def read_detections(source: Source, ground_truth: GroundTruth | None, reading: R
 
 
 def _place(lines: Sequence[int], rows: Sequence[int], group: int) -> str:
-    """Return "line N", where a detection stands, for error messages."""
+    """Return the name of a detection's line for messages."""
     return f"line {lines[rows[group]]}"
 
 

@@ -52,7 +52,7 @@ def first_keys(head: bytes) -> _Keys:
     return _Keys(listed, frozenset(own), frozenset(inner))
 
 
-#: Formats that are JSON lists, with the fields of a record.
+#: Fields of a record, for each format whose files are JSON lists.
 RECORDS = {
     "bdd100k": frozenset({"name", "labels"}),
     "createml": frozenset({"image", "annotations"}),

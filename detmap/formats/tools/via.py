@@ -66,7 +66,7 @@ def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
 
 
 def _of_json(data: bytes, name: str) -> Iterator[tuple[str, str, _Region | None]]:
-    """Yield each region with its place for messages and its image; the region is None for an image without regions."""
+    """Yield tuples of a name for messages, an image, and a region, which is None for an image without regions."""
     if b'"_via_img_metadata"' in data:
         images = decoded(data, _Project, name).images
     else:
@@ -79,7 +79,7 @@ def _of_json(data: bytes, name: str) -> Iterator[tuple[str, str, _Region | None]
 
 
 def _of_csv(data: bytes, name: str) -> Iterator[tuple[str, str, _Region | None]]:
-    """Yield each region of a CSV file with its place for messages and its image; the cells of attributes hold JSON."""
+    """Yield the regions of a CSV file, as `_of_json` does. The cells of attributes hold JSON."""
     try:
         text = data.decode("utf-8-sig").removeprefix("#")
         rows = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
@@ -125,7 +125,7 @@ def _add(found: Collected, place: str, image: str, region: _Region) -> None:
 
 
 def _class_of(attributes: Mapping[str, Any], source: str, place: str) -> str:
-    """Return the class from attributes: a word, or the only true key of a multiple choice."""
+    """Return the class from the attributes. It is a text, or a mapping of choices of which exactly one is true."""
     key = next((one for one in _CLASS if one in attributes), None)
     if key is None and len(attributes) > 1:
         names = ", ".join(map(repr, list(attributes)[:8]))

@@ -1,4 +1,4 @@
-"""WIDER FACE: a file of all faces, and predictions in a file per image within folders of events.
+"""WIDER FACE: ground truth in one file, and predictions in a folder per event, with a file per image.
 
 A block is the path of an image, the number of faces, and a line per face. In ground truth, a line is ``x y w h`` and six
 attributes, of which the fourth, ``invalid``, marks faces that are not scored; in predictions it is ``x y w h score``.

@@ -29,7 +29,7 @@ from detmap.reading.options import Path
 
 
 def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write an XML file per image. Corners are those of the boxes: no pixel width is added."""
+    """Write an XML file per image. Corners are written as they are, without adding a pixel to the far corner."""
     from html import escape
 
     stems, names = stems_of(table, None), category_names(table, None)
@@ -80,8 +80,8 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
 def write_results(
     table: Detections, path: Path, writing: Writing, called: str, places: NDArray[np.float64]
 ) -> dict[str, int]:
-    """Write a file per class. A line has the image, the score, and a row of `places`, which holds the corners of a box.
-    Return counts of what the format cannot hold.
+    """Write a file per class. A line has the image, the score and the corners of a detection. `places` has a row of
+    corners for each detection. Return counts of what the format cannot hold.
     """
     truth = writing.ground_truth
     stems, names = stems_of(table, truth), category_names(table, truth)

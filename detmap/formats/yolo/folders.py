@@ -337,7 +337,7 @@ def in_folder(path: Path, sizes: Sizes) -> tuple[list[Entry], int]:
     """
     folder = os.fspath(path)
     labels, images = labels_of(folder), labels_of(folder, "images")
-    if labels == images and os.path.isdir(folder):  # a folder with neither name may hold both folders
+    if labels == images and os.path.isdir(folder):  # the folder may contain ``labels`` and ``images``
         inside = [os.path.join(folder, name) for name in ("labels", "images")]
         beside = os.path.join(os.path.dirname(os.path.abspath(folder)), "images")
         if os.path.isdir(inside[0]):
@@ -430,7 +430,9 @@ def labels_among(files: Iterable[tuple[str, bytes, str]]) -> dict[str, tuple[byt
 
 
 def _is_stray(name: str, data: bytes) -> bool:
-    """Return whether a file has a name of `NO_LABELS` and holds no labels; labels of an image may have such a name, too."""
+    """Return whether a text file holds no labels. For names in `NO_LABELS` the content decides, because the labels of an
+    image may have such a name.
+    """
     if name.lower() not in NO_LABELS:
         return False
     lines = [words for words in map(bytes.split, data.splitlines()) if words]
@@ -438,7 +440,7 @@ def _is_stray(name: str, data: bytes) -> bool:
 
 
 def check_names(stems: Sequence[str], rows: Sequence[Sized], source: str) -> None:
-    """Refuse to write an empty label file that, by its name, would not be taken for labels."""
+    """Refuse an empty label file with a name in `NO_LABELS`, because it would not be read as labels."""
     for name, own in zip(stems, rows, strict=True):
         if not len(own) and f"{name}.txt".lower() in NO_LABELS:
             problem = "an image without objects cannot have this name: its empty file would not be taken for labels"
@@ -446,7 +448,7 @@ def check_names(stems: Sequence[str], rows: Sequence[Sized], source: str) -> Non
 
 
 def _images_in(folder: str) -> dict[str, str]:
-    """Return the paths of the images in a folder by name without suffix."""
+    """Return the path of each image in a folder, by the image's name without suffix."""
     found: dict[str, str] = {}
     for name in sorted(os.listdir(folder)):
         if name.lower().endswith(ENDINGS) and not name.startswith("._"):

@@ -24,7 +24,9 @@ from detmap.shapes.masks import MaskColumn
 
 
 def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write a file per image into ``labels/``. Also write ``data.yaml``, and the sizes of images, which are not copied."""
+    """Write a file per image into ``labels/``. Also write ``data.yaml`` and the sizes of the images. The
+    images themselves are not copied.
+    """
     stems = stems_of(table, None)
     names = list(table.category_names)
     sizes = _sizes(table, table)

@@ -154,8 +154,8 @@ class Diagnosis:
 
     @cached_property
     def matches(self) -> Matches:
-        """The matches at the threshold. For each detection they also name the object that it overlaps most, both in its
-        own category and in other categories.
+        """The matches at the threshold, and for each detection the object that it overlaps most, in its own category and
+        in other categories.
         """
         return matches_of(self.arranged, self.iou, self.protocol.area_ranges[0][0], BACKGROUND, self.threads)
 
@@ -209,8 +209,8 @@ class Diagnosis:
 
     @cached_property
     def overlaps(self) -> Overlaps:
-        """All pairs of a detection and an object on one image that overlap by at least 0.1. If distances are compared,
-        the distance is at most ten times the threshold. The categories of a pair may differ.
+        """All pairs of a detection and an object on one image that overlap by at least 0.1. For kinds that are matched by
+        distance, all pairs whose distance is at most ten times the threshold. The categories of a pair may differ.
         """
         return overlaps(self.arranged, self.floor, self.threads)
 
@@ -226,8 +226,8 @@ class Diagnosis:
 
     @cached_property
     def notices(self) -> dict[str, int]:
-        """Notices about the input. If an annotation has the id 0, a notice states AP with its object found, and with
-        its object missed as by pycocotools.
+        """Notices about the input. If an annotation has the id 0, a notice states AP for both treatments of its object:
+        matched like other objects, or always missed, as in pycocotools.
         """
         noted = dict(self.matches.notices)
         if self.arranged.zero is not None:
@@ -258,7 +258,7 @@ class Diagnosis:
 
     @property
     def score(self) -> float:
-        """The given score, or the score with the best F1 of all classes; NaN without positives or detections."""
+        """The given score, or the score at which F1 of all classes together is best; NaN without positives or detections."""
         return self._score if self._score is not None else self.cuts_of_all.row(self.cuts_of_all.best())["score"]
 
     @property
@@ -289,7 +289,7 @@ class Diagnosis:
     # ------------------------------------------------------------------------------------------------------------- parts
 
     def part(self, name: str, **options: Any) -> Finding:
-        """Return the finding of a part, cached unless an option names a file.
+        """Return the finding of a part. It is cached unless an option names a file, because the file can change.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Overlaps of detections and objects across classes, and matching with some objects ignored."""
+"""Overlaps of detections and objects across classes, and repeated matching with different ignored objects."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def take_in_order(found: Sequence[int], truth: Sequence[int], detections: int, o
 
 @dataclass(frozen=True, eq=False)
 class Rematch:
-    """Matches repeatedly at one threshold, each time with other ignored objects. Overlaps are measured only once."""
+    """Matches two tables several times, each time with other ignored objects. Overlaps are measured only once."""
 
     arranged: Arrangement
     rule: pairs.Rule

@@ -1,5 +1,5 @@
-"""The bootstrap of TIDE's gains in AP. Images are drawn anew, but not matched again. The outcome, error and fix of a
-detection depend on nothing outside its image, so a draw only changes the weights of images.
+"""The bootstrap of TIDE's gains in AP. The outcome of a detection, its error and the fix depend on a single
+image. Therefore nothing is matched again, and a bootstrap draw only changes the weights of images.
 """
 
 from __future__ import annotations

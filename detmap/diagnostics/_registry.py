@@ -17,7 +17,7 @@ Rows = list[dict[str, Any]]
 
 
 def rows_of(columns: Mapping[str, Any]) -> Rows:
-    """Return the rows of a table, given its columns by title, as arrays or lists of equal length."""
+    """Return the rows of a table. `columns` maps titles to arrays or lists of equal length."""
     values = (one.tolist() if isinstance(one, np.ndarray) else one for one in columns.values())
     return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 

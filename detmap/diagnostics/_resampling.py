@@ -42,8 +42,8 @@ def interval(
     *,
     bounded: bool = True,
 ) -> tuple[float, float]:
-    """Return a 95 % interval from the `values` of a metric under each of the `weights`; NaN if the data are too few.
-    `objects` are the numbers of positives per image.
+    """Return a 95 % interval of a metric; NaN if the data are too few. `values` has the metric of each sample, in the order
+    of `weights`. `objects` are the numbers of positives per image.
     """
     made, away = values[:replicates], values[replicates:]
     own = units.totals(np.arange(objects.size), objects)
@@ -75,7 +75,7 @@ def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[
             area_ranges=protocol.area_ranges[:1],
             levels=(),
             max_dets=protocol.max_dets[-1:],
-            # KITTI's protocols match anew at each score, but the given outcomes hold at all scores.
+            # KITTI's protocols match again for each score threshold. The given outcomes do not depend on a threshold.
             matching="best-free" if rematched(protocol) else protocol.matching,
             error_threshold=None,
         ),

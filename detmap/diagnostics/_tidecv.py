@@ -40,8 +40,8 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """The ranked detections, here called points. A detection that a fix moves to another class is a point of both
-    classes.
+    """The points of the rankings of all classes. Each detection is a point. It has a second point if fixing its error
+    moves it to another class.
     """
 
     #: The points sorted by category, descending score, and tidecv's order of detections; shape (n,).
@@ -65,7 +65,7 @@ class _Points:
         return cls(order, tied, np.cumsum(new[tied]), starts)
 
     def by(self, tier: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the order of points with ties broken first by `tier`, an integer from 0 to 3 per point."""
+        """Return the points in ranking order. Ties are broken by `tier`, an integer from 0 to 3, then as in `order`."""
         if not self.tied.size:
             return self.order
         order, points = np.array(self.order), self.order[self.tied]
@@ -125,7 +125,7 @@ def tidecv(diagnosis: Diagnosis) -> Found:
     taken[_reversed(last, matches.ground_truth[order][outcome == HIT])] = True
     pointing = np.flatnonzero(target >= 0)
     pointing = pointing[~taken[target[pointing]]]
-    # For each object, keep the detection with the highest score that points to the object; among equal scores, the first.
+    # For each object, keep the detection with the highest score that points to it. Of equal scores, keep the first.
     none = order.size * (order.size + 1)
     first = np.full(len(truth), none)
     np.minimum.at(first, target[pointing], rank[pointing] * order.size + pointing)
@@ -164,11 +164,11 @@ def tidecv(diagnosis: Diagnosis) -> Found:
 
 
 class _Errors(NamedTuple):
-    """Detections with their errors. `best` flags the best of the detections that point to the same object. If the error
-    of such a detection is Cls, fixing it moves the detection to the category of the object.
+    """Detections with their errors. Of the detections that point to the same unfound object, `best` flags the one with
+    the highest score. If its error is Cls, fixing it moves the detection to the category of the object.
 
-    `category`, `rank` (of the score) and `push` (the place in tidecv's order) have one value per detection, followed by
-    one value per moved detection. The other columns have one value per detection.
+    `category`, `rank` (the rank of the score) and `push` (the place in tidecv's order) have one value per detection,
+    followed by one value per moved detection. The other columns have one value per detection.
     """
 
     category: NDArray[np.int64]
@@ -208,7 +208,7 @@ def _values(
     def view(order: NDArray[np.int32]) -> _View:
         return _View(error[order], hit[order], miss[order], copy[order], placed[order], lone[order])
 
-    # Among ties after a fix, tidecv ranks errors first, then correct detections in the reverse order of the fixes.
+    # Of detections with equal scores, tidecv ranks errors first, then fixed detections (the last fixed first), then hits.
     plain = first = second = third = view(points.order)
     if points.tied.size:
         first = view(points.by(hit.astype(np.int64)))
@@ -235,7 +235,7 @@ def _values(
         now = mended(done, first if code == CLS else second if code == LOC else third)
         values[f"progressive_{name}"] = max(now - before, 0.0)
         before = now
-    # FalsePos removes all false positives. Those of classes without objects stay, so that these classes still have AP 0.
+    # FalsePos removes the false positives of classes with objects. The other classes keep theirs, and so still have AP 0.
     values["dAP_FalsePos"] = points.ap(plain.hit | (plain.miss & plain.lone), plain.hit, positives) - ap
     values["dAP_FalseNeg"] = points.ap(first.hit | first.miss, first.hit, positives - unfound) - ap
     return values
@@ -270,9 +270,9 @@ def _in_turn(matches: Matches, place: NDArray[np.int64]) -> tuple[NDArray[np.int
 
 
 def _matched(diagnosis: Diagnosis, found: Detections) -> tuple[Matches, int]:
-    """Return tidecv's matches with the objects in reverse order, and the index of the last row of the ground truth."""
-    # Among equal overlaps tidecv takes the first object and COCO's rule the last, so the objects are reversed. Classes
-    # that only have detections are added.
+    """Match by tidecv's rules. Return the matches, in which the objects are in reverse order, and the last object's row."""
+    # If overlaps are equal, tidecv matches the first object, and COCO's rule the last one. So the objects are reversed.
+    # Classes that only have detections are added.
     truth = diagnosis.ground_truth
     rows = np.arange(len(truth))[::-1]
     known = truth.categories

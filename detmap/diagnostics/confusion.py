@@ -131,11 +131,11 @@ def _cells(
     pairs: tuple[NDArray[np.int64], NDArray[np.int64]],
     shown: tuple[NDArray[np.bool_], NDArray[np.bool_]],
 ) -> Cells:
-    """Return the row and the column in the matrix, and the image, of every matched pair, unmatched object and unmatched
-    detection.
+    """Return the rows and columns of the entries of the matrix, and their images. Each matched pair, unmatched object and
+    unmatched detection is an entry.
     """
     # `truth` holds category and image of the objects, `found` those of the detections. `pairs` are the matched
-    # detections and objects. `shown` has masks of the objects and of the detections that count if they are unmatched.
+    # detections and objects. `shown` masks the objects and the detections that are counted when they are unmatched.
     alone_truth, alone_found = shown[0].copy(), shown[1].copy()
     alone_found[pairs[0]] = False
     alone_truth[pairs[1]] = False
@@ -195,7 +195,7 @@ def _taken(near: Overlaps, arranged: Arrangement, same_first: bool = False) -> O
 
 
 def _as_others(diagnosis: Diagnosis, score: float, iou: float, match: str) -> Cells:
-    """Match by the rules of another tool, without ignored objects and caps."""
+    """Match by the rules of another tool. These rules have neither ignored objects nor caps."""
     truth = diagnosis.ground_truth
     plain = replace(truth, crowd=readonly(np.zeros(len(truth)), np.bool_))
     protocol = replace(diagnosis.protocol, ignore=(), crowd_overlap=False, max_dets=(UNLIMITED,))

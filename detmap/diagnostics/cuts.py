@@ -51,7 +51,7 @@ def cuts(
     rows: Rows = []
 
     def add(what: str, kept: NDArray[np.bool_]) -> float:
-        """Add the row of a cut, and return the change in AP; `kept` flags rows of the matches."""
+        """Add a table row with AP of the detections in the mask `kept`, and return the change in AP."""
         at = kept[ranking.order]
         now = mean(ranking.ap_of(ranking.outcome, kept=at))
         rows.append({"cut": what, "kept": int(np.count_nonzero(kept)), "AP": now, "dAP": now - ap})

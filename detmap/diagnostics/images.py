@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Number of images whose gain in AP is computed exactly: the images with the largest estimated gains.
 CANDIDATES = 200
 
-#: Number of hits that are collected before AP is computed from them, which limits memory.
+#: Number of hits for which AP is computed at once. A larger number would need more memory.
 _ROOM = 4_000_000
 
 
@@ -93,8 +93,8 @@ def _places(ranking: Ranking) -> tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def _estimate(diagnosis: Diagnosis, lost: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return, for each image, a first-order estimate of the gain in AP if the image were perfect. AP is taken as the
-    mean precision at hits.
+    """Return, for each image, a first-order estimate of the gain in AP if the image were perfect. The estimate
+    assumes that AP is the mean of the precisions at the hits.
     """
     # Removing a false positive raises the precision j / R of each later hit j at rank R by about j / R². A new hit at rank
     # 1 adds the precision 1, and raises the precision of each other hit by (R - j) / (R (R + 1)).

@@ -78,8 +78,8 @@ def _of_class(
     positives: int,
     worst: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return two arrays for one class. The first holds oLRP, its three components and its threshold, the second LRP and
-    its three components. Detections are in ranking order; `worst` is the minimum overlap of a hit.
+    """Return two arrays for one class. The first holds oLRP, its three components and the score threshold. The second holds
+    LRP and its three components. Detections are in ranking order; `worst` is the minimum overlap of a hit.
     """
     hit = outcome == HIT
     nothing = np.array([1.0, np.nan, np.nan, 1.0])

@@ -97,7 +97,7 @@ def _place(cuts: Cuts, kind: str, value: float) -> int | None:
 def _intervals(
     diagnosis: Diagnosis, cuts: Cuts, wanted: list[tuple[str, str, float]], places: list[int | None]
 ) -> list[dict[str, float]]:
-    """Return for each row of the table the intervals, by column."""
+    """Return a dict for each row of the table, which maps column names to the ends of confidence intervals."""
     from detmap.diagnostics._resampling import interval, units_of, weights
 
     diagnosis.say("drawing images anew, for scores to cut at")
@@ -125,7 +125,7 @@ def _intervals(
         for i, name in enumerate(("score", "precision", "recall")):
             value, bounded = cuts.row(place)[name], name != "score"
             ends = interval(value, table[:, 3 * at + i], diagnosis.replicates, units, objects, bounded=bounded)
-            if name == "score" and cuts.score.size:  # no replicate can select a score outside of this range
+            if name == "score" and cuts.score.size:  # bootstrap replicates have no other scores
                 ends = tuple(np.clip(ends, cuts.score.min(), cuts.score.max()).tolist())
             row |= dict(zip((f"{name} low", f"{name} high"), ends, strict=True))
         rows.append(row)

@@ -60,8 +60,8 @@ _BORDER = 1.0
 
 
 class _Slice(NamedTuple):
-    """A slice of the objects. `objects` is a mask of the objects in the slice, and `detections` a mask of the detections
-    that count there if unmatched (None if all do).
+    """A slice of the objects. `objects` is a mask of the objects in the slice. `detections` is a mask of the detections
+    that are false positives of the slice if they are unmatched; None for all detections.
     """
 
     by: str
@@ -273,7 +273,7 @@ def _without_value(diagnosis: Diagnosis, name: str, made: Sequence[_Slice]) -> l
 
 
 def _attributes(diagnosis: Diagnosis, given: Any) -> dict[str, list[_Slice]]:
-    """Return the slices of each attribute by its name."""
+    """Return a dict from the name of an attribute to its slices."""
     truth = diagnosis.ground_truth
     if isinstance(given, Mapping):
         columns = {str(name): _texts(values) for name, values in given.items()}

@@ -27,11 +27,11 @@ REASONS = ("no label", "other class", "never found", "labelled twice")
 def suspects(diagnosis: Diagnosis, *, most: int = 100, duplicate: float = 0.9) -> Finding:
     """Return labels to review, the most suspicious ones first.
 
-    * ``no label``: a detection of at least the diagnosis's score that overlaps no object of any class. The suspicion is
-      the precision of detections of the same class with at least the detection's own score.
-    * ``other class``: an object that is covered by detections of one other class, with at least the diagnosis's score,
-      and by no detection of its own class. The suspicion is computed as for ``no label``, from the best of these
-      detections.
+    * ``no label``: a detection that overlaps no object of any class. Its score is at least the diagnosis's score. The
+      suspicion is the precision of the detections of its class with the same or a higher score.
+    * ``other class``: an object that is not covered by detections of its own class, but by detections of one other class
+      whose scores are at least the diagnosis's score. The suspicion is computed as for ``no label``, from the best of
+      these detections.
     * ``never found``: an object that no detection overlaps. The suspicion is the recall of its class.
     * ``labelled twice``: two objects of one image that overlap by `duplicate` or more. The suspicion is this overlap.
 
@@ -62,7 +62,8 @@ def suspects(diagnosis: Diagnosis, *, most: int = 100, duplicate: float = 0.9) -
     return Finding("suspects", {"most": most, "duplicate": duplicate}, metrics, {"suspects": rows}, notes)
 
 
-#: Suspicion, row of an object, row of another object, and row of a detection (-1 for none) of each suspect.
+#: Four columns with an element per suspect: the suspicion, the row of an object, the row of a second object, and the row
+#: of a detection. Rows are -1 where a suspect has none.
 _Found = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -73,7 +74,7 @@ def _made(suspicion: NDArray[Any], first: Any = None, second: Any = None, detect
 
 
 def _precision(diagnosis: Diagnosis) -> NDArray[np.float64]:
-    """Return, for each detection, the precision of its class down to the detection's place in the ranking."""
+    """Return, for each detection, the precision of its class among this detection and those ranked above it."""
     ranking = diagnosis.ranking
     first = ranking.starts[:-1][ranking.category]
     total = np.concatenate(([0], np.cumsum(ranking.outcome == HIT)))

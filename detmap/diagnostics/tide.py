@@ -147,9 +147,9 @@ def _finding(
 
 
 class Mending:
-    """The ranking in which errors are fixed. A detection that moves to another category if Cls is fixed has a place in
-    both categories. `rows` is the row of ``diagnosis.matches`` at each place, and `starts` is the first place of each
-    category. `missed` are the objects with the error Miss.
+    """A ranking of the detections whose errors can be fixed. If fixing Cls moves a detection to another category, it has a
+    place in both categories. `rows` holds the row of ``diagnosis.matches`` at each place, and `starts` the first place of
+    each category. `missed` are the objects with the error Miss.
     """
 
     def __init__(self, diagnosis: Diagnosis, error: NDArray[np.uint8]) -> None:
@@ -226,7 +226,7 @@ def _insertions(
     score: NDArray[np.float64],
     own_ties: NDArray[np.integer],
 ) -> NDArray[np.int64]:
-    """Return the places at which to insert detections into categories sorted by descending score, then by tie."""
+    """Return the places in the ranking at which to insert detections. Equal scores of a category are sorted by tie key."""
     at = np.empty(to.size, np.int64)
     for k in np.unique(to).tolist():
         some = to == k

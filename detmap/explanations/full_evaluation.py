@@ -31,7 +31,7 @@ class Whole:
     _last: Tally | None = None
 
     def values(self, protocol: Protocol) -> NDArray[np.float64]:
-        """Return the values of which the metric is the mean, by threshold, recall and category; see `Lean.values`."""
+        """Return the precisions whose mean is the metric, by threshold, recall and category; see `Lean.values`."""
         return self._values(self._tally(protocol))
 
     def notices(self, protocol: Protocol) -> dict[str, int]:

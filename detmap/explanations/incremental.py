@@ -92,8 +92,9 @@ def knows(protocol: Protocol) -> bool:
 
 @dataclass(eq=False)
 class Lean:
-    """Scores two tables by one metric under many protocols of one `iou_type`, each with one area range and one cap.
-    `knows` must be True for each protocol. `matchings` is the number of matchings so far.
+    """Scores two tables by one metric under many protocols. All protocols have the same `iou_type`, and each has one
+    area range and one maximum number of detections. `knows` must be True for each protocol. `matchings` is the number
+    of matchings so far.
     """
 
     ground_truth: GroundTruth
@@ -109,8 +110,8 @@ class Lean:
     _matched: Recent = field(default_factory=lambda: Recent(48))
 
     def values(self, protocol: Protocol) -> NDArray[np.float64]:
-        """Return the values of which the metric is the mean, by threshold, recall and category; NaN for a category
-        without ground truth. If precision is not read at fixed recalls, the axis of recalls has the length 1.
+        """Return the precisions whose mean is the metric, by threshold, recall and category; NaN for a category without
+        ground truth. If precision is not read at fixed recalls, the array holds AP, and the axis of recalls has length 1.
         """
         scene = self._scene(protocol)
         return self._curves(protocol, scene, scene.count(scene.threshold, scene.place + 1, scene.category))
@@ -192,9 +193,7 @@ class Lean:
 
     @cached_property
     def arranged(self) -> Arrangement:
-        """Both tables in order of image and category, without score threshold and caps. Scored images, categories and
-        notices are taken from here.
-        """
+        """Both tables in order of image and category, without score threshold and caps."""
         plain = replace(
             self._plain(self.protocol, {*_NOT_OF_PAIRS, *_LATE}), use_categories=True, max_dets=(UNLIMITED,)
         )
@@ -239,7 +238,7 @@ class Lean:
         return self._orders.get_or(("objects", merged), arrange) if merged else self.arranged.truth
 
     def _zero(self, protocol: Protocol) -> NDArray[np.bool_] | None:
-        """Mask, by position, of the objects that count as missed because their id is 0; None if there are none."""
+        """Mask of the objects, in the order of `_truth`, that count as missed because their id is 0; None without any."""
         zero = self.ground_truth.zero_ids
         return None if zero is None or protocol.id_zero != zero_ids.MISSED else zero[self._truth(protocol).order]
 
@@ -275,7 +274,7 @@ class Lean:
             if protocol.ties == "file":
                 given = np.argsort(side.order)
                 order = given[ranked_by(side.category[given], side.scores[given])]
-            else:  # positions are sorted by image and rank, which is also the order of ties
+            else:  # positions are sorted by image and rank, and a stable sort keeps this order among ties
                 order = ranked_by(side.category, side.scores)
             place = np.empty(order.size, np.int32)
             place[order] = np.arange(order.size, dtype=np.int32)
@@ -408,8 +407,8 @@ class Lean:
         return self._celled.get_or((found, self._order_key(protocol), protocol.left_out), cut)
 
     def _outside(self, protocol: Protocol, found: Pairs) -> tuple[NDArray[np.bool_] | None, matching.Objects]:
-        """Return a mask, by position, of the detections outside of the area range; and the objects, of which those outside
-        of the area range are ignored.
+        """Return a mask of the detections outside of the area range (None if there are none), and the objects. Objects
+        outside of the area range are marked as ignored.
         """
         _, low, high = protocol.area_ranges[0]
         flags = found.by_nature
@@ -426,7 +425,7 @@ class Lean:
         if found.areas is None:
             return None, matching.Objects(*columns)
         areas = found.areas[self._order(protocol).side.order]
-        if protocol.matching == "best":  # VOC has no area ranges, so a negative area must not be outside of the range
+        if protocol.matching == "best":  # VOC has no area ranges, so negative areas count as 0, which is inside
             areas = np.maximum(areas, 0.0)
         outside = (areas < low) | (areas > high)
         return (outside if outside.any() else None), matching.Objects(*columns)

@@ -88,8 +88,9 @@ class Search:
 
     @property
     def verdict(self) -> str:
-        """Return "nothing" without candidates. Otherwise return "found" if at most 0.02 rules that are at least as
-        usual as the first candidate are expected to agree by chance, else "chance".
+        """Return "nothing" without candidates, "chance" if the first candidate may agree by chance, and "found" otherwise.
+        It may agree by chance if more than 0.02 agreeing rules are expected by chance. This number only includes rules that
+        are at least as usual as the candidate.
         """
         if not self.candidates:
             return "nothing"

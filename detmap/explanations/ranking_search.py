@@ -46,7 +46,7 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
 #: weight 2.
 _USUAL = {"ties": 20.0, "missing": 15.0, "normalizer": 15.0, "depth": 10.0, "order": 8.0, "interpolation": 8.0}
 
-#: Heading for changes of a decision, in tests whether the order of systems survives; by default "other decisions".
+#: Maps a decision to the heading under which its changes are shown. The default is "other decisions".
 _KINDS = {"ties": "orders of equal scores"}
 
 #: Decisions about the lines of a run, which do not apply to arrays.
@@ -117,7 +117,7 @@ class _Numbers(Vocabulary):
         return self.looked[0].plain(self.rules(name, changes))
 
     def place(self, changes: Changes) -> tuple[()]:
-        """Return a constant sort key: no order of evaluation saves work, because rules share no intermediate results."""
+        """Return a constant, because rules share no intermediate results and can be evaluated in any order."""
         return ()
 
     def rules(self, name: str, changes: Changes) -> Convention:
@@ -275,8 +275,8 @@ def _words(base: Convention, rule: Convention, names: Iterable[str]) -> str:
 def _draws(
     results: Mapping[str, RankingReplay], base: Convention, metric: str, replicates: int, seed: int
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the means of each system over drawn queries; the draws are the same for all systems. Return {} if the metric
-    has no values per query.
+    """Return each system's mean metric in every bootstrap sample of the queries. All systems have the same samples.
+    Return {} if the metric has no values per query.
     """
     from detmap.data.ids import locate
 

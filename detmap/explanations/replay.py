@@ -73,7 +73,7 @@ def parse(text: str, iou_type: str | None = None) -> Protocol:
 
 
 def with_changes(rules: T, text: str, changes: Iterable[str], read: Callable[[str, Decision, str], Any]) -> T:
-    """Return rules with `changes` such as ``min_score=0.25``, parsed by `read`, and with the name `text`."""
+    """Apply `changes` such as ``min_score=0.25`` to rules. `read` parses a value, and `text` becomes the new name."""
     declared, given = decisions_of(type(rules)), dict[str, Any]()
     for change in changes:
         key, equals, value = (part.strip() for part in change.partition("="))
@@ -126,7 +126,7 @@ def trimmed(protocol: Protocol, metric: str) -> Protocol:
         one = ranges[metric[3:]]
         if one in protocol.levels:
             of["levels"] = (one,)
-        else:  # a range that is not in square pixels must not come first
+        else:  # the first range is in square pixels, so other ranges come second
             of["area_ranges"] = (one,) if len(one) == 3 else (whole, one)
     elif metric not in ("AP", "mAP"):
         known = ["AP", *AT, *(f"AP_{name}" for name in list(ranges)[1:])]
@@ -202,8 +202,7 @@ class Replay:
             value = mean_under(plain, values)
             if np.isnan(value):
                 raise undefined(self.ground_truth, protocol, self.metric)
-            # Values are made contiguous in the order of the mean, so that numpy adds them in the same order as
-            # `detmap.evaluate`.
+            # The sum of floats depends on their order in memory. This is the order in which `detmap.evaluate` adds them.
             by_class = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(values.shape[-1], -1)
             self._known[plain] = Value(value, np.asarray(by_class.mean(axis=1)), values.mean(axis=1))
         return self._known[plain]
@@ -216,7 +215,7 @@ class Replay:
             return math.nan
 
     def plain(self, protocol: Protocol) -> Protocol:
-        """Return the simplified protocol, which equals that of protocols known to be equivalent."""
+        """Return the simplified protocol. Protocols with equal simplified protocols give equal numbers."""
         return self.simplified(protocol)
 
     def forget(self) -> None:
@@ -234,7 +233,7 @@ class Replay:
         return sum(one.matchings for one in (self._lean, self._whole) if one is not None)
 
     def _scored(self, plain: Protocol) -> Lean | Whole:
-        """Return the scorer for a simplified protocol. The first call sets the notices."""
+        """Return the scorer for a simplified protocol. The first call also sets `notices`."""
         first = self._lean is None and self._whole is None
         scorer: Lean | Whole
         if knows(plain):
@@ -269,8 +268,8 @@ class Replay:
         return self._scored(plain).outcomes(plain, iou)
 
     def simplified(self, protocol: Protocol) -> Protocol:
-        """Return a protocol that gives the same numbers on these tables, with the default of every decision that has no
-        effect.
+        """Return a protocol that gives the same numbers on these tables. Every decision that has no effect on these tables
+        is reset to its default.
         """
         if protocol not in self._simpler:
             self._simpler[protocol] = self._simplify(protocol)
@@ -307,7 +306,7 @@ class Replay:
         if self._changes_nothing(numbers=protocol.numbers):
             same["numbers"] = "float64"
         if same.get("numbers", protocol.numbers) == "float64":
-            # For masks and keypoints `box_decimals` is kept, so that it raises an error even if no box changes.
+            # For masks and keypoints `box_decimals` is kept, because it is an error there, even if it changes no box.
             if boxes and not protocol.box_offset and self._changes_nothing(box_decimals=protocol.box_decimals):
                 same["box_decimals"] = None
             if self._changes_nothing(score_decimals=protocol.score_decimals):
@@ -404,7 +403,7 @@ def pair(
 
 
 def players(source: Protocol, target: Protocol) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the decisions in which two protocols differ as groups (label, decisions), in the order of an evaluation."""
+    """Return the decisions in which two protocols differ, as groups (label, decisions), in evaluation order."""
     return grouped(source, target, {name: one.group for name, one in _DECLARED.items() if one.group})
 
 

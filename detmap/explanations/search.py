@@ -133,7 +133,7 @@ def find_value(
 
 
 class Number(NamedTuple):
-    """The meaning of a quoted number: a metric over all classes (`category` is None), or of one class, by its index."""
+    """The meaning of a quoted number. It is a metric of all classes or, if `category` is an index, of one class."""
 
     metric: str
     category: int | None
@@ -318,7 +318,7 @@ class _Looked(Vocabulary):
         return self._treated.get_or(ways, lambda: treated(self._tables(ways[:-1]), *ways[-1]))
 
     def _mean(self, made: _Made, plain: Protocol, mean: str, metric: str, category: int | None) -> float:
-        """Return a metric for the class `category`. If it is None, return the mean over classes, taken as `mean` says."""
+        """Return a metric for the class `category`. If it is None, return the kind of mean over classes named by `mean`."""
         if self._last[0] is not made or self._last[1] != plain:
             self._last = (made, plain, made.replay.value(plain))
             made.replay.forget()  # keep the numbers, free the per-class values

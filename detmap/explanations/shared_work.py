@@ -39,7 +39,7 @@ class Recent(OrderedDict[Hashable, Any]):
 @dataclass(frozen=True, eq=False)
 class Order:
     """The detections sorted by image, category and score (`side`). `position` is the index of each row in this order, -1
-    for rows that are not scored. `scores` and `images` are by row.
+    for rows that are not scored. `scores` and `images` have one value per row of the table.
     """
 
     scores: NDArray[np.float64]
@@ -79,7 +79,7 @@ class Ranking:
 class Kept:
     """The places of a ranking that remain after the score threshold and the caps. `flags` is the mask of kept places,
     and `all` whether every place is kept. `ahead`, shape (n + 1,), is the number of kept places before each place.
-    `seen` flags the images with at least one detection that the score threshold and the cap per image keep.
+    `seen` flags the images with at least one detection within the score threshold and the cap per image.
     """
 
     flags: NDArray[np.bool_]
@@ -92,7 +92,7 @@ class Kept:
 class Pairs:
     """Pairs of a detection and an object that overlap by at least `lowest`: the rows in the two tables, and the
     overlaps. `by_nature` flags objects that are ignored under every protocol with these pairs. `areas` are the areas of
-    detections, by row; None if no detection can be outside of the area range.
+    all detections in the table; None if no detection can be outside of the area range.
     """
 
     lowest: float
@@ -131,10 +131,10 @@ class Matched:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """The hits under a protocol, sorted by threshold. For each hit: its threshold, its place in the ranking, and its
-    category. `positives` are the numbers of positives by category, `items` the numbers of detections that count, by
-    threshold and category. ``count(thresholds, stops, categories)`` returns how many detections count in a category
-    before a place.
+    """The hits under a protocol, sorted by threshold. `threshold`, `place` (in the ranking) and `category` have one value
+    per hit. `positives` are the numbers of positives by category. `items` are the numbers of detections that are not
+    ignored, by threshold and category. ``count(thresholds, stops, categories)`` returns how many of these detections of
+    a category are ranked before the place `stops`.
     """
 
     threshold: NDArray[np.int64]

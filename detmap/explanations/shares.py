@@ -21,10 +21,11 @@ from detmap.results import fragment, signed
 from detmap.shapes import IouType
 from detmap.shapes.kinds import BOXES
 
-#: Maximum number of decisions for which all orders of changes are averaged; for more decisions, orders are sampled.
+#: Maximum number of decisions for which shares are averaged over all orders of the decisions. For more decisions, the
+#: orders are sampled.
 EXACT = 7
 
-#: Standard error at which sampling of orders stops, and the minimum number of pairs of orders.
+#: Orders are sampled until standard errors are at most `SURE`, but at least `_PAIRS` pairs of an order and its reverse.
 SURE, _PAIRS = 1e-4, 4
 
 #: A sentence on causes of differences that cannot be seen in a file of detections.
@@ -346,8 +347,8 @@ def explain(
 
     ends = [replay.value(one).value for one in both]
     bands = [replay.band(one) for one in both]  # now, while the matches are still cached
-    # Sets of changes are enumerated so that the first decisions of `order` change most often. Decisions about the curve
-    # come first, so that consecutive protocols share the same matches.
+    # From one evaluated protocol to the next, the first decisions of `order` change most often. Decisions about the curve
+    # come first, because they do not change the matches.
     order = sorted(range(len(differ)), key=lambda at: all(map(is_late, differ[at][1])), reverse=True)
     shares, error, steps = weighed(both, differ, lambda rules: replay.value(rules).value, orders, seed, order)
     return Explanation(
@@ -411,8 +412,8 @@ def check_orders(orders: int) -> None:
 
 def shapley(count: int, value: Values, order: Sequence[int] | None = None) -> list[Fraction]:
     """Return the Shapley values of a game with `count` players. They sum to the value of the set of all players minus
-    the value of the empty set. Consecutive sets often differ only in the first player of `order`, so that this player
-    should be the cheapest to change.
+    the value of the empty set. Sets are evaluated in such an order that the first player of `order` changes most often
+    from one set to the next, so it should be the player that is cheapest to change.
     """
     fastest = list(range(count)) if order is None else list(order)
     sets = [frozenset(fastest[bit] for bit in range(count) if code >> bit & 1) for code in range(1 << count)]

@@ -114,7 +114,7 @@ class Contrast:
     low, high : float
         Confidence interval of the difference; NaN if there is none.
     unit : {"images", "clusters"}
-        The unit of the draws. If clusters are drawn, the differences without an image have no intervals.
+        The unit of the bootstrap draws. With clusters, the differences that leave out a single image have no intervals.
     """
 
     metric: str
@@ -244,8 +244,8 @@ def contrast(
       difference without this image.
 
     Intervals of classes, sizes and errors come from bootstrap draws of the images. Effects of images have no intervals,
-    because images are the units of the draws. Instead, the difference without an image has an interval, from the draws
-    that do not contain this image.
+    because images are the units of the draws. Instead, there is an interval for the difference that remains when the
+    image is left out. It comes from the draws that do not contain the image.
 
     Parameters
     ----------
@@ -349,9 +349,8 @@ def contrast(
 
 
 def _ranges(named: Protocol, base: Protocol) -> tuple[tuple[str, float, float], ...]:
-    """Return the area range of the metric, followed by the ranges by which the difference is split. These come from the
-    protocol or, if it has one range only, from COCO. If the metric is limited to a smaller range, return this range
-    alone.
+    """Return the area range of the metric, and then the smaller ranges by which the difference is split. The smaller ranges
+    come from the protocol or, if it has none, from COCO. A metric of a smaller range, such as "AP_small", is not split.
     """
     (whole,) = base.area_ranges
     if whole[0] != named.area_ranges[0][0]:
@@ -413,8 +412,8 @@ def _sizes(results: Sequence[DetectionResult], names: Sequence[str], ends: NDArr
 
 
 def _gain(first: Bootstrap, second: Bootstrap) -> Bootstrap:
-    """Return the bootstrap of the differences, second minus first. The support of a difference (number of images with
-    positives) is the smaller support of the two models.
+    """Return the bootstrap of the differences, second minus first. `support` (the number of images with positives) is the
+    smaller number of the two models.
     """
     support = np.minimum(first.support, second.support)
     return replace(second, support=support) - replace(first, support=support)

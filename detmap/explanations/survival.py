@@ -37,11 +37,11 @@ _KINDS = {
 #: Display order of the kinds.
 KINDS = ("conventions", *dict.fromkeys(_KINDS.values()), "relevance levels", "other decisions", "labels")
 
-#: Rows of `GRID` that only apply to boxes, and rows that are not tried. Moved boxes are a mistake in a file, not a rule
-#: for comparing models.
+#: Rows of `GRID` that only apply to boxes, and rows that are not tried. ``box_offset`` is not tried, because an offset is
+#: a mistake in a file, not a rule for comparing models.
 _OF_BOXES, _MISTAKES = ("pixels", "box_decimals", "numbers"), ("box_offset",)
 
-#: For each model, the maximum number of suspicious labels to leave out is one per 100 objects, but at least 10.
+#: At most one suspicious label per 100 objects, or 10 if that is more, is left out for each model.
 _OBJECTS_PER_SUSPECT, _FEWEST_SUSPECTS = 100, 10
 
 
@@ -153,7 +153,7 @@ class Survival:
     notes: tuple[str, ...] = ()
 
     def table(self, claim: Claim) -> list[dict[str, Any]]:
-        """Return how often each of the two models has the higher value, with a row for each kind of situation, and a row
+        """Return how often each of the two models has the higher value. There is a row for each kind of situation, and one
         for the bootstrap draws.
         """
         rows = []
@@ -373,7 +373,7 @@ def other_conventions(
 
 
 class Trial(Generic[Rules]):
-    """Scores models under other rules than `base`, and collects the situations; `values` has the best model first."""
+    """Scores models under other rules than `base`, and collects the values. `values` are those under `base`, best first."""
 
     def __init__(self, base: Rules, questions: Mapping[str, Question[Rules]], values: Mapping[str, float]) -> None:
         self.base, self.questions = base, questions
@@ -423,7 +423,7 @@ class Trial(Generic[Rules]):
         units: str,
         **more: Any,
     ) -> Survival:
-        """Return the result of the trial; `drawn` has the values of each model on draws, and may be empty."""
+        """Return the result of the trial. `drawn` has the bootstrap values of each model, and may be empty."""
         return Survival(
             metric=metric,
             protocol=self.base,
@@ -467,7 +467,7 @@ class _Trial(Trial[Protocol]):
             for row in made:
                 at, twin, detection = row["object"], row["other object"], row["detection"]
                 if at >= 0 and twin < 0 and found[at]:
-                    continue  # another model finds the object as labelled
+                    continue  # a model detects the object in its labelled class
                 if at >= 0:
                     suspect[max(at, twin)] = True  # flag the second of two labels that may be of one object
                 if detection >= 0:

@@ -20,8 +20,8 @@ from detmap.system import progress
 Change = tuple[str, int]
 Changes = tuple[Change, ...]
 
-#: For each number of changes, the maximum number of rules that are evaluated. The rules whose estimated values are
-#: nearest to the quoted numbers are chosen.
+#: Maximum number of evaluated rules with one, two and three changes. Of all such rules, those whose estimated values are
+#: nearest to the quoted numbers are evaluated.
 _COMBINED = {1: 100, 2: 1200, 3: 500}
 
 #: Prior weight of rows that the vocabulary's `usual` does not list.
@@ -34,8 +34,8 @@ _STRIDE = 5
 #: Minimum prior weight of a change to be tried in combinations of three changes.
 _RAREST = 5e-4
 
-#: Maximum difference between a number and its quoted value. If rules with several changes exceed it, the remaining
-#: numbers are not evaluated.
+#: If a rule with several changes has a value that differs from its quoted number by more than this, its other values are
+#: not evaluated.
 _REACH = 0.03
 
 #: Maximum number of candidates expected by chance for the verdict "found".
@@ -145,8 +145,8 @@ class Tries:
         return self._chance()(0.0)
 
     def _chance(self) -> Callable[[float], float]:
-        """Return a function of a prior weight: the number of matches of at least this weight that are expected by
-        chance.
+        """Return a function that maps a prior weight to the expected number of rules of at least this weight that agree
+        by chance.
         """
         values = np.array(list(self.tried)).reshape(-1, len(self.quoted))
         density, shares = Chance(values, np.array(self.quoted)), np.array(list(self.tried.values()))
@@ -195,7 +195,7 @@ class Tries:
                 self.own[name] = made
 
     def _singles(self) -> None:
-        """Try every single change of the named rules that have distinct values; equivalent rules are tried once."""
+        """Try the named rules with one change each. Of named rules with equal values, only the first is used."""
         grid = self.vocabulary.grid
         there = {name: {self.vocabulary.plain(name, ())} for name in self.own}
         smooth = self.vocabulary.smooth
@@ -268,7 +268,7 @@ class Tries:
             return []
         before = np.array(self.own[name])
         added = before + sum(by[column] for column in picked.T)
-        # Most effects are proportional to the value before the change; effects on few detections are additive.
+        # The effects of several changes are combined as sums and as products, because either can be the better estimate.
         with np.errstate(divide="ignore", invalid="ignore"):
             scaled = before * np.prod([(before + by[column]) / before for column in picked.T], axis=0)
         scaled = np.where(np.isfinite(scaled), scaled, added)

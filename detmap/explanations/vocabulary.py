@@ -43,8 +43,8 @@ USUAL = {
 #: Minimum areas of detections or objects that are tried, in square pixels.
 _AREAS = (16, 64, 100, 256, 1024)
 
-#: Changes other than decisions of a protocol, and decisions that only `explain --value` tries. A name that is not a
-#: decision is a transformation of both tables (a key of `_WAYS`), or "mean" for how the mean is taken.
+#: Changes that only `explain --value` tries. They are decisions of a protocol, transformations of both tables (keys of
+#: `_WAYS`), or other kinds of means ("mean").
 WIDER: dict[str, tuple[dict[str, Any], ...]] = {
     "boxes": ({"boxes": "xywh rounded"}, {"boxes": "xywh truncated"}),
     "nms": (
@@ -213,8 +213,8 @@ class ByImage:
         return bool(self.images.size <= _MOST_CELLS)
 
     def mean(self, values: NDArray[np.float64], category: int | None) -> float:
-        """Return the mean over images of a value of each image: the value of the class `category` or, if it is None,
-        the mean over the image's classes. Return NaN without values.
+        """Return the mean over images of the value of the class `category`. If `category` is None, each image has the mean
+        of its classes as its value. Return NaN without values.
         """
         there = ~np.isnan(values) & (category is None or self.classes == category)
         if not there.any():

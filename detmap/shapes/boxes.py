@@ -24,7 +24,7 @@ INVALID_BOXES = ("error", "miss", "drop")
 #: Minimum number of rows for which threads are used.
 _MANY = 100_000
 
-#: Maximum coordinate, because the areas of boxes with larger coordinates may exceed the range of floats.
+#: Maximum coordinate of boxes. The areas of boxes with larger coordinates may exceed the range of floats.
 FARTHEST = 1e150
 
 
@@ -145,8 +145,9 @@ def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: Inva
 
 
 def seem_shares(given: NDArray[np.float64]) -> bool:
-    """Return whether boxes in any format, shape (n, 4), seem to be normalised rather than in pixels. Some boxes may
-    exceed their images. If all numbers are integers, the boxes are assumed to be in pixels, even between 0 and 1.
+    """Return whether boxes in any format, shape (n, 4), seem to be normalised rather than in pixels. A few boxes
+    that exceed their images do not affect the result. If all numbers are integers, the boxes are assumed to be in pixels,
+    even between 0 and 1.
     """
     sample = given[:: 1 + len(given) // _LOOKED_AT]
     near = ((sample >= -_BEYOND) & (sample <= 1 + _BEYOND)).all(axis=1)
@@ -184,7 +185,7 @@ def infinite(box: NDArray[np.float64], **place: Any) -> InputError:
 def inverted(
     box: NDArray[np.float64], count: int, among: int, box_format: BoxFormat | None, **place: Any
 ) -> InputError:
-    """Return the error about a box of negative size, the first of `count` such boxes among `among` boxes.
+    """Return the error about the first of `count` boxes of negative size, in a table of `among` boxes.
 
     `box_format` is the caller's option; None if the file format allows only one box format.
     """

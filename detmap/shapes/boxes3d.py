@@ -1,8 +1,8 @@
 """Columns of 3D boxes, as in KITTI, with the overlap seen from above (bird's-eye view) and the overlap in space.
 
 The camera looks along z, x points to the right and y down. Boxes stand upright: the height lies along y, and the only
-rotation is about y. Intersections are computed as for rotated boxes (`detmap.kernels.rotated`), relative to one of the
-two boxes, so that the overlap of equal boxes is exactly 1, and the overlap of boxes that only touch is exactly 0.
+rotation is about y. Intersections are computed as for rotated boxes (`detmap.kernels.rotated`), in coordinates
+relative to one of the two boxes. So equal boxes overlap by exactly 1, and boxes that only touch by exactly 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from detmap.shapes.kinds import BEV, BOX3D, BOXES, Column, Drawing, Kind, Pairs
 from detmap.shapes.rotated import Rotated
 from detmap.system import parallel
 
-#: Number of pairs compared between two checks for cancellation.
+#: Number of pairs that are compared before the next check whether the evaluation was interrupted.
 _PAIRS = 1 << 13
 
 #: Name of the argument for 3D boxes in the ``from_arrays`` of tables, and in messages.
@@ -115,7 +115,7 @@ class Boxes3D(Frozen):
 
 
 def seen(angles: NDArray[np.float64]) -> dict[str, Column]:
-    """Return a dict from column name to n boxes, of which only the observation angles (alpha), shape (n,), are known."""
+    """Return a dict with a column of boxes that only have observation angles (alpha), shape (n,); other values are 0."""
     return {BOX3D: Boxes3D.of(np.column_stack([np.zeros((angles.size, 7)), angles]))}
 
 
@@ -151,9 +151,10 @@ def _ground(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArr
 
 
 def _volume(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write intersections over unions in space; for a crowd, over the detection's volume. All pairs are passed to the
-    kernels as crowds, so the kernels return shared areas divided by the detections' areas. The product with the
-    detections' areas is the shared area, and is exact for equal boxes.
+    """Write intersections over unions in space. For a crowd, the shared volume is divided by the detection's volume.
+
+    All pairs are passed to the kernels as crowds, so the kernels return shared areas divided by the detections' areas.
+    The product with the detections' areas is the shared area, and is exact for equal boxes.
     """
     every = pairs._replace(crowd=np.ones(len(out), np.bool_), lowest=0.0)
     _ground(detections, ground_truth, every, out)

@@ -39,8 +39,8 @@ _SLACK, _NEAR = 1e-3, 1e6
 class Keypoints(Frozen):
     """The poses of a table, a `detmap.shapes.Column`."""
 
-    #: Read-only points x, y, v, with begin and stop of each pose. If detections are scored only once, their points have
-    #: no v, because the similarity does not use it.
+    #: Read-only points x, y, v, with begin and stop of each pose. If detections are read for a single evaluation, v is
+    #: left out, because the similarity does not use it.
     poses: kernels.Poses
     #: Number of labelled points of each object, from ``num_keypoints``; shape (n,).
     labelled: NDArray[np.int64]
@@ -136,8 +136,8 @@ def _places(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.i
 
 
 def part(column: Keypoints, points: tuple[int, int] | None, counted: bool, source: str) -> Keypoints:
-    """Return poses restricted to a range of points (all if `points` is None); with `counted`, points with v above 0 are
-    counted as labelled.
+    """Return poses restricted to a range of points (all if `points` is None). If `counted` is true, the numbers of labelled
+    points are recomputed as the numbers of points with v above 0.
 
     Raises
     ------
@@ -204,11 +204,11 @@ _WRONG, _ABSENT = -1, -2
 
 
 class _Part(NamedTuple):
-    """The poses of some records: the columns `_BY_ROW` (`rows`), and the number of the memory chunk that holds the
-    points (`chunk`).
+    """The poses of some records. `rows` holds the columns `_BY_ROW`, and `chunk` is the number of the memory chunk with
+    the points.
 
     `row` is the first row of the part in the final columns; -1 if the part has columns of its own. `good` says whether
-    all records are valid. If one is invalid, the visibility flags v of the points are kept, which readers may drop else.
+    all records are valid. The visibility flags v are never dropped from a part with an invalid record.
     """
 
     rows: dict[str, NDArray[Any]]
@@ -244,7 +244,7 @@ class KeypointReader:
         base: int,
         buffer: NDArray[np.uint8] | None,
     ) -> _Part:
-        """Read as `read` does, but into the final columns, which have `capacity` rows, starting at `row`."""
+        """Read as `read` does, but write to the final columns from `row` on. These columns have `capacity` rows."""
         return self._read(data, spans, self._rows.at(row, len(spans), capacity), row)
 
     def _read(
@@ -290,7 +290,7 @@ class KeypointReader:
         return Keypoints(poses, readonly(counted, np.int64), readonly(boxes, np.float64)), notices
 
     def _problem(self, poses: kernels.Poses, doubtful: NDArray[np.bool_], place: Place) -> InputError:
-        """Return the error about the first invalid record, one of the `doubtful` records, whose points have x, y, v."""
+        """Return the error about the first invalid record. It is one of the records in the mask `doubtful`."""
         values, starts, stops, _ = poses
         there, sizes = stops != _ABSENT, stops - starts
         where = {"source": place.source, "field": self._field}

@@ -262,8 +262,8 @@ class Kind:
         and width of each mask's image. ``detmap check`` then compares masks with their boxes, areas and images. None
         for other kinds.
     points : callable, or None
-        For geometries made of points: ``points(column)`` returns the `Points`, for ``detmap check``, which then lets
-        boxes around detected points exceed the image. None for other kinds.
+        For geometries made of points: ``points(column)`` returns the `Points`, for ``detmap check``. For these kinds
+        it does not report detections whose boxes exceed the image. None for other kinds.
     falls : bool
         Whether the measure is a distance, which falls as a detection comes nearer to an object. Then `refine` writes the
         distance negated, and thresholds are maximum distances of a match. `propose` is then "all", and `reach` decides

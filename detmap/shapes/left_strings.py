@@ -1,4 +1,4 @@
-"""Run-length strings that stay in the file until their masks are compared, because few detections are compared."""
+"""Run-length strings that stay in the file until their masks are compared. Most masks are never compared."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AT_A_TIME = 1 << 10
 
 #: Maximum number of bytes between two strings that are read in one call.
 _GAP = 1 << 15
-#: Bytes written after the strings, so that no number continues beyond the last string.
+#: Bytes appended to the strings. A number that is incomplete at the end of the last string ends there.
 _ENDS = np.frombuffer(b"0" * 16, np.uint8)
 
 _own = threading.local()
@@ -33,8 +33,8 @@ _own = threading.local()
 
 @contextmanager
 def left_in_files(once: bool) -> Iterator[None]:
-    """Context in which this thread reads tables. If `once`, the tables are only scored once, so that strings may stay in
-    files.
+    """Context manager for reading tables in this thread. If the tables are only scored `once`, their strings may stay in
+    the files.
     """
     before = left()
     _own.left = once

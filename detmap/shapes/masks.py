@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
     from detmap.reading.opening import File
 
-#: All strings are loaded at once if, for more than one in `_SCATTERED` detections, the previous detection in the file
-#: is on another image.
+#: If more than one in `_SCATTERED` detections follows a detection of another image, the detections of an image are
+#: scattered in the file, and all strings are loaded at once.
 _SCATTERED = 8
 
 #: Maximum number of polygons drawn at a time, which bounds memory.
@@ -246,8 +246,8 @@ class MaskReader:
     """A `detmap.shapes.Reader` of the field ``segmentation``."""
 
     def __init__(self, size: int, document: NDArray[np.uint8] | None = None) -> None:
-        """Make room for the strings of a document of `size` bytes. If given, `document` begins with the document's
-        bytes, and strings without escapes are not copied from it.
+        """Make room for the strings of a document of `size` bytes. `document` is a buffer that begins with these bytes, or
+        None. Strings without escapes are used in this buffer, without a copy.
         """
         self._within = document is not None
         self._text = Regions(np.uint8, size, document)
@@ -257,7 +257,7 @@ class MaskReader:
         self._left: LeftStrings | None = None
 
     def scored_once(self, file: File | None) -> None:
-        """Leave strings in the file; the column keeps a file handle of its own for them."""
+        """Leave the strings in the file. The column reads them later, from a file handle of its own."""
         if file is not None:
             self._left = LeftStrings(file.duplicate())
 
@@ -274,7 +274,7 @@ class MaskReader:
         base: int = 0,
         buffer: NDArray[np.uint8] | None = None,
     ) -> _Part | None:
-        """Read as `read` does, but into the final columns, which have `capacity` rows, starting at `row`.
+        """Read as `read` does, but write to the final columns from `row` on. These columns have `capacity` rows.
 
         `data` are the bytes of a file from position `base`; `buffer` begins with `data` and is at least twice as long.
         """
@@ -606,14 +606,14 @@ class _Contours:
 def _prepare_boundary(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[_Contours, _Contours, dict[str, int]]:
-    """Prepare as `_prepare` does, and add the width of boundaries from the protocol."""
+    """Return the masks of both tables, with the protocol's width of boundaries."""
     found, truth, notices = _prepare(detections, ground_truth, protocol)
     return _Contours(found, protocol.dilation), _Contours(truth, protocol.dilation), notices
 
 
 def _refine_boundary(detections: _Contours, ground_truth: _Contours, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write for each pair the smaller of the overlaps of the masks and of their boundaries, but for crowds the overlap
-    of the masks. Boundaries are only computed if the masks overlap by at least ``pairs.lowest``.
+    """Write the overlap of the masks or the overlap of their boundaries, whichever is smaller. For crowds, write the
+    overlap of the masks. Boundaries are only computed if the masks overlap by at least ``pairs.lowest``.
     """
     _refine(detections.column, ground_truth.column, pairs, out)
     enough = np.flatnonzero((out >= pairs.lowest) & (out > 0) & ~pairs.crowd)

@@ -1,7 +1,7 @@
 """Columns of 3D boxes with velocities, as in nuScenes, compared by the distance of their centres on the ground.
 
-z points up. A distance falls as boxes come nearer, so `refine` writes negated distances. Matched pairs have five errors,
-computed with the arithmetic of nuScenes' development kit: sums of products are fused (`detmap.shapes.fused`).
+z points up. A distance falls as boxes come nearer, so `refine` writes negated distances. Matched pairs have five errors.
+They are computed with fused multiply-adds (`detmap.shapes.fused`), as in nuScenes' development kit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from detmap.shapes.boxes import FARTHEST, Boxes
 from detmap.shapes.kinds import DISTANCE, Drawing, Kind, Pairs, Surroundings
 from detmap.system import parallel
 
-#: Number of pairs compared between two checks for cancellation.
+#: Number of pairs that are compared before the next check whether the evaluation was interrupted.
 _PAIRS = 1 << 16
 
 #: Name of the argument for moving boxes in the ``from_arrays`` of tables, and in messages.
@@ -33,7 +33,7 @@ _WIDTH = 12
 #: Attribute number of a box without an attribute.
 NO_ATTRIBUTE = -1
 
-#: Minimum difference between the squared length of a quaternion and 1 for which the quaternion is normalised.
+#: A quaternion is normalised if its squared length differs from 1 by at least this number.
 _UNIT = 1e-14
 
 
@@ -160,7 +160,7 @@ def _units(rotations: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _numbers(values: Any, width: int, source: str, field: str, unknown: bool = False) -> NDArray[np.float64]:
-    """Return rows of numbers. They must be finite, but may be NaN if `unknown`."""
+    """Return rows of `width` finite numbers. If `unknown` is true, numbers may also be NaN, for unknown values."""
     table = columns.numbers(values, source=source, field=field)
     if not table.size:
         return np.empty((0, width))

@@ -16,14 +16,14 @@ from detmap.kernels import allocate, readonly
 from detmap.kernels.numbers import HIGHEST_POWER, LOWEST_POWER, POWERS_OF_FIVE
 from detmap.system import parallel
 
-#: Maximum number of values that a kernel leaves to ``float()`` per call, because their last bit is uncertain.
+#: Maximum number of values per call that a kernel does not round itself but leaves to ``float()``.
 _DOUBTS = 1 << 10
 
 #: Number of spare elements at the end of a chunk, because kernels may read up to two elements after the last point.
 _BEHIND = 64
 
-#: Each thread reserves memory in regions of `_REGION` elements. Regions are larger if the thread's share of the memory
-#: would need more than `_SHARES` of them. They are smaller if the share is smaller than a region.
+#: Each thread reserves memory in regions of `_REGION` elements. If a thread would need more than `_SHARES` regions
+#: for its share of the memory, regions are larger. If its share is smaller than a region, regions are smaller.
 _REGION, _SHARES = 1 << 22, 8
 
 # Decimal numbers only, because float() also accepts inf, nan and 1_000.
@@ -72,8 +72,8 @@ class Store:
         self._lock = threading.Lock()
 
     def take(self, count: int, read: int) -> tuple[NDArray[Any], int, int]:
-        """Return memory for `count` elements: a chunk, the start in it, and the chunk's number. The elements come from
-        `read` bytes of the document.
+        """Return memory for `count` elements from the next `read` bytes of the document. The memory is given as a chunk,
+        the index of the first element in the chunk, and the chunk's number.
         """
         with self._lock:
             self._read += read
@@ -103,8 +103,8 @@ class Regions:
     """
 
     def __init__(self, kind: type[Any], size: int, first: NDArray[Any] | None = None) -> None:
-        """If given, `first` is memory that begins with the document. The rest of it is used before other memory is
-        allocated.
+        """`first` is an array that begins with the document, or None. The part of the array after the document is used
+        before other memory is allocated.
         """
         self._kind, self._size = kind, size
         self._chunks: list[NDArray[Any]] = [] if first is None else [first]
@@ -143,7 +143,7 @@ class Regions:
 
 
 class Rows:
-    """Columns with a row per record, which threads fill at the records' final places."""
+    """Columns with a row per record. Threads write their rows directly to the final places."""
 
     def __init__(self, kinds: Mapping[str, tuple[tuple[int, ...], DTypeLike]]) -> None:
         """Set the names of the columns, each with the array shape of a row and the dtype."""
@@ -167,8 +167,9 @@ class Rows:
             return {name: column[row : row + count] for name, column in self._whole.items()}
 
     def joined(self, parts: Sequence[tuple[int, Mapping[str, NDArray[Any]]]]) -> dict[str, NDArray[Any]]:
-        """Return the columns of all parts. Each part comes with the index of its first row in the final columns; -1 if
-        it has columns of its own. Nothing is copied if each part starts where the previous part ends, as in most cases.
+        """Return the concatenated columns of all parts. With each part, give the index of its first row in the final
+        columns, or -1 if the part has columns of its own. Nothing is copied in the usual case, in which all parts are in
+        the final columns and follow one another.
         """
         first = next(iter(self._kinds))
         starts = np.cumsum([0, *(len(part[first]) for _, part in parts)]).tolist()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from detmap.data.tables import Detections, GroundTruth
     from detmap.detection.protocols import Protocol
 
-#: Number of pairs compared between two checks for cancellation.
+#: Number of pairs that are compared before the next check whether the evaluation was interrupted.
 _PAIRS = 1 << 13
 
 #: Name of the argument for rotated boxes in the ``from_arrays`` of tables, and in messages.
@@ -131,7 +131,7 @@ class Rotated(Frozen):
         return Boxes(self.boxes, sizes=False)
 
     def areas(self) -> NDArray[np.float64]:
-        """Return the areas in square pixels; for self-intersecting outlines the difference of the two parts."""
+        """Return the areas in square pixels. An outline that crosses itself has the difference of its two parts as area."""
         return self.quads.areas
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -140,7 +140,7 @@ class Rotated(Frozen):
 
 
 def _table(values: Any, source: str, widths: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return an array of float64 with as many columns as one of `widths`."""
+    """Return an array of float64. Raise `InputError` if its number of columns is not in `widths`."""
     numbers = columns.numbers(values, source=source, field=_ARGUMENT)
     if not numbers.size and numbers.ndim:
         return np.empty((0, widths[0]))
@@ -234,8 +234,8 @@ _PAIRED = ((0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3))
 
 
 def _gaussians(column: Rotated) -> _Gaussians:
-    """Return a Gaussian for each box. Its variances are those of the uniform distribution on the rectangle of minimum
-    area around the corners, which is fitted as in OpenCV.
+    """Return a Gaussian for each box. Its variances are those of the uniform distribution on the smallest rectangle around
+    the corners. The rectangle may be rotated, and is fitted as in OpenCV.
     """
     corners = column.corners.reshape(-1, 4, 2)
     points = corners - corners[:, :1]
@@ -303,7 +303,7 @@ def _reach(detections: _Gaussians, ground_truth: _Gaussians, lowest: float) -> t
 
 def _around(gaussians: _Gaussians, limit: float) -> Boxes:
     """Return boxes around Gaussians. The boxes of two Gaussians touch if their Bhattacharyya distance is at most
-    `limit`. The boxes are unbounded for rotated boxes so small that the stabilising constant dominates.
+    `limit`. If a Gaussian is very small, the stabilising constant dominates the distance, so the box is unbounded.
     """
     centres, (p, q), (x, y) = gaussians.centres, gaussians.variances.T, gaussians.units.T**2
     variances = np.stack([p * x + q * y, p * y + q * x], axis=1)

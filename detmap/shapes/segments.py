@@ -104,9 +104,9 @@ def _shared(detections: Segments, ground_truth: Segments, pairs: Pairs) -> tuple
 
 
 def _refine(detections: Segments, ground_truth: Segments, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write intersections over unions; for a crowd, over the detection's own length. Two segments without length
-    overlap by 1 at any distance. ActivityNet's program computes 0/0 for them, and counts the NaN as a match, because
-    NaN is not below any threshold.
+    """Write intersections over unions. For a crowd, the shared time is divided by the detection's length. Two segments
+    without length overlap by 1 at any distance. ActivityNet's program computes 0/0 for them, and counts the NaN as a
+    match, because NaN is not below any threshold.
     """
     shared, a, b, x, y = _shared(detections, ground_truth, pairs)
     whole = np.where(pairs.crowd, b - a, (y - x) + (b - a) - shared)

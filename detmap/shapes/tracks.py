@@ -109,7 +109,7 @@ def _join(given_columns: Sequence[Tracks]) -> Tracks:
 
 
 def _given(values: Any, source: str) -> Tracks:
-    """Return a column from a user's argument: for each track a list with a run-length code, or None, for each frame."""
+    """Return a column from a user's argument. Each track is a list with a run-length code, or None, for each frame."""
     if isinstance(values, Tracks):
         return values
     rows = list(values)
@@ -125,8 +125,8 @@ def _given(values: Any, source: str) -> Tracks:
 def _prepare(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[Tracks, Tracks, dict[str, int]]:
-    """Unpack the masks of the ground truth. Count the detections that do not have as many frames as the objects in the
-    video.
+    """Unpack the masks of the ground truth. Count the detections whose number of frames is not that of the objects in
+    the same video.
     """
     found, truth = detections.shape(TRACKS), ground_truth.shape(TRACKS)
     assert isinstance(found, Tracks)

@@ -89,7 +89,7 @@ def _helped(function: F, **options: bool) -> F:
 
 
 def compiled_before(function: Callable[..., Any]) -> bool:
-    """Return whether the disk holds the kernel `function` as compiled by an earlier process."""
+    """Return whether the kernel `function` is in the cache on disk."""
     if not hasattr(function, "stats"):
         return True
     from detmap.kernels import _numba

@@ -549,9 +549,9 @@ def _prune_once(folder: Path, stamp: str) -> None:
 
 
 def _prune(folder: Path, stamp: str, label: str | None) -> None:
-    """Remove files compiled from other sources, all but the newest `_MOST` files of a kernel, and unfinished files of
-    killed processes. With a `label`, only files of this kernel are removed. A process that misses a removed file
-    compiles the kernel again.
+    """Remove files compiled from other versions of the sources, unfinished files of killed processes, and, for each kernel,
+    all but the newest `_MOST` files. With a `label`, only files of this kernel are removed. A process that misses a
+    removed file compiles the kernel again.
     """
     kept: dict[str, list[tuple[float, Path]]] = {}
     with suppress(OSError):

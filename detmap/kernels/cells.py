@@ -35,8 +35,8 @@ from detmap.kernels.scanning import (
 from detmap.kernels.texts import LENGTH_BITS
 from detmap.kernels.words import HIGHS, ONES, _before, _byte, _load, _next_line
 
-# Maximum length of a cell, and maximum number of cells of a line. The latter exists because the list of numbers that
-# are left to ``float()`` must have room for a whole line.
+# Maximum length of a cell, and maximum number of cells of a line. The number of cells is limited because the list of
+# numbers that are left to ``float()`` must have room for all cells of a line.
 LONGEST_CELL, MOST_CELLS = 1 << 16, 256
 
 QUOTES, FOURTEENS = np.uint64(0x2222222222222222), np.uint64(0x0E0E0E0E0E0E0E0E)

@@ -1,5 +1,5 @@
-"""Cumulative match characteristic (CMC) of identities instead of items: one item of each identity is drawn, or all its
-items are merged.
+"""Cumulative match characteristic (CMC) of ranked identities. An identity is represented by one randomly drawn item, or
+by all its items.
 """
 
 from __future__ import annotations

@@ -72,8 +72,8 @@ def boxes_of_strings(text: bytes, spans: Array, out: Array) -> int:
 def ious_of_strings(text: bytes, spans: Array, crowd: Array, out: Array) -> int:
     """Write the overlap of every object with every detection, shape (g, d), as `detmap.kernels.masks.mask_ious` does.
 
-    Returns `FINE`, `FLAT`, `UNEQUAL` if an overlap is NaN, or the index of the first mask whose string is truncated.
-    `spans` is as in `boxes_of_strings`.
+    Returns `FINE`, `FLAT`, or the index of the first mask whose string is truncated. If an overlap is NaN, returns
+    `UNEQUAL`. `spans` is as in `boxes_of_strings`.
     """
     count = len(spans)
     ends, p, first = np.empty(len(text), np.uint32), 0, 0

@@ -164,7 +164,7 @@ def interpolate(
     for q in range(begin, end):
         first, hits = starts[q], starts[q + 1] - starts[q]
         if positives[q] <= 0:
-            for i in range(grid.shape[0]):  # an assignment to a slice would make numba compile an error message
+            for i in range(grid.shape[0]):  # for an assignment to a slice, numba would also compile an error message
                 out_precision[q, i] = np.nan
                 if with_scores:
                     out_scores[q, i] = np.nan
@@ -200,8 +200,8 @@ def read_lines(
     rankings: Rankings, items: Array, grid: Array, epsilon: float, tail: bool, begin: int, end: int, out: Array
 ) -> None:
     """Write the precision envelope of rankings ``[begin, end)``, interpolated linearly at the recalls of an ascending
-    `grid`. Of several points with the same recall the last one counts. After all `items` the curve drops to 0, or with
-    `tail` falls to (1, 0) in a straight line. The values are 0 without hits, NaN without positives.
+    `grid`. Of several points with the same recall the last one counts. The curve ends at the precision of all `items`,
+    then drops to 0 or, with `tail`, falls to (1, 0) in a straight line. It is 0 without hits, NaN without positives.
     """
     starts, ranks, positives = rankings.starts, rankings.ranks, rankings.positives
     longest = _longest_group(starts, begin, end)

@@ -1,9 +1,9 @@
 """Sums of interpolated precision after images are exchanged between two models. These kernels are faster than
 `resampling.average`, but have other rounding errors.
 
-The value of a curve at a recall of the grid is the maximum precision at the first hit that reaches the recall, or at a
-later hit. The sum over the grid is therefore a sum over hits. The weight of a hit is the number of recalls that no
-earlier hit reaches.
+Interpolated precision at a recall of the grid is the maximum of precision at the first hit that reaches this recall and
+at all later hits. The sum over the grid is therefore a sum over hits. The weight of a hit is the number of recalls that
+no earlier hit reaches.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def _add_curves(
 ) -> None:
     """Add the sums of interpolated precision of one class and threshold to `out`, for each of the two models (sides).
 
-    The items of this class and threshold are ``[items, stop)``; the first element of `ahead` is for run number `begin`
-    of `events`. ``found`` holds the numbers of hits and of ignored detections of the first side, followed by those of
+    The items of this class and threshold are ``[items, stop)``. The arrays of `ahead` begin with run `begin` of `events`.
+    ``found`` holds the numbers of hits and of ignored detections of the first side, followed by those of
     both sides together. Hit *j* of a side, counted from 1, has the weight ``weights[j]``.
     """
     runs, kinds, skips = events.item_runs, events.item_kinds, events.item_skips

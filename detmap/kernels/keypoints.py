@@ -17,7 +17,7 @@ Array = NDArray[Any]
 #: ``np.spacing(1)``, which pycocotools adds to areas.
 _EPSILON = 2.220446049250313e-16
 
-#: Exponent above which a point is called far: its term in the mean, exp(-exponent), is then below `_FAR_TERM`.
+#: Exponent above which a point is called far, and an upper bound of exp(-exponent), its term in the mean.
 _FAR, _FAR_TERM = 3.0, 0.05
 #: Numbers per point of the ground truth, and the offsets of y and v.
 _XYV, _Y, _V = np.uint64(3), np.uint64(1), np.uint64(2)
@@ -52,7 +52,7 @@ class Likely(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """Exponents of the keypoints of pairs, ``values``, float64, and the end of each pair's exponents, ``stops``, int64."""
+    """Exponents of the keypoints of pairs (``values``, float64), and end of each pair's exponents (``stops``, int64)."""
 
     values: Array
     stops: Array

@@ -91,7 +91,7 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
         if i >= stop:
             status = CLOSED if i >= len(data) else STOPPED
             break
-        if doubtful + len(tokens) > len(doubts):  # each number may be left to the caller
+        if doubtful + len(tokens) > len(doubts):  # `doubts` must have room for all numbers of a line
             status = FULL
             break
         i = _tab_or_space(data, i)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# Adding `_TO_GROUPS` to eight characters turns each into its group. A group is five bits of a number, plus 32 if the
-# number has another group, plus 64. A character is valid if its group is from 64 to 127.
+# Adding `_TO_GROUPS` to eight characters turns each into its group. Bits 0 to 4 of a group are bits of a number, bit 5 is
+# set if the number has another group, and bit 6 is always set. A character is valid if its group is from 64 to 127.
 _TO_GROUPS, _GROUPS, _BEYOND = (np.uint64(n * 0x0101010101010101) for n in (0x10, 0x40, 0xC0))
 # Mask for testing that eight characters are eight numbers of one character each.
 _MARKS = np.uint64(0xE0E0E0E0E0E0E0E0)
@@ -136,8 +136,8 @@ def _read_columns(text: Array, p: int, stop: int, height: int, tops: Any, bottom
 @helper
 def _measured(text: Array, p: int, stop: int, height: int, width: int, values: Array) -> Any:
     """Return whether the compressed mask in ``text[p:stop]`` is valid and fills its image, whether it is regular, its
-    area, its first and last column, and its first row and the row after its last. Runs are read in pairs of foreground
-    and background; masks with empty runs are left to `_measured_slowly`. In most masks nearly all numbers have one
+    area, its first and last column, its first row, and the end of its rows. Runs are read in pairs of foreground and
+    background; masks with empty runs are left to `_measured_slowly`. In most masks nearly all numbers have one
     character, and nearly all columns have one run. Four such columns are read at once, from eight characters. Other pairs
     are read one by one, without branches for two-character numbers and columns of several runs, because such branches
     are unpredictable.
@@ -247,7 +247,7 @@ def _measure_text(out: Segments, row: int, values: Array) -> bool:
     """Write area and box of a compressed mask, and whether it is regular; return whether it is valid and fills its
     image.
     """
-    # Only what is read and written is handed over: with all arrays of `out` a call takes a tenth of the measuring.
+    # Only the used arrays are passed, because passing all arrays of `out` takes a tenth as long as measuring a mask.
     begin, stop, height, width = out.spans[row, 0], out.spans[row, 1], out.spans[row, 2], out.spans[row, 3]
     valid, regular, area, left, right, top, bottom = _measured(out.text, begin, stop, height, width, values)
     if valid:

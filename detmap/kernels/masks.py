@@ -53,9 +53,9 @@ def _number(text: Any, p: int) -> Any:
 
 @helper
 def _read_string(text: Any, p: int, out: Array, at: int) -> Any:
-    """Write the ends of the runs of the NUL-terminated string at `p` from ``out[at]`` on. Returns the place of the NUL
-    (-1 if the text is truncated), and the end of the output. Numbers are read in pairs, because each is stored as the
-    difference from the number two before.
+    """Decode the NUL-terminated string at `p`, and write the ends of its runs from ``out[at]`` on. Returns the place of
+    the NUL (-1 if the text is truncated), and the end of the output. Numbers are read in pairs, because each is stored
+    as the difference from the number two before.
     """
     m, total, outside, inside = at, np.int64(0), np.int64(0), np.int64(0)
     while text[np.uint64(p)]:
@@ -128,7 +128,7 @@ def encode_strings(ends: Array, spans: Array, begin: int, end: int, at: int, out
 
 @helper
 def _fills(ends: Array, span: Array, size: int) -> bool:
-    """Return whether the runs of a mask add up to `size` pixels, without a sum that wraps around."""
+    """Return whether the runs of a mask add up to `size` pixels, and no sum wraps around."""
     behind = 0
     for m in range(span[0], span[1]):
         here = np.int64(ends[m])
@@ -298,8 +298,8 @@ def _length(ends: Array, first: int, m: int) -> Any:
 @helper
 def _iou_by_runs(ends: Array, one: Array, other: Array, area: int) -> Any:
     """Return the IoU of two masks. If `area` is not -1, return their intersection divided by `area`. Runs are walked as
-    in pycocotools, which also stops where the next runs of both masks are empty. Return NaN where pycocotools would not
-    stop.
+    in pycocotools, which also stops where the next runs of both masks are empty. Return NaN where pycocotools would
+    loop forever.
     """
     a, b = one[0] + 1, other[0] + 1
     left, right = _length(ends, one[0], one[0]), _length(ends, other[0], other[0])
@@ -496,8 +496,8 @@ def _painted(words: Array, flipped: Any, total: int, out: Array) -> int:
 
 @helper
 def _merge_all(ends: Array, spans: Array, both: bool, words: Array, scratch: Array) -> Any:
-    """Merge one group of masks, as `merge_groups` does, into the first row of `scratch`; return the number of merged
-    runs, or -1.
+    """Merge one group of masks, as `merge_groups` does, into the first row of `scratch`. Return the number of merged
+    runs, or -1 if the runs of the masks have different sums.
 
     The length of `words` must be the number that `_words` returns.
     """

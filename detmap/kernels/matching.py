@@ -23,10 +23,10 @@ SINGLE, GROUP, BOXED, BOXED_GROUP = range(4)
 
 
 class Objects(NamedTuple):
-    """The ground truth for matching, by position: the ``measures``, (n, M), of each object, the flags ``ignored`` and
-    ``crowd``, and the ``role``. Detections that hit no other object may be assigned to a group. Objects that lack the
-    compared geometry, such as a mask, are matched by their boxes; detections that only match such objects are ignored.
-    ``role`` is empty where all objects are single.
+    """The ground truth for matching. Row *p* is the object at position *p*: its ``measures``, shape (n, M), the flags
+    ``ignored`` and ``crowd``, and its ``role``. Detections that hit no other object may be assigned to a group. Objects
+    that lack the compared geometry, such as a mask, are matched by their boxes; detections that only match such objects
+    are ignored. ``role`` is empty where all objects are single.
     """
 
     measures: Array
@@ -36,8 +36,8 @@ class Objects(NamedTuple):
 
 
 class Ranges(NamedTuple):
-    """Area ranges: the minimum and maximum of each range, ``limits`` (A, 2), and the column of ``Objects.measures``
-    that each range is about, ``measure`` (A,).
+    """Area ranges. ``limits``, shape (A, 2), has the minimum and maximum of each range; ``measure``, shape (A,), has the
+    column of ``Objects.measures`` that is compared with these limits.
     """
 
     limits: Array
@@ -212,7 +212,7 @@ def _single_only(candidates: Candidates, roles: Array, start: int, rising: Array
 
 @helper
 def _reached(iou: float, thresholds: Array, reaches: Array, w: int) -> Any:
-    """Return the bits of word *w* whose threshold an overlap reaches."""
+    """Return the bits of word *w* for which `iou` reaches the threshold."""
     enough = np.uint64(0)
     skip = 64 * w if thresholds.shape[0] > 64 else 0
     for k in range(reaches.shape[0]):
@@ -233,10 +233,10 @@ def match(
     stop: Array,
     out: Words,
 ) -> None:
-    """Match the detections of cells ``[begin, end)``, best score first, and set the bits of detections that match.
+    """Match the detections of the image-category pairs ``[begin, end)``, best score first; set the bits of those that match.
 
-    By COCO's rule a detection is matched to the free object that it overlaps most (the last in a tie). It is matched to
-    an ignored object only if no free object that counts overlaps it enough; a crowd is always free. By VOC's rule
+    By COCO's rule a detection is matched to the free object that it overlaps most (the last in a tie). Ignored
+    objects are only considered if no other free object overlaps the detection enough; a crowd is always free. By VOC's rule
     (`only_best`) a detection only considers the object that it overlaps most (the first in a tie). If that object is
     ignored, the detection is ignored; if that object is already matched, the detection is a miss.
 
@@ -427,7 +427,7 @@ def collect_hits(
         base = c * areas * per_area
         stop = min(base + areas * per_area, end)
         first_area, last_area = (at - base) // per_area, (stop - 1 - base) // per_area
-        for area in range(areas):  # an assignment to a slice would make numba compile an error message
+        for area in range(areas):  # for an assignment to a slice, numba would also compile an error message
             for cut in range(cuts + 1):
                 counted[area, cut] = 0
             for pair in range(per_area):

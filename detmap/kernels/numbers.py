@@ -40,7 +40,8 @@ Array = NDArray[Any]
 
 LOWEST_POWER, HIGHEST_POWER = -342, 308
 POWERS_OF_FIVE = 20
-# Number of readable bytes required after a number to skip the check for the end of the document.
+# Number of bytes, from the start of a number on, that must be readable to parse it without checking for the document's
+# end.
 NUMBER_ROOM = 48
 
 DIGIT_ZEROS = np.uint64(0x3030303030303030)
@@ -71,7 +72,7 @@ def _leading_digits(word: Any) -> Any:
 
 @innermost
 def _eight_digits(word: Any) -> Any:
-    """Return the number spelled by eight bytes of values 0 to 9, the first one lowest."""
+    """Return the number spelled by eight bytes of values 0 to 9; the first digit is in the lowest byte."""
     word = word * TEN + (word >> U8)
     return ((word & PAIRS) * HUNDREDS + ((word >> U16) & PAIRS) * UNITS) >> U32
 
@@ -115,9 +116,9 @@ def _whole_part(data: Any, i: int) -> Any:
 
 @innermost
 def _short_number(data: Any, i: int) -> Any:
-    """Read a number of up to seven bytes, with a point, no sign, no exponent: return its digits as an integer, the
-    number of digits after the point, and the end, which is -1 for any other number. Requires `NUMBER_ROOM` readable
-    bytes.
+    """Read a number of up to seven bytes with a point, without sign or exponent. Return its digits as an integer, the
+    number of digits after the point, and its end, which is -1 if the number has another form. Requires `NUMBER_ROOM`
+    readable bytes.
     """
     word, whole, place, short = _whole_part(data, i)
     joined = word ^ (word ^ word >> U8) & ALL << place  # remove the point

@@ -20,9 +20,7 @@ _NONE = readonly((), np.float64)
 
 
 class Cells(NamedTuple):
-    """Pairs of image and category, in this order: the ranges of their detections and of their objects; int64, shape
-    (c,) each.
-    """
+    """For each pair of image and category: the ranges of its detections and of its objects; int64, shape (c,) each."""
 
     detection_starts: Array
     detection_stops: Array

@@ -30,7 +30,7 @@ class Rule(NamedTuple):
 
 class Taken(NamedTuple):
     """For each detection: its ``outcome``, the position of the object that it is matched to (``ground_truth``), and its
-    ``overlap`` with that object. For each object: whether it is matched (``taken``). All columns are by position.
+    ``overlap`` with that object. For each object: whether it is matched (``taken``). All columns are indexed by position.
     """
 
     outcome: Array
@@ -144,8 +144,8 @@ def assign(
     stop: Array,
     out: Taken,
 ) -> None:
-    """Match the detections of cells ``[begin, end)``, best score first, by the rules of
-    `detmap.kernels.matching.match`, or, with `by_object`, let each object in turn choose its detection.
+    """Match the detections of cells ``[begin, end)``, best score first, by the rules of `detmap.kernels.matching.match`.
+    If ``rule.by_object`` is true, each object in turn chooses a detection instead.
 
     ``objects.ignored`` includes objects outside of the area range. `out` must be initialised with the ``outcome`` of
     unmatched detections, -1 in ``ground_truth``, and False in ``taken``. The kernel returns early once `stop` is set.

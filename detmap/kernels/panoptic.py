@@ -99,8 +99,8 @@ def _row(ids: Array, value: int, seen: Array, places: Array) -> Any:
 def _count_pairs(
     truth: Runs, found: Runs, ids: Array, found_ids: Array, seen: Array, places: Array, counts: Array
 ) -> Any:
-    """Write the number of pixels that segments *g* and *p* share to ``counts[1 + g, 1 + p]``; return -1, or an id of
-    `found` that is not listed.
+    """Write the number of pixels that segments *g* and *p* share to ``counts[1 + g, 1 + p]``. If an id of `found` is not
+    listed, return this id, else -1.
 
     Row and column 0 are VOID, and the last row is for unlisted ids of `truth`. `seen` and `places` are a table of recent
     ids.

@@ -143,7 +143,7 @@ def _has_glue(data: Any, place: int, glue: Any, g: Any) -> bool:
 
 @innermost
 def _short_or_long(data: Any, i: int, powers: Any) -> Any:
-    """Read a number as `_double` does, but a short number faster: return its bits, its end (-1: invalid), and whether the
+    """Read a number as `_double` does, but faster if it is short: return its bits, its end (-1: invalid), and whether the
     bits are certain. Requires `NUMBER_ROOM` readable bytes.
     """
     negative = np.int64(data[np.uint64(i)] == 45)
@@ -347,7 +347,7 @@ def _scan_value(
 def _scan_record(
     data: Any, lines: bool, names: Any, expected: Any, powers: Any, columns: Columns, state: Any, values: Any
 ) -> Any:
-    """Scan a record key by key: return its end, -1 if it is not understood, and a bit for each field that it has."""
+    """Scan a record key by key. Return its end (-1 if it is not understood), and a bit set of the fields that it has."""
     places = columns.places
     i = _blank(data, state[POSITION] + 1, lines)
     seen, key = 0, 0

@@ -56,11 +56,11 @@ class Levels(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Output of matching, by position of detections. ``hit`` and ``ignored`` are the words of the first pass. Three
-    columns describe the image after the minimum score is lowered to the detection's score, for each area range and
-    threshold (bit). ``found`` and ``missed``, int32 (n, bits), are the changes of its numbers of hits and misses, and
-    ``alike``, float64 (n, bits), is the sum of its similarities of orientation. ``taken``, int32 (n,), is the object
-    that a detection is matched to in the first pass, numbered within its image and category; the array may be empty.
+    """Output of matching, by position of detections. ``hit`` and ``ignored`` are the words of the first pass. For each
+    area range and threshold (bit), ``found`` and ``missed``, int32 (n, bits), are the changes of the image's numbers of
+    hits and misses when the minimum score is lowered to the detection's score, and ``alike``, float64 (n, bits), is the
+    image's sum of similarities of orientation at this minimum. ``taken``, int32 (n,), is the object that a detection is
+    matched to in the first pass, numbered within its image and category; the array may be empty.
     """
 
     hit: Array
@@ -265,8 +265,8 @@ def _compare_angles(cell: Cell, span: Span, rows: Rows) -> None:
 
 @kernel
 def match(pairing: Pairing, objects: Objects, levels: Levels, rows: Rows, begin: int, end: int, out: Steps) -> None:
-    """Match the cells ``[begin, end)``. Before the call, all detections in `out` must be misses, which are ignored in
-    area ranges that do not contain their size.
+    """Match the cells ``[begin, end)``. Before the call, `out` must describe all detections as misses, and as ignored
+    in area ranges that do not contain their size.
     """
     cells, others = pairing.cells, pairing.others
     widest = longest_run(cells.ground_truth_starts, cells.ground_truth_stops, begin, end)
@@ -320,8 +320,8 @@ class Sampled(NamedTuple):
 
 @helper
 def _wanted(place: int, hits: int, positives: int, recall: float) -> bool:
-    """Return whether precision at `recall` is read at the hit with the index `place`. It is if this is the last hit, or
-    if the recall of the next hit is not nearer to `recall`.
+    """Return whether precision at `recall` is read at the hit with the index `place`. This is so for the last hit,
+    and if the recall of the next hit is not nearer to `recall`.
     """
     last = place == hits - 1
     low = (place + 1) / positives

@@ -70,8 +70,8 @@ class Events(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """Numbers of detections ahead of the runs of a class, from `_look_ahead`: in the first data set of a replicate
-    (``here``), and if every image counted once (``everywhere``).
+    """Numbers of detections ahead of each run of a class, as written by `_look_ahead`. ``here`` counts the first data set
+    of a replicate; ``everywhere`` counts every image once.
     """
 
     here: Array
@@ -90,7 +90,7 @@ class Table(NamedTuple):
     ``by_class`` gives one column per class.
 
     A row of `metrics` holds five numbers: 1 for recall or 0 for AP, the area range, the first threshold, the end of the
-    thresholds, and the cap. A row of `by_class` holds first and end of the thresholds.
+    thresholds, and the cap. A row of `by_class` holds the first threshold and the end of the thresholds.
     """
 
     metrics: Array

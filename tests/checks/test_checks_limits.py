@@ -141,6 +141,7 @@ def test_either_side_of_detections_on_nothing_that_a_cut_of_boxes_explains(monke
         sure_looked_at=np.ones(2, bool),
     )  # fmt: skip
     monkeypatch.setattr(parts.limits, "cut_lines", lambda *given: [("left edge", 50.0)])
+    monkeypatch.setattr(parts.limits, "at_lines", lambda *given: SimpleNamespace(code="cut_boxes"))
     part = Part(np.array([False, True]), "images 1", image == 1)
     made = units(np.bincount(image, alone).astype(int), np.bincount(image))
     assert codes(parts._said(Facts(None), evidence, parts.RESPONSES[5], made, part, None)) == said

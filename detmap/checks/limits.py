@@ -322,8 +322,8 @@ def _neighbours(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _strict(evidence: Evidence, most: float) -> Iterator[Finding]:
-    """Yield a finding if objects that overlap others of their category lack a detection of their own more often than the
-    other objects.
+    """Yield a finding if objects that overlap another one of their category are missed more often than objects that do
+    not.
     """
     limit = round(most + MARGIN, 2)
     over = evidence.seen & (evidence.among_objects > limit) & (evidence.among_objects < ONE_OBJECT)

@@ -88,7 +88,7 @@ TOGETHER = 3
 #: number of objects.
 MAPPED, FEWEST_MAPPED = 0.8, 10
 
-#: Limits for reporting categories that are exchanged in a part. At least the share `MOSTLY` of the objects on which a
+#: Limits for reporting that detections of a part have exchanged categories, such as dogs under cat. At least the share `MOSTLY` of the objects on which a
 #: category is detected must be of one other category, because a detector confuses two categories in fewer than half of
 #: its detections. Such categories must explain at least the share `EXPLAINS` of the objects that are detected as another
 #: category.
@@ -493,7 +493,7 @@ def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDA
         both = np.where(known, np.minimum(share_of, alone), 0.0)
         some, many, most = (float(np.count_nonzero(both >= low)) for low in (BOTH_QUARTER, BOTH_HALFWAY, BOTH))
         # Without a defect, the number of images falls at least geometrically from one limit to the next. In addition,
-        # images with few records may reach `BOTH` by chance.
+        # images with few records may reach these limits by chance.
         rarer = (many - most) ** 2 / max(some - many, 1) + 0.5 + BY_CHANCE * _reaching_both(evidence, units)
         found_among = [(bad & (alone >= ALONE), found_among[0][1]), (both >= BOTH, rarer)]
     for which, expected in found_among:

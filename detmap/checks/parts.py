@@ -88,10 +88,10 @@ TOGETHER = 3
 #: number of objects.
 MAPPED, FEWEST_MAPPED = 0.8, 10
 
-#: Limits for reporting that detections of a part have exchanged categories, such as dogs under cat. At least the share `MOSTLY` of the objects on which a
-#: category is detected must be of one other category, because a detector confuses two categories in fewer than half of
-#: its detections. Such categories must explain at least the share `EXPLAINS` of the objects that are detected as another
-#: category.
+#: Limits for reporting that detections of a part have exchanged categories, such as dogs under cat. At least the share
+#: `MOSTLY` of the objects on which a category is detected must be of one other category, because a detector confuses two
+#: categories in fewer than half of its detections. Such categories must explain at least the share `EXPLAINS` of the
+#: objects that are detected as another category.
 MOSTLY, EXPLAINS = 0.6, 0.5
 
 #: Maximum number of exchanged categories that a finding names.

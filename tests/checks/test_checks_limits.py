@@ -10,6 +10,7 @@ from scipy import stats
 
 from detmap.checks import agreement, categories, coverage, leakage, limits, parts, rates, scores, sizes, uneven
 from detmap.checks.agreement import Agreement, Gain, Nearest
+from detmap.checks.context import Facts
 from detmap.checks.evidence import Evidence
 from detmap.checks.rates import Part
 
@@ -33,7 +34,7 @@ def codes(made):
     return [one.code for one in made]
 
 
-FACTS = SimpleNamespace(parts=[], caused=lambda *codes: False)
+FACTS = Facts(None)
 
 # --------------------------------------------------------------------------------------------------------------------- parts
 

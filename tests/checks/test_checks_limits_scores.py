@@ -239,10 +239,10 @@ def test_either_side_of_a_part_of_eight_images():
     assert part_of(values, 100) == [100]
 
 
-def shown(count, **given):
+def shown(rows, **given):
     """Detections that no other finding explains."""
     found = side(**given)
-    found.sized, found.aside = np.ones(count, bool), np.zeros(count, bool)
+    found.sized, found.aside = np.ones(rows, bool), np.zeros(rows, bool)
     return found
 
 

@@ -146,6 +146,10 @@ def test_either_side_of_a_distance_that_fits_by_chance(monkeypatch, others, said
     assert bool(exchanged(monkeypatch, [sorted(one) for one in steps])) is said
 
 
+def test_distances_that_all_fit_alike_are_no_exchange(monkeypatch):
+    assert exchanged(monkeypatch, [list(range(-99, 100))] * 100) == []
+
+
 def test_at_most_eight_parts_are_exchanged(monkeypatch):
     steps = [[20 + at // 20] for at in range(180)]
     (said,) = exchanged(monkeypatch, steps, 300)

@@ -287,7 +287,7 @@ def test_either_side_of_ties(share, said):
     values = np.random.default_rng(0).random(10_000)
     count = round(share * 10_000)
     values[:count:2] = values[1 : count + 1 : 2]
-    tied = scores._tied(np.zeros(10_000, int), values, max(scores._TIED * 10_000, 2))
+    tied = scores._tied(np.zeros(10_000, int), values, max(0.1 * 10_000, 2))
     assert (tied is not None) is said
 
 

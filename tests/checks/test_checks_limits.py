@@ -275,12 +275,17 @@ def test_either_side_of_parts_that_are_nearly_the_same():
     assert not parts._alike((at >= 10) & (at < 20), (at >= 11) & (at < 48))
 
 
-@pytest.mark.parametrize(("below", "above", "said"), [(10, 2, 0.55), (10, 3, 0.6), (8, 1, 0.55), (7, 0, 0.75)])
-def test_either_side_of_a_threshold_of_suppression(below, above, said):
-    """The largest overlap of some images lies below 0.55, that of at most a fifth as many above."""
-    largest = np.repeat([0.53, 0.56], [below, above])
+@pytest.mark.parametrize(
+    ("below", "above", "said", "at"),
+    [(100, 20, 0.55, 0.53), (100, 21, 0.6, 0.53), (8, 1, 0.55, 0.53), (7, 0, 0.75, 0.53), (8, 0, 0.45, 0.351),
+     (8, 0, 0.75, 0.349), (8, 0, 0.5, 0.46), (8, 0, 0.55, 0.51), (8, 0, 0.6, 0.56), (8, 0, 0.65, 0.61),
+     (8, 0, 0.7, 0.66), (8, 0, 0.75, 0.701)],
+)  # fmt: skip
+def test_either_side_of_a_threshold_of_suppression(below, above, said, at):
+    """The largest overlap of some images lies up to 0.1 below a threshold, that of at most a fifth as many above."""
+    largest = np.repeat([at, 0.56], [below, above])
     found = SimpleNamespace(image=np.arange(largest.size))
-    evidence = SimpleNamespace(images=50, found=found, sure=np.arange(largest.size), between_detections=largest)
+    evidence = SimpleNamespace(images=150, found=found, sure=np.arange(largest.size), between_detections=largest)
     assert Evidence.suppressed.func(evidence) == said
 
 
@@ -634,6 +639,8 @@ def test_either_side_of_a_category_that_is_rarely_found(count, said):
 
 
 def test_either_side_of_what_is_far_above_other_categories():
+    assert categories._beyond(10, 1000, 0.0, 5)
+    assert not categories._beyond(9, 1000, 0.0, 5)
     assert categories._beyond(375, 1000, 0.125, 5)
     assert not categories._beyond(374, 1000, 0.125, 5)
 

@@ -239,10 +239,10 @@ def test_either_side_of_a_part_of_eight_images():
     assert part_of(values, 100) == [100]
 
 
-def shown(total, **given):
+def shown(rows, **given):
     """Detections that no other finding explains."""
     found = side(**given)
-    found.sized, found.aside = np.ones(total, bool), np.zeros(total, bool)
+    found.sized, found.aside = np.ones(rows, bool), np.zeros(rows, bool)
     return found
 
 
@@ -287,7 +287,7 @@ def test_either_side_of_ties(share, said):
     values = np.random.default_rng(0).random(10_000)
     count = round(share * 10_000)
     values[:count:2] = values[1 : count + 1 : 2]
-    tied = scores._tied(np.zeros(10_000, int), values, max(scores._TIED * 10_000, 2))
+    tied = scores._tied(np.zeros(10_000, int), values, max(0.1 * 10_000, 2))
     assert (tied is not None) is said
 
 

@@ -391,8 +391,8 @@ def edge(least, beyond, next_to=40, behind=20):
 
 def test_either_side_of_a_limit_of_size():
     assert edge(10.0, 30) == 10.0
-    assert edge(10.0, limits.FEWEST - 1) is None
-    assert edge(10.0, 30, next_to=limits.FEWEST_NEXT - 1, behind=5) is None
+    assert edge(10.0, 9) is None
+    assert edge(10.0, 30, next_to=11, behind=5) is None
     assert edge(10.0, 30, next_to=20, behind=41) is None
     assert edge(10.0, 30, next_to=21, behind=41) == 10.0
     assert edge(0.0, 30) is None
@@ -401,7 +401,7 @@ def test_either_side_of_a_limit_of_size():
 def test_objects_beside_a_limit_are_those_within_two_bands():
     """A hundred objects there, as against forty detections, make the limit one of objects too."""
     found = np.concatenate([np.full(40, 10.0), np.full(960, 50.0)])
-    end = 10.0 * limits.BAND**2
+    end = 10.0 * 1.15**2
     for beside, limit in ((end, 10.0), (np.nextafter(end, 0), None)):
         assert limits.edge_below(found, np.concatenate([np.full(100, 5.0), np.full(100, beside)])) == limit
 
@@ -449,11 +449,11 @@ def test_either_side_of_a_bias():
     noise = rng.normal(0, 0.02, (400, 4))
     noise -= np.median(noise, axis=0)
     every = np.ones(400, bool)
-    for bias, said in ((uneven.BIAS - 0.002, False), (uneven.BIAS + 0.002, True)):
+    for bias, said in ((0.078, False), (0.082, True)):
         assert (uneven.biased(noise + np.array([0, bias, 0, 0]), every) is not None) is said
     assert uneven.biased(noise + 0.5, every[:0]) is None
     side = np.linspace(10, 100, 400)
-    for more, said in ((uneven.PIXELS - 0.02, False), (uneven.PIXELS + 0.02, True)):
+    for more, said in ((0.73, False), (0.77, True)):
         assert (uneven.wider(noise[:, :2] * 0 + more, side) is not None) is said
     assert uneven.wider(side[:, None] * [0.05, 0.05], side) is None  # larger with the object: a bias
 
@@ -474,7 +474,7 @@ def test_either_side_of_the_same_place():
     """Corners that differ by less than a hundredth of the image are those of one object, by more of two."""
     corners = np.array([[0.1, 0.1, 0.4, 0.5], [0.5, 0.2, 0.9, 0.6], [0.3, 0.6, 0.5, 0.9]])
     one = leakage.Layout(np.zeros(3, int), np.zeros(3, int), corners, np.array([0]), np.array([3]))
-    for by, same in ((0.9 * leakage.CLOSE, True), (1.1 * leakage.CLOSE, False)):
+    for by, same in ((0.009, True), (0.011, False)):
         moved = corners + np.array([[by, 0, 0, 0], [0, -by, 0, 0], [0, 0, by, 0]])
         other = one._replace(corners=moved)
         assert (list(leakage._by_objects(one, other, False)) == [0]) is same

@@ -12,7 +12,7 @@ import planting
 import pytest
 from test_checks_parts import by_image, confident, iou, planted, scene
 
-from detmap.checks import check, limits, repeats, scores, sizes
+from detmap.checks import check, scores, sizes
 
 # ------------------------------------------------------------------------------------------------------------- repeats
 
@@ -33,7 +33,7 @@ def test_boxes_that_a_tool_put_there_are_counted_again():
     assert made["constant_boxes"].unit == "object"
 
 
-@pytest.mark.parametrize(("images", "said"), [(repeats.FEWEST - 1, False), (repeats.FEWEST, True)])
+@pytest.mark.parametrize(("images", "said"), [(4, False), (5, True)])
 @pytest.mark.parametrize("side", ["truth", "found"])
 def test_one_box_on_five_images(images, said, side):
     data = copy.deepcopy(scene(0, "one class")).data()
@@ -107,12 +107,12 @@ def test_a_lost_band_of_scores_is_between_two_scores_of_the_file():
 def test_either_side_of_a_gap_of_scores():
     """Scores that are even: a gap of n of their distances would hold n - 1, of which a share is expected at least."""
     even = np.arange(400) / 1000
-    least = int(np.ceil(scores._EXPECTED / scores._THINNER))
+    least = 47  # 0.3 of which is 14.1
     for wide, said in ((least - 1, False), (least, True)):
         made = scores.gap(np.concatenate([even[:200], even[200:] + (wide - 1) / 1000]))
         assert (made is not None) is said
     assert made[2] == pytest.approx(least)
-    few = np.concatenate([even[: scores._BESIDE], even[: scores._BESIDE] + 0.9])
+    few = np.concatenate([even[:50], even[:50] + 0.9])
     assert scores.gap(few) is None
     assert scores.gap(np.round(np.random.default_rng(0).beta(1, 3, 50_000), 2)) is None  # all gaps are equal
 
@@ -175,7 +175,7 @@ def test_either_side_of_a_dip():
     hits = np.full(40, 90)
     hits[20] = 0
     few = total.copy()
-    few[20] = sizes.FEWEST - 1
+    few[20] = 19
     assert sizes.dip(few, np.minimum(hits, few)) is None
 
 
@@ -198,11 +198,11 @@ def test_regions_of_several_objects_are_counted_again():
     assert made["objects_of_many"].count == missed
 
 
-@pytest.mark.parametrize(("count", "said"), [(sizes.FEWEST_TINY - 1, False), (sizes.FEWEST_TINY, True)])
+@pytest.mark.parametrize(("count", "said"), [(9, False), (10, True)])
 def test_objects_of_hardly_a_pixel(monkeypatch, count, said):
     monkeypatch.setattr(sizes.strays, "limit_of", lambda shorter: None)
     data = copy.deepcopy(scene(0, "sparse")).data()
-    data.truth["annotations"] = data.truth["annotations"][: int(count / sizes.SHARE_TINY)]
+    data.truth["annotations"] = data.truth["annotations"][: 200 * count]
     for at, one in enumerate(data.truth["annotations"][: count + 3]):
         one["bbox"][2 + at % 2] = 1.99 if at < count else 2.0
     made = {one.code: one for one in check(data.truth).findings}
@@ -230,7 +230,7 @@ def test_objects_that_suppression_across_categories_leaves_out_are_counted_again
         for at, o in enumerate(own):
             best = max(own[:at], key=lambda other: iou(o["bbox"], other["bbox"]), default=None)
             if best is not None and best["category_id"] != o["category_id"]:
-                count += iou(o["bbox"], best["bbox"]) > most + limits.MARGIN
+                count += iou(o["bbox"], best["bbox"]) > most + 0.02
     assert one.count == count
 
 

@@ -30,8 +30,10 @@ def test_either_side_of_images_that_are_suppressed_across_categories():
     assert of_bands(8, lower=144)
     assert not of_bands(8, lower=145)  # hardly any exceeds it by more
     assert not of_bands(8, beyond=7)
-    for value, said in ((0.45, 0.5), (0.449, 0.45), (0.5, 0.55)):
-        assert across.threshold_of(np.repeat([value, 0.8], 8))[0] == said
+    for value, said in ((0.149, None), (0.151, 0.2), (0.699, 0.7), (0.7, None)):
+        assert (across.threshold_of(np.repeat([value, 0.8], 8)) or (None,))[0] == said
+    for at in range(11):  # thresholds are multiples of 0.05
+        assert across.threshold_of(np.repeat([0.19 + 0.05 * at, 0.8], 8))[0] == pytest.approx(0.2 + 0.05 * at)
 
 
 def test_boxes_that_were_changed_after_suppression_say_nothing_of_it(monkeypatch):
@@ -71,6 +73,10 @@ def test_boxes_of_several_categories_are_one_box():
     own, different = across.largest_overlaps(evidence)
     assert own == pytest.approx([0.8, 0, 0.9])
     assert different == pytest.approx([80 / 99.5, 0, 0.9])
+    evidence.by_score = np.r_[np.arange(24), 25, 24, 26]  # the twentieth lies on the first
+    own, different = across.largest_overlaps(evidence)
+    assert own == pytest.approx([0.8, 0, 0.9])
+    assert different == pytest.approx([80 / 99.5, 0, 0])
 
 
 def single(none, one=10, two=10, inside=0, outside=0):

@@ -1,0 +1,163 @@
+"""Either side of each limit of the checks that find a part of the images, in numbers written out."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from test_checks_limits import codes, side
+from test_checks_policies import evidence_of
+
+from detmap.checks import exchanges, uneven
+from detmap.checks.context import Facts
+from detmap.checks.rates import Division, Order, Part
+
+# ------------------------------------------------------------------------------------------------------- flagged images
+
+
+def concentrated(inside, outside, part=100, rest=900):
+    """Whether a part holds the flagged images, if so many of its images and of the others are flagged."""
+    there = np.arange(part + rest) < part
+    facts = Facts(None)
+    facts.division = SimpleNamespace(unlike=lambda *given, left: Part(there, "", there))
+    flags = np.where(there, np.arange(part + rest) < inside, np.arange(part + rest) < part + outside)
+    return facts.concentrated(flags, np.ones(there.size, bool)) is not None
+
+
+def test_either_side_of_a_part_that_holds_flagged_images():
+    assert concentrated(15, 0)
+    assert not concentrated(14, 0)  # less than 0.15 of the part
+    assert concentrated(40, 60)
+    assert not concentrated(40, 61)  # two fifths of all that are flagged
+    assert concentrated(40, 20, rest=200)
+    assert not concentrated(39, 20, rest=200)  # four times the share of the others
+
+
+@pytest.mark.parametrize(("count", "said"), [(6, True), (5, False)])
+def test_either_side_of_a_few_flagged_images_side_by_side(count, said):
+    """A part that leaves seven tenths of its images without a flag makes each flag weigh less than one that leaves fewer."""
+    place = np.arange(1000)
+    facts = Facts(None)
+    facts.division = Division(place, [Order("ids", place)], [])
+    flags = (place >= 500) & (place < 500 + count)
+    assert (facts.concentrated(flags, np.ones(1000, bool)) is not None) is said
+
+
+# ---------------------------------------------------------------------------------------------- scores that do not rank
+
+
+def listed(inside, outside, each=6):
+    """Whether a part is listed by score: of 100 images of `each` detections there and elsewhere, so many are."""
+    at = np.arange(200)
+    falling = np.where(at < 100, at < inside, at - 100 < outside)
+    values = np.where(falling[:, None], np.arange(each, 0, -1), [*range(each - 1), each + 1]).ravel()
+    image = np.repeat(at, each)
+    found = SimpleNamespace(image=image)
+    evidence = SimpleNamespace(detections=np.arange(image.size), found=found, scores=values / 10, images=200)
+    return uneven._listed(evidence, at < 100)
+
+
+def test_either_side_of_a_part_that_is_listed_by_score():
+    assert listed(90, 50)
+    assert not listed(89, 50)
+    assert not listed(90, 51)
+    assert not listed(100, 0, each=5)  # too few for their order to say something
+
+
+def ahead_by(parts, others):
+    """Scores of images with one true and one false positive: of 60 images they are 1 / (2 `parts`) of all ranks apart, and
+    above these of 300 others 1 / (2 `others`).
+    """
+    out = []
+    for images, of in ((60, parts), (300, others)):
+        place, by = np.arange(2 * images), images // of
+        low = place[(place // by) % 2 == 0]
+        out.append([low + by, low])
+    inside, outside = np.array(out[0]), np.array(out[1]) + 120
+    return np.concatenate([inside, outside], axis=1).ravel()  # true positives of all images, then false ones
+
+
+@pytest.mark.parametrize(
+    ("parts", "others", "is_listed", "said"),
+    [
+        (5, 1, False, True),  # 0.1 and 0.42
+        (4, 1, False, False),  # 0.125
+        (3, 1, True, True),  # 0.17
+        (2, 1, True, False),  # 0.25
+        (10, 4, False, True),  # 0.05, which says little anywhere, and 0.1
+        (6, 4, False, False),  # 0.083
+    ],
+)
+def test_either_side_of_a_part_in_which_scores_rank_less(monkeypatch, parts, others, is_listed, said):
+    image = np.tile(np.arange(360), 2)
+    there = np.arange(360) < 60
+    monkeypatch.setattr(uneven, "_part", lambda *given: [(Part(there, "images 0 to 59", there), False)])
+    monkeypatch.setattr(uneven, "_listed", lambda *given: is_listed)
+    found = type("Found", (), {"image": image, "__len__": lambda self: image.size, "records": lambda self, rows: {}})()
+    evidence = SimpleNamespace(
+        detections=np.arange(720), finders=(np.arange(360), None), scores=ahead_by(parts, others) / 720, images=360,
+        frames=1.0, found=found, truth=side(count=360), division=None,
+    )  # fmt: skip
+    evidence.by_score = np.argsort(-evidence.scores, kind="stable")
+    made = list(uneven.ranking(Facts(None), evidence))
+    assert codes(made) == ["scores_rank_nothing"] * said
+    assert all(one.count == 60 and one.says.endswith("score") is is_listed for one in made)
+
+
+# ------------------------------------------------------------------------------------------------------------ exchanges
+
+
+def exchanged(monkeypatch, steps, images=100):
+    """What is said of detections, one on each image, that fit objects of other images at some distances."""
+    monkeypatch.setattr(
+        exchanges, "fits", lambda *given: (np.arange(len(steps)), [np.array(one, int) for one in steps])
+    )
+    found = SimpleNamespace(image=np.arange(images), records=lambda rows: {})
+    evidence = SimpleNamespace(images=images, truth=side(count=images), found=found)
+    return [one.says.partition(": ")[2] for one in exchanges.exchanged(evidence, np.ones(images, bool))]
+
+
+@pytest.mark.parametrize(
+    ("fit", "step", "count", "said"),
+    [(20, 9, 400, True), (19, 9, 100, False), (20, 8, 400, False), (-20, -9, 400, True), (25, 9, 500, True),
+     (24, 9, 500, False)],
+)  # fmt: skip
+def test_either_side_of_the_detections_that_fit_another_part(monkeypatch, fit, step, count, said):
+    """20 detections, and one in twenty, nine images away."""
+    steps = [[step] if at >= 30 and at - 30 < abs(fit) else [] for at in range(count)]
+    assert bool(exchanged(monkeypatch, steps, count)) is said
+
+
+@pytest.mark.parametrize(("between", "last"), [(11, 41), (12, 29)])
+def test_either_side_of_the_end_of_an_exchanged_part(monkeypatch, between, last):
+    """30 detections fit, and one more behind others that do not."""
+    steps = [[40]] * 30 + [[]] * between + [[40]] + [[]] * (69 - between)
+    (said,) = exchanged(monkeypatch, steps)
+    assert said.startswith(f"images 0 to {last} hold those of 40 to {last + 40}, ")
+
+
+@pytest.mark.parametrize(("others", "said"), [(1570, True), (1580, False)])
+def test_either_side_of_a_distance_that_fits_by_chance(monkeypatch, others, said):
+    """At one distance 40 of 100 detections fit, and so many at all others, each of which is as likely."""
+    steps = [{30} if at < 40 else set() for at in range(100)]
+    for at, image in np.random.default_rng(0).permutation(np.indices((100, 100)).reshape(2, -1).T)[:others].tolist():
+        steps[at].add(image - at)
+    assert bool(exchanged(monkeypatch, [sorted(one) for one in steps])) is said
+
+
+def test_distances_that_all_fit_alike_are_no_exchange(monkeypatch):
+    assert exchanged(monkeypatch, [list(range(-99, 100))] * 100) == []
+
+
+def test_at_most_eight_parts_are_exchanged(monkeypatch):
+    steps = [[20 + at // 20] for at in range(180)]
+    (said,) = exchanged(monkeypatch, steps, 300)
+    assert said.count("hold those of") == 8
+
+
+@pytest.mark.parametrize(("height", "fits"), [(75, True), (74, False)])
+def test_either_side_of_a_detection_that_fits_an_object_of_another_image(height, fits):
+    evidence = evidence_of([(0, 0, 0, 50, 100), (1, 60, 0, 30, 20)], [(1, 0, 0, 50, height), (0, 60, 50, 9, 9)], 2)
+    image, steps = exchanges.fits(evidence, np.arange(2) == 1)
+    assert (image.tolist(), [one.tolist() for one in steps]) == ([1], [[-1] if fits else []])

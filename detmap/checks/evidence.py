@@ -278,7 +278,7 @@ class Evidence:
 
     @cached_property
     def copied(self) -> NDArray[np.bool_]:
-        """Mask of `finders` with exactly the box of their object."""
+        """Mask of the detections of `finders` whose box equals that of the object that they find."""
         rows, objects = self.finders
         return np.asarray((np.abs(self.found.boxes[rows] - self.object_box[objects]) <= 1e-6).all(axis=1))
 

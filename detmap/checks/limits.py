@@ -397,11 +397,17 @@ def cut_lines(facts: Facts, evidence: Evidence, rows: Array) -> list[tuple[str, 
 
 def at_lines(side: Side, lines: list[tuple[str, float]]) -> Finding:
     """Return the finding of boxes with an edge at one of `lines`."""
-    there = np.zeros(len(side), np.bool_)
-    for what, value in lines:
-        there |= _at(side, np.arange(len(side)), what) == value
+    there = touching(side, np.arange(len(side)), lines)
     shown = [f"{what} = {number(value)}" for what, value in lines]
     return found("cut_boxes", int(there.sum()), side.unit, more=names(shown), **side.records(there))
+
+
+def touching(side: Side, rows: Array, lines: list[tuple[str, float]]) -> NDArray[np.bool_]:
+    """Mask of the boxes at `rows` with an edge at one of `lines`."""
+    out = np.zeros(rows.size, np.bool_)
+    for what, value in lines:
+        out |= _at(side, rows, what) == value
+    return out
 
 
 def crossing(side: Side, rows: Array, lines: list[tuple[str, float]]) -> NDArray[np.bool_]:

@@ -10,6 +10,7 @@ from scipy import stats
 
 from detmap.checks import agreement, categories, coverage, leakage, limits, parts, rates, scores, sizes, uneven
 from detmap.checks.agreement import Agreement, Gain, Nearest
+from detmap.checks.context import Facts
 from detmap.checks.evidence import Evidence
 from detmap.checks.rates import Part
 
@@ -33,7 +34,7 @@ def codes(made):
     return [one.code for one in made]
 
 
-FACTS = SimpleNamespace(parts=[], caused=lambda *codes: False)
+FACTS = Facts(None)
 
 # --------------------------------------------------------------------------------------------------------------------- parts
 
@@ -125,6 +126,25 @@ def test_either_side_of_a_part_that_a_cut_of_boxes_explains(monkeypatch, missed,
     assert codes(parts._said(*given, None)) == said
     assert codes(parts._said(*given, None)) == (said if said == ["misplaced"] else [])  # lines are named once
     assert codes(parts._said(*given, 0)) == ["misplaced"]
+
+
+@pytest.mark.parametrize(("cut", "said"), [(50, ["cut_boxes"]), (49, ["unlabelled"])])
+def test_either_side_of_detections_on_nothing_that_a_cut_of_boxes_explains(monkeypatch, cut, said):
+    """Of 100 detections on nothing in the part half have an edge at the line; all others have, and lie on objects."""
+    rows, image = np.arange(300), np.repeat([0, 1], [100, 200])
+    alone = (rows >= 200) | (rows < 100)
+    boxes = np.tile([50.0, 20, 30, 40], (300, 1))
+    boxes[200 + cut :, 0] = 45.0
+    of = side(boxes, image, np.full((300, 2), 100.0))
+    evidence = SimpleNamespace(
+        truth=of, found=of, detections=rows, sure=rows, alone=alone, looked_at=np.ones(2, bool),
+        sure_looked_at=np.ones(2, bool),
+    )  # fmt: skip
+    monkeypatch.setattr(parts.limits, "cut_lines", lambda *given: [("left edge", 50.0)])
+    monkeypatch.setattr(parts.limits, "at_lines", lambda *given: SimpleNamespace(code="cut_boxes"))
+    part = Part(np.array([False, True]), "images 1", image == 1)
+    made = units(np.bincount(image, alone).astype(int), np.bincount(image))
+    assert codes(parts._said(Facts(None), evidence, parts.RESPONSES[5], made, part, None)) == said
 
 
 def test_lines_cross_boxes_at_pixels_and_at_shares_of_either_side():

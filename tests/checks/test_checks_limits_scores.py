@@ -9,6 +9,7 @@ import pytest
 from test_checks_limits import codes, side
 
 from detmap.checks import scores, uneven
+from detmap.checks.context import Facts
 from detmap.checks.rates import Division, Grouping, Order
 
 
@@ -122,7 +123,7 @@ def ranked(ahead, wrong=1.0, images=400):
     right, other = rng.random(images), rng.random(count)
     image = np.concatenate([np.arange(images), np.arange(count) % images])
     held = np.concatenate([0.5 + ahead + 0.001 * right, np.full(count, 0.5) + 0.001 * other])
-    label = SimpleNamespace(parts=[], caused=lambda *codes: False)
+    label = Facts(None)
     evidence = SimpleNamespace(
         detections=np.arange(image.size), finders=(np.arange(images), None), scores=held, images=images, frames=1.0,
         found=SimpleNamespace(image=image, __len__=None), truth=side(count=images),
@@ -238,21 +239,33 @@ def test_either_side_of_a_part_of_eight_images():
     assert part_of(values, 100) == [100]
 
 
+def shown(total, **given):
+    """Detections that no other finding explains."""
+    found = side(**given)
+    found.sized, found.aside = np.ones(total, bool), np.zeros(total, bool)
+    return found
+
+
 @pytest.mark.parametrize(("share", "said"), [(0.0049, []), (0.0051, ["piled_scores"])])
 def test_either_side_of_one_score_that_many_have(share, said):
     values = np.random.default_rng(0).random(10_000)
     values[: round(share * 10_000)] = 0.5
-    assert codes(scores._piled(side(), values)) == said
+    assert codes(scores._piled(shown(10_000), values)) == said
     few = np.random.default_rng(0).random(1000)
     few[: 19 if not said else 20] = 0.5
-    assert codes(scores._piled(side(), few)) == said
+    assert codes(scores._piled(shown(1000), few)) == said
+    few[:20] = 0.5
+    for column in ("sized", "aside"):  # copies, and rows of padding, have findings of their own
+        found = shown(1000)
+        getattr(found, column)[0] ^= True
+        assert codes(scores._piled(found, few)) == []
 
 
 def of_tops(images, count, others=2, again=0):
     """What is said of two detections on each image, of which so many have one highest score, some twice, some another."""
     top = np.random.default_rng(0).random(images) + 1
     top[:count], top[count : count + others] = 3.0, 2.5
-    found = side(image=np.tile(np.arange(images), 2), count=images)
+    found = shown(2 * images, image=np.tile(np.arange(images), 2), count=images)
     second = np.where(np.arange(images) < again, top, top / 2)
     return [one.count for one in scores._of_tops(found, np.concatenate([top, second]))]
 

@@ -277,7 +277,8 @@ def test_either_side_of_objects_drawn_alike_anywhere(monkeypatch, alike, others,
     made = policies.Offsets(np.arange(alike + others), edges)
     monkeypatch.setattr(policies, "offsets", lambda given: made)
     evidence = SimpleNamespace(
-        object_label=np.zeros(alike + others, int), object_image=np.zeros(alike + others, int), classes=1, frames=1.0, objects=np.arange(alike + others),
+        object_label=np.zeros(alike + others, int), object_image=np.zeros(alike + others, int), classes=1, frames=1.0,
+        objects=np.arange(alike + others),
         looked_at=np.array([True, False]),
         truth=SimpleNamespace(on=SimpleNamespace(categories=SimpleNamespace(names=["a"])), records=lambda rows: {}),
     )  # fmt: skip

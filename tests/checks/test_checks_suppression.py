@@ -89,7 +89,7 @@ def single(none, one=10, two=10, inside=0, outside=0):
         images=more.size, found=found, detections=np.arange(image.size), label=order, classes=16, frames=1.0,
         division=Division(np.arange(more.size), [], groups), truth=side(count=more.size),
     )  # fmt: skip
-    return [made.count for made in across._single(SimpleNamespace(parts=[]), evidence, np.ones(more.size, bool))]
+    return [made.count for made in across._single(Facts(None), evidence, np.ones(more.size, bool))]
 
 
 def test_either_side_of_images_whose_boxes_have_one_category():
@@ -132,7 +132,7 @@ def all_doubled(count, meant=0):
         found=SimpleNamespace(image=np.arange(1000)), sure=np.arange(1000), label=np.zeros(1000, int), classes=2,
         images=1000, between_any=(twins, twins), doubled=np.arange(1000) < count, truth=side(),
     )  # fmt: skip
-    facts = SimpleNamespace(parts=[])
+    facts = Facts(None)
     made = list(parts._all_doubled(facts, evidence, parts._doubled(evidence)))
     assert len(facts.parts) == len(made)
     return [one.count for one in made]

@@ -416,6 +416,10 @@ warning constant_boxes
     {many} with one and the same box on many images
     Objects of a tool's default cannot be found, and detections that fill an array up are false.
     Look at some: were boxes of a default kept, or rows of padding written?
+warning piled_sides
+    {many} with one and the same width or height, far more than with any near it
+    Overlaps are smaller than they could be, most of all of small boxes.
+    Look at some: does a tool enforce a least side, or keep a default? Make boxes as large as what they hold.
 warning same_detections
     {many} with exactly the detections of an earlier one
     Those of one of the two are false, unless both show the same.

@@ -29,6 +29,7 @@ _BESIDE = {
     "cut_boxes",
     "copied_boxes",
     "coarse_boxes",
+    "piled_sides",
     "cap_reached",
     "uneven_scores",
     "unsuppressed",

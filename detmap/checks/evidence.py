@@ -517,6 +517,26 @@ class Evidence:
         out[single] = _with_earlier(-self.object_cell[single], self.object_box[single])
         return np.maximum(self.between_objects, out)
 
+    def beside_found(self, limit: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return two masks of the compared objects on an image where another object of their category has a detection of
+        its own: the objects whose IoU with such an object exceeds `limit`, and the others.
+        """
+        own = ~np.isneginf(self.matched[1])
+        new = np.diff(self.object_cell, prepend=-1) > 0
+        at = np.cumsum(new) - 1
+        beside = self.seen & (np.bincount(at[own], minlength=np.count_nonzero(new))[at] > own)
+        starts, stops = (np.searchsorted(self.object_cell, self.object_cell, way) for way in ("left", "right"))
+        some = np.flatnonzero(beside & (self.among_objects > limit))
+        some = some[np.cumsum(stops[some] - starts[some]) <= PAIRS]
+        held = (stops - starts)[some]
+        owner = np.repeat(some, held)
+        other = np.arange(owner.size) - np.repeat(np.cumsum(held) - held - starts[some], held)
+        pairs = own[other] & (owner != other) & ~self.around[owner] & ~self.around[other]
+        owner, other = owner[pairs], other[pairs]
+        over = np.zeros(own.size, np.bool_)
+        over[owner[overlaps(self.object_box[owner], self.object_box[other]) > limit]] = True
+        return over, beside & ~(self.among_objects > limit)
+
     # ---------------------------------------------------------------------------------------------------------------- parts
 
     @cached_property

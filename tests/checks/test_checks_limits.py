@@ -292,8 +292,10 @@ def test_either_side_of_a_threshold_of_suppression(below, above, said, at):
 # -------------------------------------------------------------------------------------------------------------------- limits
 
 
-def neighbours(objects, count, most=0.5, own=0):
-    """What is said of so many objects that overlap another by so much, where detections overlap by `most` at most."""
+def neighbours(objects, count, most=0.5, own=0, few=0):
+    """What is said of so many objects that overlap another by so much, where detections overlap by `most` at most; `own` of
+    them, and all but `few` of 1,000 others, have a detection of their own.
+    """
     none = np.zeros(0)
     evidence = SimpleNamespace(
         between_any=(none, none),
@@ -301,8 +303,8 @@ def neighbours(objects, count, most=0.5, own=0):
         between_objects=np.full(count, objects),
         among_objects=np.append(np.full(count, objects), np.zeros(1000)),
         hit=np.ones(count, bool),
-        seen=np.ones(count + 1000, bool),
-        matched=(None, np.append(np.where(np.arange(count) < own, 1, -np.inf), np.ones(1000))),
+        beside_found=lambda limit: (np.arange(count + 1000) < count * (objects > limit), np.arange(count + 1000) >= count),
+        matched=(None, np.where((np.arange(count + 1000) - count + own) % (count + 1000) < own + 1000 - few, 1, -np.inf)),
         object_image=np.arange(count),
         objects=np.arange(count + 1000),
         frames=1.0,
@@ -323,6 +325,27 @@ def test_either_side_of_suppression():
     assert neighbours(0.8, 100, own=85) == []  # hardly more than of other objects have no detection of their own
     assert neighbours(0.8, 20, own=10) == ["strict_suppression"]
     assert neighbours(0.8, 20, own=11) == []
+    assert neighbours(0.8, 14, own=1, few=400) == ["strict_suppression"]
+    assert neighbours(0.8, 14, own=2, few=400) == []  # 12 of 14 where 5.6 are expected occur once in 80 times
+
+
+def test_objects_beside_a_found_one():
+    """Three in a row, the first of which has a detection of its own; a box around several; another category; another image."""
+    box = np.array([[0, 0, 10, 10], [3, 0, 10, 10], [6, 0, 10, 10], [0, 0, 10, 14], [3, 0, 10, 10], [3, 0, 10, 10]], float)
+    cell = np.array([0, 0, 0, 0, 1, 2])
+    evidence = SimpleNamespace(
+        object_cell=cell, object_box=box, seen=np.ones(6, bool), around=np.arange(6) == 3,
+        among_objects=np.array([0.54, 0.54, 0.54, 0.0, 0.0, 0.0]),
+        matched=(None, np.where(np.isin(np.arange(6), [0, 3]), 1.0, -np.inf)),
+    )  # fmt: skip
+    over, rest = Evidence.beside_found(evidence, 0.5)
+    assert np.flatnonzero(over).tolist() == [1]  # the third overlaps a missed one, and the first is found itself
+    assert np.flatnonzero(rest).tolist() == [3]
+    evidence.matched = (None, np.where(np.arange(6) == 1, 1.0, -np.inf))
+    over, rest = Evidence.beside_found(evidence, 0.5)
+    assert (np.flatnonzero(over).tolist(), np.flatnonzero(rest).tolist()) == ([0, 2], [3])
+    over, rest = Evidence.beside_found(evidence, 0.54)
+    assert (np.flatnonzero(over).tolist(), np.flatnonzero(rest).tolist()) == ([], [0, 2, 3])
 
 
 def of_limit(alone, others=0):

@@ -93,6 +93,16 @@ def a_box_that_the_tool_put_there(rng, scene, share):
     scene.add_objects(at, label, np.tile([10.0, 10.0, 90.0, 90.0], (at.size, 1)))
 
 
+@plants("piled_sides", "misplaced", "sizes_missed", "drawn_unevenly", "uneven_boxes", least=0.1, most=0.5)
+def a_least_side_of_the_tool(rng, scene, share):
+    """Sides of less than 48 pixels are 48 pixels, around the same centre."""
+    there = some(rng, scene, share)[scene.image]
+    side = np.maximum(scene.box[:, 2:], 48)
+    near = scene.box[:, :2] + scene.box[:, 2:] / 2 - side / 2
+    near = np.clip(near, 0, scene.sizes[scene.image] - side)
+    scene.box = np.where(there[:, None], np.concatenate([near, side], 1), scene.box)
+
+
 @plants("stray_objects tiny_objects sizes_cut", "misplaced", "undetected", least=0.02, most=0.1)
 def clicks_by_accident(rng, scene, share):
     count = max(round(share * len(scene.image)), 12)

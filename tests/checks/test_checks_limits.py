@@ -203,7 +203,8 @@ def test_either_side_of_images_where_objects_are_missed_and_detections_lie_on_no
     assert scattered("misplaced", few) == 5
     assert scattered("misplaced", [*few, *[34] * 4]) == 5
     assert scattered("misplaced", [*few, *[35] * 4]) == 0  # 16 and 4 images let one more be expected
-    assert scattered("misplaced", [60] * 5 + [9] * 16 + [35] * 4) == 0
+    assert scattered("misplaced", [60] * 8 + [10] * 16 + [35] * 4) == 8
+    assert scattered("misplaced", [60] * 8 + [9] * 16 + [35] * 4) == 0
     assert scattered("misplaced", [60] * 4) == 0
 
 
@@ -243,6 +244,12 @@ def test_either_side_of_images_that_reach_two_shares_by_chance(total, said):
     )
     made = parts._scattered(FACTS, evidence, "misplaced", units(bad[0].astype(int), np.full(200, total)))
     assert (0 if made is None else int(made.sum())) == said
+
+
+@pytest.mark.parametrize(("chance", "said"), [(0.1, 5), (0.14, 0)])
+def test_either_side_of_twice_the_images_that_reach_two_shares_by_chance(monkeypatch, chance, said):
+    monkeypatch.setattr(parts, "_reaching_both", lambda *given: chance)
+    assert scattered("misplaced", [60] * 5) == said
 
 
 def of_mapping(off, count):

@@ -9,7 +9,7 @@ import pytest
 from test_checks_limits import codes, side
 from test_checks_policies import evidence_of
 
-from detmap.checks import exchanges, uneven
+from detmap.checks import exchanges, parts, uneven
 from detmap.checks.context import Facts
 from detmap.checks.rates import Division, Order, Part
 
@@ -161,3 +161,72 @@ def test_either_side_of_a_detection_that_fits_an_object_of_another_image(height,
     evidence = evidence_of([(0, 0, 0, 50, 100), (1, 60, 0, 30, 20)], [(1, 0, 0, 50, height), (0, 60, 50, 9, 9)], 2)
     image, steps = exchanges.fits(evidence, np.arange(2) == 1)
     assert (image.tolist(), [one.tolist() for one in steps]) == ([1], [[-1] if fits else []])
+
+
+# -------------------------------------------------------------------------------------------- categories and kinds in a part
+
+
+@pytest.mark.parametrize(("labels", "said"), [(3, [None]), (2, [0, 1])])
+def test_either_side_of_the_categories_with_one_part(labels, said):
+    """All objects of some categories are undetected on 20 of 100 images."""
+    image, label = np.repeat(np.arange(100), 4), np.tile(np.arange(4), 100)
+    bad = (image < 20) & (label < labels)
+    units = parts.Units(image, label, bad, 0.1 + 0 * image, bad.astype(int), np.ones(400, int))
+    there = np.arange(100) < 20
+    division = SimpleNamespace(unlike=lambda image, *given: Part(there, "", there[image]))
+    evidence = SimpleNamespace(classes=4, detections=np.arange(4), label=np.arange(4), division=division, frames=1.0)
+    made = list(parts._unlike(Facts(None), evidence, parts.RESPONSES[4], units))
+    assert [of for _, of in made] == said
+    assert parts.RESPONSES[4].code == "undetected"
+
+
+def mapped(wrong, true):
+    """What is said of objects of some categories that are detected as others, in a part with all of them."""
+    label = np.array(true)
+    truth = side()
+    truth.on.categories.names = [f"c{at}" for at in range(40)]
+    evidence = SimpleNamespace(
+        truth=truth, taken_for=(np.array(wrong), 0 * label), object_label=label, object_image=0 * label, classes=40
+    )
+    return parts._says_mapping(evidence, Part(np.ones(1, bool), "", np.ones(1, bool)))
+
+
+@pytest.mark.parametrize(("others", "said"), [(10, True), (11, False)])
+def test_either_side_of_what_categories_on_others_explain(others, said):
+    """Ten objects of one category are detected as another, and others as many categories."""
+    made = mapped([1] * 10 + [3 + at // 2 for at in range(others)], [0] * 10 + [2] * others)
+    assert made == "; confident detections lie there: c1 on c0 (10 of 10)" * said
+
+
+def test_at_most_ten_categories_on_others_are_named():
+    for count, more in ((10, ""), (11, " and 1 more")):
+        made = mapped(np.repeat(1 + np.arange(count), 5), np.repeat(np.arange(count), 5))
+        assert made.count(" on ") == 10
+        assert made.endswith(f" on c9 (5 of 5){more}")
+
+
+@pytest.mark.parametrize(("objects", "others", "said"), [(20, 20, True), (21, 20, False), (20, 21, False)])
+def test_either_side_of_a_kind_of_objects_that_labels_leave_out(monkeypatch, objects, others, said):
+    """Of 100 objects of a part so many are of a kind, elsewhere 40; of its 40 detections of this kind all lie on nothing,
+    of 40 others so many.
+    """
+    place = np.arange(100)
+    image = np.repeat([0, 1], 100)
+    kind = np.concatenate([place < objects, place < 40])
+    sure = np.repeat([True, False], 40)  # the kinds of detections, all on the first image
+    masks = iter([{"kind": kind}, {"kind": np.tile(sure, 2)}])
+    monkeypatch.setattr(parts, "of_kinds", lambda *given: next(masks))
+    monkeypatch.setattr(parts, "_stands_out", lambda *given: True)
+    monkeypatch.setattr(parts, "_said", lambda *given: [])
+    there = np.arange(2) < 1
+    every = np.arange(160)
+    alone = (every < 40) | (every >= 40) & (every < 40 + others)
+    evidence = SimpleNamespace(
+        object_box=np.ones((200, 4)), objects=np.arange(200), object_image=image, truth=side(image_sizes=np.ones((200, 2))),
+        found=side(np.ones((160, 4)), 0 * every, np.ones((160, 2))), sure=every, label=0 * every, alone=alone, images=2,
+        sure_rank=every / 160, sure_looked_at=there | True, classes=1, frames=1.0,
+        division=SimpleNamespace(unlike=lambda image, *given: Part(there, "", there[image])),
+    )  # fmt: skip
+    facts = Facts(None)
+    assert list(parts._of_kinds(facts, evidence)) == []
+    assert len(facts.parts) == said

@@ -167,7 +167,7 @@ def evidence_of(objects, detections, images=1, labels=None):
     ("boxes", "said"),
     [
         ([(0, 0, 40, 40), (40, 0, 40, 40)], True),
-        ([(0, 0, 40, 40), (36, 0, 44, 40)], True),  # side by side but for 4 of 80 pixels
+        ([(0, 0, 40, 40), (32, 0, 48, 40)], True),  # side by side but for 8 of 80 pixels
         ([(0, 0, 40, 40), (31, 0, 49, 40)], False),  # by more than a tenth
         ([(0, 0, 40, 40), (52, 0, 28, 28)], True),
         ([(0, 0, 28, 40), (28, 0, 28, 40)], True),  # the box around both is 0.7 of the object
@@ -228,14 +228,14 @@ def test_groups_of_a_reported_part_are_left_out():
     assert of_groups_on(11, parts=[(2, None)]) == []
 
 
-def of_whole(missed, total, others=(0, 98), frames=1.0):
+def of_whole(missed, total, others=(0, 98), frames=1.0, height=72):
     """Whether objects that are the whole image are named where so many of them, and of other large ones, are missed."""
     size = total + others[1]
     whole = np.arange(size) < total
     evidence = SimpleNamespace(
         objects=np.arange(size), seen=np.ones(size, bool), looked_at=np.ones(1, bool), frames=frames,
         hit=np.concatenate([np.arange(total) >= missed, np.arange(others[1]) >= others[0]]),
-        object_box=np.tile([0.0, 0, 70, 72], (size, 1)),
+        object_box=np.tile([0.0, 0, 70, height], (size, 1)),
         truth=SimpleNamespace(sizes=np.full((size, 2), 100.0), whole=whole, records=lambda rows: {}),
     )  # fmt: skip
     made = [one.count for one in policies.whole_images(evidence)]
@@ -250,6 +250,7 @@ def test_either_side_of_whole_images():
     assert of_whole(45, 60, others=(23, 94))  # three times the share of others
     assert not of_whole(44, 60, others=(23, 94))
     assert not of_whole(10, 33, frames=3.0)
+    assert not of_whole(10, 33, height=71)  # others of less than half of their image say nothing
 
 
 def test_either_side_of_edges_that_differ_in_one_way():
@@ -423,7 +424,7 @@ def test_labels_without_objects_at_the_border():
 
 def test_kinds_of_boxes_have_limits():
     boxes, sizes = (
-        np.array([[2.0, 50, 9, 9], [2.01, 50, 9, 9], [50, 50, 48, 9], [50, 50, 47.9, 9]]),
+        np.array([[2.0, 50, 9, 22], [2.01, 50, 9, 22.3], [50, 50, 48, 8.4], [50, 50, 47.9, 8.3]]),
         np.full((4, 2), 100.0),
     )
     edge, small, large = parts.of_kinds(boxes, sizes, np.array([100.0, 200, 300, 400, 500])).values()
@@ -431,8 +432,8 @@ def test_kinds_of_boxes_have_limits():
     assert not parts.of_kinds(boxes, np.full((4, 2), np.inf), np.ones(4))[
         "at most 2 pixels from the border of their image"
     ].any()
-    assert small.tolist() == [True, True, False, False]
-    assert large.tolist() == [False, False, True, True]
+    assert small.tolist() == [True, False, False, False]  # below 200
+    assert large.tolist() == [False, False, True, False]  # above 400
 
 
 def test_a_part_is_named_once():

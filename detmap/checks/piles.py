@@ -154,7 +154,8 @@ def _said(side: Side, bins: Array, pile: Pile) -> Finding:
     more = f"{' or '.join(_AXES[axis] for axis in pile.axes)} {number(round(pile.at * STEP, 2))} pixels"
     for word, beyond in (("smaller", (bins > 0) & (bins < pile.at)), ("larger", bins > pile.at)):
         (count, total), (usual, others) = (
-            (int(np.count_nonzero(beyond[:, which])), int(np.count_nonzero(bins[:, which]))) for which in (inside, ~inside)
+            (int(np.count_nonzero(beyond[:, which])), int(np.count_nonzero(bins[:, which])))
+            for which in (inside, ~inside)
         )
         if count * others <= RARER * usual * total:
             more += (

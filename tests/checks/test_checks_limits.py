@@ -310,8 +310,14 @@ def neighbours(objects, count, most=0.5, own=0, few=0):
         between_objects=np.full(count, objects),
         among_objects=np.append(np.full(count, objects), np.zeros(1000)),
         hit=np.ones(count, bool),
-        beside_found=lambda limit: (np.arange(count + 1000) < count * (objects > limit), np.arange(count + 1000) >= count),
-        matched=(None, np.where((np.arange(count + 1000) - count + own) % (count + 1000) < own + 1000 - few, 1, -np.inf)),
+        beside_found=lambda limit: (
+            np.arange(count + 1000) < count * (objects > limit),
+            np.arange(count + 1000) >= count,
+        ),
+        matched=(
+            None,
+            np.where((np.arange(count + 1000) - count + own) % (count + 1000) < own + 1000 - few, 1, -np.inf),
+        ),
         object_image=np.arange(count),
         objects=np.arange(count + 1000),
         frames=1.0,
@@ -337,8 +343,10 @@ def test_either_side_of_suppression():
 
 
 def test_objects_beside_a_found_one():
-    """Three in a row, the first of which has a detection of its own; a box around several; another category; another image."""
-    box = np.array([[0, 0, 10, 10], [3, 0, 10, 10], [6, 0, 10, 10], [0, 0, 10, 14], [3, 0, 10, 10], [3, 0, 10, 10]], float)
+    """Three in a row, of which the first has a detection of its own; a box around several; two of other categories."""
+    box = np.array(
+        [[0, 0, 10, 10], [3, 0, 10, 10], [6, 0, 10, 10], [0, 0, 10, 14], [3, 0, 10, 10], [3, 0, 10, 10]], float
+    )
     cell = np.array([0, 0, 0, 0, 1, 2])
     evidence = SimpleNamespace(
         object_cell=cell, object_box=box, seen=np.ones(6, bool), around=np.arange(6) == 3,

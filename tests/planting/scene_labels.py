@@ -74,7 +74,15 @@ def two_labels_swapped_anywhere(rng, scene, share):
     scene.label = np.where(wrong, swapped, scene.label)
 
 
-@plants("uneven_boxes misplaced biased_boxes", "duplicate_objects", least=0.1, most=0.5)
+@plants("drawn_unevenly", "uneven_boxes", "misplaced", "biased_boxes", "outside_boxes", least=0.1, most=0.5)
+def an_annotator_with_loose_boxes(rng, scene, share):
+    """A margin of an eighth of the object at each edge."""
+    near = np.maximum(scene.box[:, :2] - scene.box[:, 2:] / 8, 0)
+    far = np.minimum(scene.box[:, :2] + scene.box[:, 2:] * 9 / 8, scene.sizes[scene.image])
+    _where(scene, some(rng, scene, share), np.concatenate([near, far - near], 1))
+
+
+@plants("uneven_boxes misplaced biased_boxes drawn_unevenly", "duplicate_objects", least=0.1, most=0.5)
 def an_annotator_with_tight_boxes(rng, scene, share):
     """Whose images stand together in the file of labels, and anywhere by their ids."""
     there = some(rng, scene, share)

@@ -14,6 +14,7 @@ from detmap.checks.agreement import Agreement, Gain
 from detmap.checks.evidence import Evidence, evidence_of
 from detmap.checks.inputs import Side
 from detmap.checks.rates import FLOOR, Division, Part
+from detmap.checks.reversal import Reversal, reversal_of
 from detmap.data.tables import Detections
 from detmap.errors import many
 from detmap.shapes import find
@@ -90,7 +91,15 @@ class Facts:
         """The overlaps of detections with objects; None without objects or detections."""
         if self.found is None or self.schema or not len(self.found) or not len(self.truth):
             return None
-        return Agreement(self.truth, self.found)
+        turned = self.reversal
+        return Agreement(self.truth, self.found, corrected=None if turned is None else turned.scores)
+
+    @cached_property
+    def reversal(self) -> Reversal | None:
+        """The part of the images whose scores are reversed; None if there is none."""
+        if self.found is None or self.schema or not len(self.found) or not len(self.truth):
+            return None
+        return reversal_of(Agreement(self.truth, self.found), self.division, self.says_part)
 
     @cached_property
     def evidence(self) -> Evidence | None:
@@ -98,13 +107,14 @@ class Facts:
         if self.agreement is None or {code for _, code in self.causes} - _BESIDE:
             return None
         assert self.found is not None
-        return evidence_of(self.truth, self.found, self.agreement.upside_down)
+        scores = self.agreement.scores
+        return evidence_of(self.truth, self.found, -scores if self.agreement.upside_down else scores)
 
     @cached_property
     def division(self) -> Division:
         """The parts of the images that are compared."""
         assert self.found is not None
-        return evidence_of(self.truth, self.found, False).division
+        return evidence_of(self.truth, self.found).division
 
     def unreported(self, image: NDArray[Any], label: NDArray[Any] | None = None) -> NDArray[np.bool_]:
         """Mask, shape (n,), of the records outside of `parts`; without `label`, outside of the parts of all categories."""

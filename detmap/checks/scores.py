@@ -13,6 +13,7 @@ from detmap.checks.context import Facts
 from detmap.checks.findings import Finding, found
 from detmap.checks.inputs import Side
 from detmap.checks.rates import CHANCE, tail
+from detmap.checks.reversal import Reversal
 from detmap.errors import many
 
 #: Number of lowest scores that are tested for a cut-off.
@@ -64,15 +65,21 @@ def check(facts: Facts) -> Iterator[Finding]:
         facts.causes.add(("detections", "constant_scores"))
         yield found("constant_scores", len(side), "detection", more=f"{low:g}")
         return
+    turned = facts.reversal
+    if turned is not None:
+        yield _reversed(side, turned)
+        scores = turned.scores
+        low, high = float(scores.min()), float(scores.max())
     if facts.agreement is not None and not facts.causes and facts.agreement.upside_down:
         more = f"one on an object stands above one on none in {facts.agreement.ranked[0]:.0%} of the pairs looked at"
         yield found("inverted_scores", len(side), "detection", more=more)
     scales = list(_scales(side, scores, low, high))
     yield from scales
     mixed = any(one.code == "mixed_scores" for one in scales)
-    tied = _tied(facts.detections.categories.codes, scores, max(_TIED * len(scores), 2))
+    given = facts.detections.scores
+    tied = _tied(facts.detections.categories.codes, given, max(_TIED * len(given), 2))
     if tied is not None:
-        more = f"{np.unique(scores).size:,} different scores in all"
+        more = f"{np.unique(given).size:,} different scores in all"
         yield found("quantised_scores", int(tied.sum()), "detection", more=more, **side.records(tied))
     for one in list(_of_tops(side, scores)) or (_piled(side, scores) if tied is None else ()):
         facts.causes.add(("detections", one.code))
@@ -89,6 +96,16 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield found("score_gap", len(side), "detection", more=more)
     if mixed:
         facts.causes.add(("detections", "mixed_scores"))
+
+
+def _reversed(side: Side, turned: Reversal) -> Finding:
+    """Return the finding of images with reversed scores."""
+    rows = np.flatnonzero((side.image >= 0) & turned.images[side.image])
+    more = (
+        f"{turned.says}; one on an object stands above one on none in {turned.own:.0%} of the pairs looked at there, "
+        f"elsewhere in {turned.rest:.0%}"
+    )
+    return found("inverted_scores", rows.size, "detection", more=more, **side.records(rows))
 
 
 def _scales(side: Side, scores: NDArray[np.float64], low: float, high: float) -> Iterator[Finding]:

@@ -236,12 +236,17 @@ class Agreement:
         """Whether detections on no object tend to have higher scores than detections on objects."""
         return reversed_by(*self.ranked)
 
+    @property
+    def confidence(self) -> NDArray[np.float64]:
+        """The scores of all detections, negated if low scores mean confidence."""
+        return -self.scores if self.upside_down else self.scores
+
     @cached_property
     def rows(self) -> NDArray[np.int64]:
         """Rows of the sample: about as many of the highest-scoring detections as there are objects, or a random subset
         of these detections.
         """
-        scores = -self.scores if self.upside_down else self.scores
+        scores = self.confidence
         objects = int(np.count_nonzero(~self.truth.crowd))
         if self.part is not None:
             inside = np.flatnonzero((self.found.image >= 0) & self.part[self.found.image] & ~self.found.aside)

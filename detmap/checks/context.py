@@ -99,7 +99,7 @@ class Facts:
         """The part of the images whose scores are reversed; None if there is none."""
         if self.found is None or self.schema or not len(self.found) or not len(self.truth):
             return None
-        return reversal_of(Agreement(self.truth, self.found), self.division, self.says_part)
+        return reversal_of(Agreement(self.truth, self.found), self.gathered, self.says_part)
 
     @cached_property
     def evidence(self) -> Evidence | None:
@@ -107,8 +107,7 @@ class Facts:
         if self.agreement is None or {code for _, code in self.causes} - _BESIDE:
             return None
         assert self.found is not None
-        scores = self.agreement.scores
-        return evidence_of(self.truth, self.found, -scores if self.agreement.upside_down else scores)
+        return evidence_of(self.truth, self.found, self.agreement.confidence)
 
     @cached_property
     def division(self) -> Division:
@@ -141,6 +140,17 @@ class Facts:
         if inside.mean() < max(_FLAGGED, _FLAGGED_TIMES * outside.mean()) or inside.sum() < _OF_FLAGGED * bad.sum():
             return None
         return part
+
+    def gathered(self, flags: NDArray[np.bool_], known: NDArray[np.bool_]) -> Part | None:
+        """Return the part of the images in which more images are flagged than elsewhere; None if there is no such part.
+        Unlike `concentrated`, it is for flags that nearly all images of the part have. Both masks have the shape (images,).
+        """
+        image = np.flatnonzero(known)
+        bad = flags[image]
+        if self.schema or bad.all() or not bad.any():
+            return None
+        part = self.division.unlike(image, bad, np.full(bad.size, float(bad.mean())))
+        return None if part is None or part.units.all() else part
 
     def rows_of(self, gain: Gain) -> tuple[NDArray[np.int64], str]:
         """Return the rows of the records that gain, and a description of the gain. If most of them lie in one part of the

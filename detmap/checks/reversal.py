@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.checks.agreement import Agreement, reversed_by
-from detmap.checks.rates import FEWEST, Division, Part
+from detmap.checks.rates import FEWEST, Part
 from detmap.errors import many
 
 #: Minimum AUC of the scores on the other images. Scores that say nothing have an AUC of 0.5, and low scores there do not
@@ -30,7 +30,11 @@ class Reversal(NamedTuple):
     scores: NDArray[np.float64]
 
 
-def reversal_of(agreement: Agreement, division: Division, says_part: Callable[[Part], str]) -> Reversal | None:
+def reversal_of(
+    agreement: Agreement,
+    gathered: Callable[[NDArray[np.bool_], NDArray[np.bool_]], Part | None],
+    says_part: Callable[[Part], str],
+) -> Reversal | None:
     """Return the images whose scores are reversed; None if there are none, or if all are.
 
     If scores s are written as c - s, images with reversed scores have a mean score on the other side of c / 2, where c is
@@ -48,11 +52,9 @@ def reversal_of(agreement: Agreement, division: Division, says_part: Callable[[P
     beyond = np.bincount(image[known], scores[known], count) > whole / 2 * held
     there = held > 0
     for flags in (beyond, there & ~beyond):
-        share = float(flags[there].mean())
-        if np.count_nonzero(flags) < FEWEST or share == 1:
+        if np.count_nonzero(flags) < FEWEST or flags[there].all():
             continue
-        at = np.flatnonzero(there)
-        part = division.unlike(at, flags[at], np.full(at.size, share))
+        part = gathered(flags, there)
         for images, says in ([] if part is None else [(part.images, says_part(part))]) + [
             (flags, f"on {many(int(flags.sum()), 'image')}")
         ]:

@@ -330,8 +330,8 @@ def differing(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     lost detections or missing labels.
     """
     rows, words = evidence.detections, "{many}"
-    if facts.caused("detections", "cap_reached"):
-        return  # a limit of the number of detections cuts off low scores
+    if facts.caused("detections", "cap_reached", "uneven_scores"):
+        return  # a limit of the number of detections cuts off low scores; scores that are all the same are known
     if rows.size > SAMPLE:
         rows, words = np.random.default_rng(0).permutation(rows)[:SAMPLE], AT_LEAST
     scores, label, image = evidence.scores[rows], evidence.label[rows], evidence.found.image[rows]

@@ -13,8 +13,8 @@ from planting.scenes import overlap
 from test_checks_limits import codes, side
 
 import detmap
-from detmap.checks import uneven
-from detmap.checks.rates import Division, Order, Part
+from detmap.checks import scores, uneven
+from detmap.checks.rates import Part
 from detmap.checks.reversal import reversal_of
 
 ANYWHERE = "anywhere"
@@ -115,8 +115,7 @@ def turned(count, own=0.0, rest=1.0, images=200):
         ranked_of=lambda rows: (own if there[rows].mean() > 0.5 else rest, 0.01),
     )  # fmt: skip
     agreement.truth = SimpleNamespace(on=side(count=images).on)
-    division = Division(np.arange(images), [Order("ids", np.arange(images))], [])
-    made = reversal_of(agreement, division, lambda part: part.says)
+    made = reversal_of(agreement, lambda flags, known: None, lambda part: part.says)
     if made is not None:
         assert (made.own, made.rest, made.images.tolist()) == (own, rest, (np.arange(images) < count).tolist())
         np.testing.assert_array_equal(made.scores, np.where(there, 1 - scores, scores))
@@ -164,3 +163,90 @@ def test_either_side_of_scores_that_are_reversed_and_not_merely_shuffled(monkeyp
     made = list(uneven.ranking(SimpleNamespace(parts=[]), evidence))
     assert codes(made) == ([] if said is None else [said])
     assert [one.count for one in made] == [200 if said == "inverted_scores" else 100] * len(made)
+
+
+# ------------------------------------------------------------------------------------------------------------------ one score
+
+
+@pytest.mark.parametrize(
+    ("seed", "share", "where", "least"),
+    [(0, 0.1, "", 0.3), (1, 0.3, "", 0.5), (2, 0.2, ANYWHERE, 0.3), (3, 0.05, "", 0)],
+)
+def test_scores_that_are_all_the_same_are_counted_as_the_sentence_says(seed, share, where, least):
+    """Hard labels: of the detections of a part those of a score are kept, with a score of 1. Images without detections were
+    said to be lost.
+    """
+    truth, found, part = planted(seed, share, float, where)
+    kept = [
+        dict(one, score=1.0) if one["image_id"] in part else one
+        for one in found
+        if one["image_id"] not in part or one["score"] >= least
+    ]
+    made = findings(truth, kept)
+    says = made["constant_scores"].says
+    hard = [one for one in kept if one["image_id"] in part]
+    if where == ANYWHERE:
+        images, inside = int(re.search(r"1; on (\d+) images$", says)[1]), hard
+        assert images == len({one["image_id"] for one in hard})
+    else:
+        there = images_said(says, kept)
+        inside = [one for one in kept if one["image_id"] in there and one["score"] == 1.0]
+        assert len(inside) >= 0.95 * len(hard)
+        listed = [one["id"] for one in truth["images"] if min(there) <= one["id"] <= max(there)]
+        assert f"{len(listed)} images with {sum(one['image_id'] in there for one in kept):,} detections" in says
+    assert says.startswith(f"All of {len(inside):,} detections have one score: 1; ")
+    assert made["constant_scores"].count == len(inside)
+    assert set(made) <= {"constant_scores", "images_without_detections", "quantised_scores"}
+    assert (least >= 0.3) == ("images_without_detections" in made)
+
+
+def test_images_lost_beside_scores_that_are_all_the_same_are_said():
+    """Twice as many images without detections as a cut explains are not explained."""
+    truth, found, part = planted(0, 0.2, lambda p: 1.0)
+    lost = set(sorted(part)[::2])
+    made = findings(truth, [one for one in found if one["image_id"] not in lost])
+    assert {"constant_scores", "missing_shard"} <= set(made)
+
+
+def one_score(counts, rate=0.0, images=300):
+    """The number of detections said to have one score, if images have so many with it; others have it at a rate."""
+    counts = np.asarray(counts)
+    held = np.where(np.arange(images) < counts.size, np.append(counts, np.zeros(images - counts.size, int)), 10)
+    image = np.repeat(np.arange(images), held)
+    values = 0.5 + np.arange(image.size) / 1e5
+    values[image < counts.size] = 0.5
+    at = np.flatnonzero(image >= counts.size)
+    spread = at[np.arange(at.size) % 10 < 10 * rate]
+    values[spread] = 0.5
+    found = SimpleNamespace(
+        image=image, aside=np.zeros(image.size, bool), on=side(count=images).on, records=lambda rows: {}
+    )  # fmt: skip
+    facts = SimpleNamespace(gathered=lambda *given: None, causes=set(), parts=[], cut=None)
+    made = list(scores._flat(facts, found, values))
+    assert len(facts.parts) == len(facts.causes) == len(made)
+    return [one.count for one in made]
+
+
+def test_either_side_of_scores_that_are_all_the_same():
+    """Six images: where one is expected by chance, six or more are once in 1,700 times."""
+    assert one_score([2] * 6) == [12]
+    assert one_score([2] * 5) == []
+    assert one_score([2] * 5 + [1]) == [11]  # an image of one detection counts if others have another score
+    assert one_score([2] * 4 + [1] * 40) == []  # but at least five of two detections must be there
+    assert one_score([1] * 50) == []
+    assert one_score([3] * 50, rate=0.3) == [150]  # 50 * 0.3 ^ 3 = 1.4 are expected
+    assert one_score([3] * 50, rate=0.4) == []  # 3.2, more than a twentieth
+    assert one_score([3] * 50 + [1] * 50, rate=0.3) == [150]  # of single ones 15 are expected
+
+
+@pytest.mark.parametrize(("inside", "cut"), [(20, None), (10, 0.5), (5, 0.75)])
+def test_a_part_is_cut_as_far_as_its_detections_are_fewer(inside, cut):
+    held = np.where(np.arange(100) < 20, inside, 20)
+    image = np.repeat(np.arange(100), held)
+    values = np.linspace(0, 1, image.size)
+    values[image >= 20] = np.linspace(0, 1, 1600)
+    made = scores._cut_elsewhere(values, image, np.arange(100) < 20)
+    assert (made is None) is (cut is None)
+    if cut is not None:
+        assert abs(made[1] - cut) < 1e-3
+        np.testing.assert_array_equal(made[0], np.arange(100) < 20)

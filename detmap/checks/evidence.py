@@ -607,8 +607,7 @@ def _grouped(says: str, values: list[str]) -> list[Grouping]:
     return [Grouping(says, np.array([place[one] for one in values], np.int64), [name or "." for name in names])]
 
 
-def evidence_of(truth: Side, found: Side, upside_down: bool) -> Evidence:
-    """Return the matches between objects and detections; with `upside_down`, scores are negated."""
+def evidence_of(truth: Side, found: Side, scores: NDArray[np.float64] | None = None) -> Evidence:
+    """Return the matches between objects and detections; `scores` replace those of the table."""
     assert isinstance(found.table, Detections)
-    scores = found.table.scores
-    return Evidence(truth, found, -scores if upside_down else scores)
+    return Evidence(truth, found, found.table.scores if scores is None else scores)

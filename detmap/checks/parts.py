@@ -635,7 +635,7 @@ def _explained(facts: Facts, part: Part, label: int | None) -> Finding | None:
     """
     assert facts.agreement is not None
     whole = facts.agreement
-    some = Agreement(whole.truth, whole.found, part.images)
+    some = Agreement(whole.truth, whole.found, part.images, corrected=whole.corrected)
     for gain in (some.of_images, some.of_boxes):
         if gain is None or gain.role != "detections" or gain.gained.size < EXPLAINED * some.astray.size:
             continue

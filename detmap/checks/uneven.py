@@ -89,6 +89,11 @@ AHEAD = 0.06
 #: category but scores are sorted, the ratio is 0.3 for VOC2007, because the first boxes of a category are its best.
 LESS_AHEAD, LESS_IF_LISTED = 0.25, 0.5
 
+#: The scores of a part are reversed, and not merely uninformative, if false positives are ahead of true positives by at
+#: least this multiple of the median by which true positives are ahead elsewhere. If scores are reversed the ratio is
+#: about 1, and if they are shuffled about 0.
+BEHIND = 0.5
+
 #: The detections of a part are listed by score if at least the share `LISTED` of its images, and at most the share
 #: `LISTED_ELSEWHERE` of other images, list their detections by descending score. Images with fewer than `FEWEST_LISTED`
 #: detections are ignored. Six detections are in this order by chance once in 720.
@@ -342,8 +347,8 @@ def differing(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     lost detections or missing labels.
     """
     rows, words = evidence.detections, "{many}"
-    if facts.caused("detections", "cap_reached"):
-        return  # a limit of the number of detections cuts off low scores
+    if facts.caused("detections", "cap_reached", "uneven_scores"):
+        return  # a limit of the number of detections cuts off low scores; scores that are all the same are known
     if rows.size > SAMPLE:
         rows, words = np.random.default_rng(0).permutation(rows)[:SAMPLE], AT_LEAST
     scores, label, image = evidence.scores[rows], evidence.label[rows], evidence.found.image[rows]
@@ -436,6 +441,10 @@ def ranking(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
                 f"elsewhere {rest:.0%}"
             ) + ("; there alone the file lists each image by descending score" if listed else "")
             facts.parts.append((part.images, None))
+            if own < -BEHIND * usual:
+                there = rows[part.images[image]]
+                yield found("inverted_scores", there.size, "detection", more=more, **evidence.found.records(there))
+                return
             there = rows[finds & part.images[image]]
             yield found("scores_rank_nothing", there.size, "detection", more=more, **evidence.found.records(there))
             return

@@ -90,9 +90,11 @@ def test_either_side_of_another_reading_that_explains_a_part(monkeypatch, gained
     """A tenth of 100 detections on nothing."""
     gain = Gain("scaled_boxes", "detections", np.arange(gained), Nearest(np.zeros(100), np.zeros(100, int)))
     made = SimpleNamespace(of_images=None, of_boxes=gain, astray=np.arange(100))
-    monkeypatch.setattr(parts, "Agreement", lambda *given: made)
+    monkeypatch.setattr(parts, "Agreement", lambda *given, corrected: made)
     facts = SimpleNamespace(
-        agreement=SimpleNamespace(truth=None, found=side()), causes=set(), says_part=lambda part: part.says
+        agreement=SimpleNamespace(truth=None, found=side(), corrected=None),
+        causes=set(),
+        says_part=lambda part: part.says,
     )
     told = parts._explained(facts, Part(np.ones(5, bool), "all", np.ones(5, bool)), None)
     assert codes([] if told is None else [told]) == said

@@ -353,10 +353,13 @@ class Evidence:
 
     @cached_property
     def alone(self) -> NDArray[np.bool_]:
-        """Mask of the confident detections that lie neither on an object nor on a crowd."""
+        """Mask of the confident detections that lie neither on an object nor on a crowd. Images with an object whose box
+        has no area are left out, because detections may lie on such an object.
+        """
         _ = self._any
         image = self.found.image[self.sure]
-        out = (self.near < NOTHING) & self.sure_looked_at[image]
+        broken = self.truth.image[~self.truth.sized & ~self.truth.crowd & (self.truth.image >= 0)]
+        out = (self.near < NOTHING) & self.sure_looked_at[image] & ~np.isin(image, broken)
         crowds = np.flatnonzero(self.truth.crowd)
         if crowds.size:
             out &= ~self._on_crowds(image, crowds[np.argsort(self.truth.image[crowds], kind="stable")])

@@ -476,6 +476,9 @@ def test_either_side_of_what_finds_an_object_and_of_what_lies_on_none():
     made = evidence_of(side_of(truth), side_of(found, truth))
     assert made.hit.sum() == 25
     assert made.alone.sum() == 25
+    side = side_of(truth)
+    side.sized = np.arange(count) < 90  # a detection may lie on an object whose box has no area
+    assert evidence_of(side, side_of(found, truth)).alone.sum() == 15
 
 
 def test_either_side_of_the_chance_of_a_range():

@@ -169,7 +169,7 @@ def twice(equal, other=0, own=100, both=0):
     truth = varied(100, 1, seed=3)[:, :6]
     more = varied(50, 2, seed=4)[:, :6]
     more[:both] = truth[:both] + np.array([0, 1, *[0] * 4])
-    made = codes_of(facts_of([*truth, *more], [*first, *second, *again]))
+    made = codes_of(facts_of([*truth, *more], [*first, *second, *again], images=250))
     return "detections_of_two_classes" in made
 
 

@@ -160,6 +160,11 @@ def best_of(scores: Array, most: int) -> NDArray[np.int64]:
     return np.sort(np.argpartition(scores, len(scores) - most)[len(scores) - most :])
 
 
+def reversed_by(share: float, spread: float) -> bool:
+    """Return whether an AUC and its standard error (`Agreement.ranked_of`) mean that low scores are confident."""
+    return share < min(_UPSIDE_DOWN, 0.5 - 5 * spread)
+
+
 def says_shift(shift: Array) -> str:
     """Return the offset of boxes from their objects in words."""
     return f"by {shift[0]:+.1f} and {shift[1]:+.1f} pixels (x, y), in the median"
@@ -194,21 +199,30 @@ class Agreement:
     part: NDArray[np.bool_] | None = None
     #: Significant gains of hypotheses about detections, but below the share `_SHARE` of the sample.
     faint: list[Gain] = field(default_factory=list)
+    #: Scores of all detections if they are not those of the table.
+    corrected: NDArray[np.float64] | None = None
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """Scores of all detections, corrected if those of a part are reversed."""
+        return self.found.table.scores if self.corrected is None else self.corrected  # type: ignore[union-attr]
 
     @cached_property
     def ranked(self) -> tuple[float, float]:
-        """The probability that a detection on an object outscores a detection on no object (the AUC), and its standard
-        error.
+        """The AUC of all scores, see `ranked_of`."""
+        return self.ranked_of(np.arange(len(self.scores)))
+
+    def ranked_of(self, rows: NDArray[np.int64]) -> tuple[float, float]:
+        """Return the probability that a detection on an object outscores a detection on no object (the AUC), and its
+        standard error, for the detections at `rows`, or for some of them if they are many.
 
         A tie counts as one half. Both numbers are NaN if there are too few detections on objects or on no object, or
         fewer than `_ON_NONE` detections on no object per detection on an object.
         """
-        scores = self.found.table.scores  # type: ignore[union-attr]
-        many = len(scores) > _LOOKED_AT
-        rows = np.random.default_rng(0).permutation(len(scores))[:_LOOKED_AT] if many else np.arange(len(scores))
+        rows = np.random.default_rng(0).permutation(rows)[:_LOOKED_AT] if len(rows) > _LOOKED_AT else rows
         rows = self.thinned(rows, _LOOKED_AT)
         near = self.nearest(self.found.image[rows], self.found.boxes[rows])
-        on, own = near.overlap >= 0.5, scores[rows]
+        on, own = near.overlap >= 0.5, self.scores[rows]
         hits, others = int(np.count_nonzero(on)), int(np.count_nonzero(~on))
         if min(hits, others) < _FEWEST_RANKED or others < _ON_NONE * hits:
             return math.nan, math.nan
@@ -220,16 +234,19 @@ class Agreement:
     @property
     def upside_down(self) -> bool:
         """Whether detections on no object tend to have higher scores than detections on objects."""
-        share, spread = self.ranked
-        return share < min(_UPSIDE_DOWN, 0.5 - 5 * spread)
+        return reversed_by(*self.ranked)
+
+    @property
+    def confidence(self) -> NDArray[np.float64]:
+        """The scores of all detections, negated if low scores mean confidence."""
+        return -self.scores if self.upside_down else self.scores
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
         """Rows of the sample: about as many of the highest-scoring detections as there are objects, or a random subset
         of these detections.
         """
-        scores = self.found.table.scores  # type: ignore[union-attr]
-        scores = -scores if self.upside_down else scores
+        scores = self.confidence
         objects = int(np.count_nonzero(~self.truth.crowd))
         if self.part is not None:
             inside = np.flatnonzero((self.found.image >= 0) & self.part[self.found.image] & ~self.found.aside)
@@ -436,7 +453,7 @@ class Agreement:
         The number is 0 if chance explains it, or if less than the share `_BORNE` of these boxes gain by the change.
         """
         if side is self.found:
-            scores = self.found.table.scores[rows]  # type: ignore[union-attr]
+            scores = self.scores[rows]
             rows = self.thinned(rows[np.argsort(-scores, kind="stable")[:_LOOKED_AT]], _LOOKED_AT)
             image, own = self.found.image[rows], self.found.boxes[rows]
             plain = self.nearest(image, own)

@@ -21,8 +21,8 @@ from detmap.checks.rates import CHANCE, tail
 
 Array = NDArray[Any]
 
-#: Minimum ratio of the share of defective records in a category to the same share in the other categories. In 99 of
-#: 100 clean scenes of ``tests/planting/scenes.py`` the largest ratio is smaller.
+#: Minimum ratio, for a finding, of the share of defective records in a category to their share in the other categories.
+#: In 99 of 100 clean scenes of ``tests/planting/scenes.py`` the largest ratio is smaller.
 TIMES = 3.0
 
 #: Minimum share of a category's objects that are on images without detections of the category.

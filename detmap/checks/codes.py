@@ -360,6 +360,10 @@ warning biased_boxes
     The boxes of {many} that find objects are larger or smaller than these, or lie to one side
     Overlaps are smaller than they could be, most of all at high thresholds.
     Are boxes scaled and clipped as the labels are, and does each side count the last pixel?
+warning drawn_unevenly
+    {many} on which all objects are larger, or all smaller, beside the detections that find them than is usual
+    Overlaps there are smaller than they could be, most of all at high thresholds.
+    Look at some: does one annotator leave a margin or cut objects off, or were some detections scaled? Draw all by one rule.
 warning sizes_cut
     {many} of a size or at a place that no detection has, a limit as it seems
     They cannot be found.
@@ -416,6 +420,10 @@ warning constant_boxes
     {many} with one and the same box on many images
     Objects of a tool's default cannot be found, and detections that fill an array up are false.
     Look at some: were boxes of a default kept, or rows of padding written?
+warning piled_sides
+    {many} with one and the same width or height, far more than with any near it
+    Overlaps are smaller than they could be, most of all of small boxes.
+    Look at some: does a tool enforce a least side, or keep a default? Make boxes as large as what they hold.
 warning same_detections
     {many} with exactly the detections of an earlier one
     Those of one of the two are false, unless both show the same.

@@ -14,6 +14,7 @@ from detmap.checks.agreement import Agreement, Gain
 from detmap.checks.evidence import Evidence, evidence_of
 from detmap.checks.inputs import Side
 from detmap.checks.rates import FLOOR, Division, Part
+from detmap.checks.reversal import Reversal, reversal_of
 from detmap.data.tables import Detections
 from detmap.errors import many
 from detmap.shapes import find
@@ -29,6 +30,7 @@ _BESIDE = {
     "cut_boxes",
     "copied_boxes",
     "coarse_boxes",
+    "piled_sides",
     "cap_reached",
     "uneven_scores",
     "unsuppressed",
@@ -90,7 +92,15 @@ class Facts:
         """The overlaps of detections with objects; None without objects or detections."""
         if self.found is None or self.schema or not len(self.found) or not len(self.truth):
             return None
-        return Agreement(self.truth, self.found)
+        turned = self.reversal
+        return Agreement(self.truth, self.found, corrected=None if turned is None else turned.scores)
+
+    @cached_property
+    def reversal(self) -> Reversal | None:
+        """The part of the images whose scores are reversed; None if there is none."""
+        if self.found is None or self.schema or not len(self.found) or not len(self.truth):
+            return None
+        return reversal_of(Agreement(self.truth, self.found), self.gathered, self.says_part)
 
     @cached_property
     def evidence(self) -> Evidence | None:
@@ -98,13 +108,13 @@ class Facts:
         if self.agreement is None or {code for _, code in self.causes} - _BESIDE:
             return None
         assert self.found is not None
-        return evidence_of(self.truth, self.found, self.agreement.upside_down)
+        return evidence_of(self.truth, self.found, self.agreement.confidence)
 
     @cached_property
     def division(self) -> Division:
         """The parts of the images that are compared."""
         assert self.found is not None
-        return evidence_of(self.truth, self.found, False).division
+        return evidence_of(self.truth, self.found).division
 
     def unreported(self, image: NDArray[Any], label: NDArray[Any] | None = None) -> NDArray[np.bool_]:
         """Mask, shape (n,), of the records outside of `parts`; without `label`, outside of the parts of all categories."""
@@ -131,6 +141,17 @@ class Facts:
         if inside.mean() < max(_FLAGGED, _FLAGGED_TIMES * outside.mean()) or inside.sum() < _OF_FLAGGED * bad.sum():
             return None
         return part
+
+    def gathered(self, flags: NDArray[np.bool_], known: NDArray[np.bool_]) -> Part | None:
+        """Return the part of the images in which more images are flagged than elsewhere; None if there is no such part.
+        Unlike `concentrated`, it is for flags that nearly all images of the part have. Both masks have the shape (images,).
+        """
+        image = np.flatnonzero(known)
+        bad = flags[image]
+        if self.schema or bad.all() or not bad.any():
+            return None
+        part = self.division.unlike(image, bad, np.full(bad.size, float(bad.mean())))
+        return None if part is None or part.units.all() else part
 
     def rows_of(self, gain: Gain) -> tuple[NDArray[np.int64], str]:
         """Return the rows of the records that gain, and a description of the gain. If most of them lie in one part of the

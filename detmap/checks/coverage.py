@@ -108,10 +108,10 @@ def _cut_empty(facts: Facts, empty: NDArray[np.bool_]) -> NDArray[np.bool_]:
     than the cut explains.
     """
     none = np.zeros_like(empty)
-    if facts.cut is None or facts.evidence is None:
+    if facts.cut is None or facts.agreement is None or facts.found is None:
         return none
     part, cut = facts.cut
-    image, scores = facts.evidence.found.image, facts.evidence.scores
+    image, scores = facts.found.image, facts.agreement.confidence
     high = np.bincount(image[(image >= 0) & (scores >= cut)], minlength=empty.size) > 0
     others = ~part & ~empty
     chance = float(np.mean(~high[others])) if others.any() else 0.0

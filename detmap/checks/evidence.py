@@ -278,7 +278,7 @@ class Evidence:
 
     @cached_property
     def copied(self) -> NDArray[np.bool_]:
-        """Mask of `finders` with exactly the box of their object."""
+        """Mask of the detections of `finders` whose box equals that of the object that they find."""
         rows, objects = self.finders
         return np.asarray((np.abs(self.found.boxes[rows] - self.object_box[objects]) <= 1e-6).all(axis=1))
 
@@ -517,6 +517,26 @@ class Evidence:
         out[single] = _with_earlier(-self.object_cell[single], self.object_box[single])
         return np.maximum(self.between_objects, out)
 
+    def beside_found(self, limit: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return two masks of the compared objects on an image where another object of their category has a detection of
+        its own: the objects whose IoU with such an object exceeds `limit`, and the others.
+        """
+        own = ~np.isneginf(self.matched[1])
+        new = np.diff(self.object_cell, prepend=-1) > 0
+        at = np.cumsum(new) - 1
+        beside = self.seen & (np.bincount(at[own], minlength=np.count_nonzero(new))[at] > own)
+        starts, stops = (np.searchsorted(self.object_cell, self.object_cell, way) for way in ("left", "right"))
+        some = np.flatnonzero(beside & (self.among_objects > limit))
+        some = some[np.cumsum(stops[some] - starts[some]) <= PAIRS]
+        held = (stops - starts)[some]
+        owner = np.repeat(some, held)
+        other = np.arange(owner.size) - np.repeat(np.cumsum(held) - held - starts[some], held)
+        pairs = own[other] & (owner != other) & ~self.around[owner] & ~self.around[other]
+        owner, other = owner[pairs], other[pairs]
+        over = np.zeros(own.size, np.bool_)
+        over[owner[overlaps(self.object_box[owner], self.object_box[other]) > limit]] = True
+        return over, beside & ~(self.among_objects > limit)
+
     # ---------------------------------------------------------------------------------------------------------------- parts
 
     @cached_property
@@ -587,8 +607,7 @@ def _grouped(says: str, values: list[str]) -> list[Grouping]:
     return [Grouping(says, np.array([place[one] for one in values], np.int64), [name or "." for name in names])]
 
 
-def evidence_of(truth: Side, found: Side, upside_down: bool) -> Evidence:
-    """Return the matches between objects and detections; with `upside_down`, scores are negated."""
+def evidence_of(truth: Side, found: Side, scores: NDArray[np.float64] | None = None) -> Evidence:
+    """Return the matches between objects and detections; `scores` replace those of the table."""
     assert isinstance(found.table, Detections)
-    scores = found.table.scores
-    return Evidence(truth, found, -scores if upside_down else scores)
+    return Evidence(truth, found, found.table.scores if scores is None else scores)

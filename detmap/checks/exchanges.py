@@ -72,7 +72,7 @@ def fits(evidence: Evidence, images: NDArray[np.bool_]) -> tuple[Array, list[Arr
     """Return the image of each compared detection, and its distances, in images, to all images on which it would fit an
     object.
     """
-    part = Agreement(evidence.truth, evidence.found, images)
+    part = Agreement(evidence.truth, evidence.found, images, corrected=evidence.scores)
     rows = np.random.default_rng(0).permutation(part.rows[evidence.label[part.rows] >= 0])[:_LOOKED_AT]
     by_label = np.argsort(evidence.object_label, kind="stable")
     label = evidence.object_label[by_label]

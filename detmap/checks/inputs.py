@@ -62,12 +62,15 @@ class Side:
     constant: NDArray[np.bool_] = field(init=False)
     #: Mask of the records that a finding has explained and that other checks leave out, shape (n,).
     aside: NDArray[np.bool_] = field(init=False)
+    #: Mask of the records whose width or height far more records have than the widths or heights near it, shape (n,).
+    piled: NDArray[np.bool_] = field(init=False)
     #: For detections, the ground truth that lists the images; None for ground truth.
     truth: GroundTruth | None = None
 
     def __post_init__(self) -> None:
         self.constant = np.zeros(len(self.table), np.bool_)
         self.aside = np.zeros(len(self.table), np.bool_)
+        self.piled = np.zeros(len(self.table), np.bool_)
 
     def __len__(self) -> int:
         return len(self.table)

@@ -88,10 +88,10 @@ TOGETHER = 3
 #: number of objects.
 MAPPED, FEWEST_MAPPED = 0.8, 10
 
-#: Limits for reporting categories that are exchanged in a part. At least the share `MOSTLY` of the objects on which a
-#: category is detected must be of one other category, because a detector confuses two categories in fewer than half of
-#: its detections. Such categories must explain at least the share `EXPLAINS` of the objects that are detected as another
-#: category.
+#: Limits for reporting that detections of a part have exchanged categories, such as dogs under cat. At least the share
+#: `MOSTLY` of the objects on which a category is detected must be of one other category, because a detector confuses two
+#: categories in fewer than half of its detections. Such categories must explain at least the share `EXPLAINS` of the
+#: objects that are detected as another category.
 MOSTLY, EXPLAINS = 0.6, 0.5
 
 #: Maximum number of exchanged categories that a finding names.
@@ -104,6 +104,10 @@ RECORDS = 2
 #: Boxes cut at lines explain a part only if, among the objects that no line crosses, the share of missed objects in the
 #: part is at most this multiple of the share elsewhere.
 WHOLE = 1.5
+
+#: For boxes cut at lines to explain detections on no object: minimum share of these detections with an edge at a line. By
+#: chance the share is small, as only one in a hundred images has a box with an edge at any one coordinate.
+CUT_ALONE = 0.5
 
 #: A change of ids or boxes explains a part if, after the change, at least this share of the part's detections on no
 #: object lie on objects. If boxes were clipped to another size, a few boxes fit a change of scale by chance.
@@ -489,7 +493,7 @@ def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDA
         both = np.where(known, np.minimum(share_of, alone), 0.0)
         some, many, most = (float(np.count_nonzero(both >= low)) for low in (BOTH_QUARTER, BOTH_HALFWAY, BOTH))
         # Without a defect, the number of images falls at least geometrically from one limit to the next. In addition,
-        # images with few records may reach `BOTH` by chance.
+        # images with few records may reach these limits by chance.
         rarer = (many - most) ** 2 / max(some - many, 1) + 0.5 + BY_CHANCE * _reaching_both(evidence, units)
         found_among = [(bad & (alone >= ALONE), found_among[0][1]), (both >= BOTH, rarer)]
     for which, expected in found_among:
@@ -583,15 +587,19 @@ def _said(
             return
         lines = [] if label is not None else _cut_at(facts, evidence, part)
         if lines:
-            if not facts.caused("detections", "cut_boxes"):
-                facts.causes.add(("detections", "cut_boxes"))
-                yield limits.at_lines(evidence.found, lines)
+            yield from _of_lines(facts, evidence, lines)
             return
         objects = part.images[evidence.object_image]
         policy = policies.policy(evidence, objects if label is None else objects & (evidence.object_label == label))
         if policy:
             facts.causes.add(("ground_truth", "drawn_otherwise"))
             code, policy = "drawn_otherwise", f"; {policy}"
+    if response.code == "unlabelled":
+        lines = limits.cut_lines(facts, evidence, _sample_of(evidence, part))
+        alone = evidence.sure[evidence.alone & part.images[evidence.found.image[evidence.sure]]]
+        if lines and np.mean(limits.touching(evidence.found, alone, lines)) >= CUT_ALONE:
+            yield from _of_lines(facts, evidence, lines)
+            return
     if response.code == "relabelled":
         made = _mapped(evidence, part, label)
         if made is not None:
@@ -627,7 +635,7 @@ def _explained(facts: Facts, part: Part, label: int | None) -> Finding | None:
     """
     assert facts.agreement is not None
     whole = facts.agreement
-    some = Agreement(whole.truth, whole.found, part.images)
+    some = Agreement(whole.truth, whole.found, part.images, corrected=whole.corrected)
     for gain in (some.of_images, some.of_boxes):
         if gain is None or gain.role != "detections" or gain.gained.size < EXPLAINED * some.astray.size:
             continue
@@ -636,14 +644,26 @@ def _explained(facts: Facts, part: Part, label: int | None) -> Finding | None:
     return None
 
 
+def _of_lines(facts: Facts, evidence: Evidence, lines: list[tuple[str, float]]) -> Iterator[Finding]:
+    """Yield the finding of boxes that are cut at lines, unless it was yielded before."""
+    if not facts.caused("detections", "cut_boxes"):
+        facts.causes.add(("detections", "cut_boxes"))
+        yield limits.at_lines(evidence.found, lines)
+
+
+def _sample_of(evidence: Evidence, part: Part) -> Array:
+    """Return the rows of a part's detections, or a random sample of them."""
+    rows = evidence.detections[part.images[evidence.found.image[evidence.detections]]]
+    if rows.size > limits.SAMPLE:
+        rows = np.sort(np.random.default_rng(0).permutation(rows)[: limits.SAMPLE])
+    return rows
+
+
 def _cut_at(facts: Facts, evidence: Evidence, part: Part) -> list[tuple[str, float]]:
     """Return the lines at which boxes of a part are cut, if objects that no line crosses are missed in the part about
     as often as elsewhere; else an empty list.
     """
-    rows = evidence.detections[part.images[evidence.found.image[evidence.detections]]]
-    if rows.size > limits.SAMPLE:
-        rows = np.sort(np.random.default_rng(0).permutation(rows)[: limits.SAMPLE])
-    lines = limits.cut_lines(facts, evidence, rows)
+    lines = limits.cut_lines(facts, evidence, _sample_of(evidence, part))
     if not lines:
         return []
     whole = evidence.seen & (evidence.held > 0) & ~limits.crossing(evidence.truth, evidence.objects, lines)

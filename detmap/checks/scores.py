@@ -12,7 +12,8 @@ from detmap.checks.boxes import marks
 from detmap.checks.context import Facts
 from detmap.checks.findings import Finding, found
 from detmap.checks.inputs import Side
-from detmap.checks.rates import CHANCE, tail
+from detmap.checks.rates import CHANCE, FEWEST, tail
+from detmap.checks.reversal import Reversal
 from detmap.errors import many
 
 #: Number of lowest scores that are tested for a cut-off.
@@ -28,6 +29,10 @@ _PILED, _FEWEST_PILED = 0.005, 20
 #: several times on an image: in random results for 500 images of CrowdPose, clipped to 1, 185 images have 252 such
 #: scores.
 TOPS, ONCE = 0.01, 1.1
+
+#: Minimum number of detections of an image to see that its scores do not differ: a single one never does. Without a
+#: defect, no image of VOC2007 has detections with one score only.
+TWO = 2
 
 #: The density of scores is estimated from `_BESIDE` distinct scores on each side of a gap. In the gap, the lower of both
 #: densities times `_THINNER` is assumed. The gap is reported if at least `_EXPECTED` scores are expected in it. By chance
@@ -64,17 +69,25 @@ def check(facts: Facts) -> Iterator[Finding]:
         facts.causes.add(("detections", "constant_scores"))
         yield found("constant_scores", len(side), "detection", more=f"{low:g}")
         return
+    turned = facts.reversal
+    if turned is not None:
+        yield _reversed(side, turned)
+        scores = turned.scores
+        low, high = float(scores.min()), float(scores.max())
     if facts.agreement is not None and not facts.causes and facts.agreement.upside_down:
         more = f"one on an object stands above one on none in {facts.agreement.ranked[0]:.0%} of the pairs looked at"
         yield found("inverted_scores", len(side), "detection", more=more)
     scales = list(_scales(side, scores, low, high))
     yield from scales
     mixed = any(one.code == "mixed_scores" for one in scales)
-    tied = _tied(facts.detections.categories.codes, scores, max(_TIED * len(scores), 2))
+    given = facts.detections.scores
+    tied = _tied(facts.detections.categories.codes, given, max(_TIED * len(given), 2))
     if tied is not None:
-        more = f"{np.unique(scores).size:,} different scores in all"
+        more = f"{np.unique(given).size:,} different scores in all"
         yield found("quantised_scores", int(tied.sum()), "detection", more=more, **side.records(tied))
-    for one in list(_of_tops(side, scores)) or (_piled(side, scores) if tied is None else ()):
+    flat = list(_flat(facts, side, scores))
+    yield from flat
+    for one in list(_of_tops(side, scores)) or (_piled(side, scores) if tied is None and not flat else ()):
         facts.causes.add(("detections", one.code))
         yield one
     short = list(_coarse_part(facts, side, scores))
@@ -89,6 +102,16 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield found("score_gap", len(side), "detection", more=more)
     if mixed:
         facts.causes.add(("detections", "mixed_scores"))
+
+
+def _reversed(side: Side, turned: Reversal) -> Finding:
+    """Return the finding of images with reversed scores."""
+    rows = np.flatnonzero((side.image >= 0) & turned.images[side.image])
+    more = (
+        f"{turned.says}; one on an object stands above one on none in {turned.own:.0%} of the pairs looked at there, "
+        f"elsewhere in {turned.rest:.0%}"
+    )
+    return found("inverted_scores", rows.size, "detection", more=more, **side.records(rows))
 
 
 def _scales(side: Side, scores: NDArray[np.float64], low: float, high: float) -> Iterator[Finding]:
@@ -247,6 +270,49 @@ def _piled(side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
         value = float(ascending[edges[most]])
         same = scores == value
         yield found("piled_scores", int(same.sum()), "detection", more=f"{value:.4g}", **side.records(same))
+
+
+def _flat(facts: Facts, side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
+    """Yield a finding of images whose detections all have one score, as where hard labels are written."""
+    known = (side.image >= 0) & ~side.aside
+    image, own = side.image[known], scores[known]
+    held = np.bincount(image, minlength=side.on.images.ids.size)
+    least, most = np.full((2, held.size), np.inf)
+    np.minimum.at(least, image, own)
+    np.minimum.at(most, image, -own)
+    same = least == -most
+    if np.count_nonzero(same & (held >= TWO)) < FEWEST:
+        return
+    values, times = np.unique(least[same & (held >= TWO)], return_counts=True)
+    value = float(values[times.argmax()])
+    for fewest in (1, TWO):  # a single detection tells something only where the score is rare elsewhere
+        whole = same & (least == value) & (held >= fewest)
+        others = ~whole[image]
+        rate = float(np.count_nonzero(own[others] == value) + 1) / (np.count_nonzero(others) + 1)
+        expected = float((rate ** np.minimum(held[held >= fewest], 100)).sum())
+        images = int(np.count_nonzero(whole))
+        if times.max() < FEWEST or tail(images, 2 * expected + 1) >= CHANCE or expected > BY_CHANCE * images:
+            continue
+        part = facts.gathered(whole, held >= fewest)
+        there = whole if part is None else part.images & whole
+        rows = known & there[side.image]
+        facts.cut = _cut_elsewhere(own, image, there | (held == 0) if part is None else part.images)
+        facts.causes.add(("detections", "uneven_scores"))
+        facts.parts.append((there, None))
+        where = f"on {many(images, 'image')}" if part is None else facts.says_part(part)
+        yield found("constant_scores", int(rows.sum()), "detection", more=f"{value:.4g}; {where}", **side.records(rows))
+        return
+
+
+def _cut_elsewhere(
+    scores: NDArray[np.float64], image: NDArray[np.int64], part: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], float] | None:
+    """Return `part`, a mask of images, and the score below which other images would have to lose their detections to have
+    as few as `part`, for `Facts.cut`; None if `part` does not have fewer.
+    """
+    inside = part[image]
+    lost = 1 - float(inside.sum() / part.sum() * (~part).sum() / max((~inside).sum(), 1))
+    return (part, float(np.quantile(scores[~inside], lost))) if lost > 0 and not inside.all() else None
 
 
 def _of_tops(side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:

@@ -55,7 +55,7 @@ class Scored(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """Ground truth. `opened` are the paths of the files that were read for it, except files named by options."""
+    """Ground truth, with the paths of the files from which it was read, without those that other options name."""
 
     input: Input
     table: Any
@@ -63,8 +63,8 @@ class Truth(NamedTuple):
 
 
 class Scorer(NamedTuple):
-    """How `detmap verify` repeats a command. `roles` are the roles of the inputs on a card, and `score` scores the
-    inputs that the options name. If `many` is true, several inputs may have the last role.
+    """How `detmap verify` repeats a command. `roles` are the roles of the command's inputs on a card, and `score` runs
+    the command with the given options. If `many` is true, the command takes any number of inputs of the last role.
     """
 
     roles: tuple[str, ...]
@@ -100,9 +100,7 @@ def counts_of(truth: GroundTruth) -> dict[str, int]:
 
 
 def found_of(found: Input, table: Any = None) -> dict[str, str]:
-    """Return the card's entry for detections. If other files decide how the detections are read, the entry has their
-    hash.
-    """
+    """Return the card's entry for detections. It includes a hash of other files that decide how detections are read."""
     return input_of("detections", str(found.path), found.source, table, found.beside())
 
 
@@ -114,7 +112,7 @@ def manifests_of(predictions: Sequence[str]) -> list[dict[str, str]]:
 
 
 def files_of(options: argparse.Namespace, command: str) -> list[dict[str, str]]:
-    """Return the card's entries for the files that options name, without options that affect no number."""
+    """Return the card's entries for files that are named by an option that affects the command's numbers."""
 
     apart = apart_of(command)
     given = {name: getattr(options, name, None) for name in files() if name not in apart}

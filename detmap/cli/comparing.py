@@ -12,7 +12,7 @@ from detmap.cli.options import draws_of
 from detmap.cli.output import during, finish, is_narrow
 from detmap.errors import OptionError
 
-#: Maximum number of rows in tables of images or of changed rules, and maximum number of rows in tables of classes.
+#: Maximum number of rows in tables of images and of rules, and in tables of classes.
 _SHOWN, _CLASSES = 8, 20
 
 
@@ -81,8 +81,8 @@ def check_tests(options: argparse.Namespace) -> None:
 
 
 def compare_rankings(options: argparse.Namespace, kind: str, fill: Callable[[argparse.ArgumentParser], None]) -> None:
-    """Show whether the order of ranked systems holds under other rules. The function `fill` adds the options of the
-    command to a parser.
+    """Show whether the order of ranked systems holds under other rules. Refuse options of the command that do
+    not apply to rankings; to find them, `fill` adds all options to a parser.
     """
     if options.why or not options.under:
         raise OptionError(

@@ -89,8 +89,8 @@ exit code: 0, 2 if nothing can be scored, 4 if a gate is not passed
 #: test needs, grow quadratically with the number of files.
 _MOST_TESTED = 10
 
-#: Minimum number of files for which each thread uses a process of its own, because threads of one process wait for the
-#: global interpreter lock. A process takes half a second to start.
+#: Minimum number of files that are scored by processes instead of threads. Threads wait for the global interpreter lock,
+#: but a process takes half a second to start.
 _MANY = 500
 
 _BATCH_EPILOG = """\
@@ -123,7 +123,9 @@ def _fill_eval(parser: argparse.ArgumentParser) -> None:
 
 
 def _check_names(gates: Gates, protocol: Protocol) -> None:
-    """Refuse gates on metrics that the protocol lacks, before files are read; metrics of categories are not checked."""
+    """Refuse gates on metrics that the protocol lacks. Metrics of single categories cannot be checked before the files
+    are read.
+    """
     if not gates:
         return
     from detmap.detection.metric_names import find_metric, metric_table
@@ -231,7 +233,7 @@ def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> int:
 
 
 def _scene(protocol: Protocol) -> str:
-    """Return the noun for an image of a protocol: "image", "video" or "sample"."""
+    """Return what the protocol calls an image: "image", "video" or "sample"."""
     from detmap.shapes import find
 
     return find(protocol.iou_type).scene
@@ -548,7 +550,10 @@ def compare_entries(
 def read_several(
     options: argparse.Namespace, protocol: Protocol, written: Sequence[str | None] = (), fewest: int = 1
 ) -> tuple[list[Entry], Reading, Truth]:
-    """Find at least `fewest` files, check that the paths `written` overwrite no input, and read the ground truth."""
+    """Find the files of detections, and read the ground truth.
+
+    Raise an error if there are fewer than `fewest` files, or if an output path in `written` is also an input.
+    """
     from detmap.batch import find
     from detmap.formats.files import check_outputs, once
 
@@ -587,14 +592,12 @@ def suggest_clusters(options: argparse.Namespace, table: Any, truth: Input) -> N
 
 
 def _deserve_processes(options: argparse.Namespace, entries: Sequence[Entry]) -> bool:
-    """Return whether one process per thread scores the files faster. This excludes streams, which only this process can
-    read.
-    """
+    """Return whether processes score the files faster than threads. Only the main process can read streams."""
     from detmap.formats.inputs import is_stream
     from detmap.system.parallel import thread_count
 
     local = not options.scheduler and len(entries) >= _MANY and thread_count(options.threads) > 1
-    local = local and not options.resume  # then most results exist, and reading them is faster
+    local = local and not options.resume  # with --resume, most files are already scored
     return local and not any(is_stream(entry.path) for entry in entries)
 
 

@@ -33,7 +33,7 @@ examples:
   detmap diagnose gt.json dt.json --parts slices --attributes weather.csv --bootstrap 1000
 """
 
-#: The values of a part of the diagnosis are listed below its tables if there are at most this many.
+#: Maximum number of values listed below the tables of a part of the diagnosis. If there are more, none is listed.
 _MOST_NUMBERS = 9
 
 
@@ -149,7 +149,7 @@ _WORST = 5
 
 
 def _is_brief(options: argparse.Namespace) -> bool:
-    """Return whether to show the summary: if the format has tables, and no option requests parts or rows."""
+    """Return whether to show only a summary, which is the default for formats with tables."""
     asked = options.all or options.parts is not None or options.rows is not None
     return not (asked or options.attributes or options.slice or options.bootstrap) and options.format in (
         *("table", "markdown", "latex"),

@@ -200,7 +200,7 @@ def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "
         if step.change or _moved(step):
             chain.append({"one after the other": step.decision, "value": step.value, "change": signed(step.change)})
     if all(abs(one.value - steps[one.decision].change) < 5e-4 for one in made.shares):
-        chain = []  # each step changes the value by the share of its rule, so a table of steps would add nothing
+        chain = []  # the table of shares already has the same changes
     examples = [
         {
             "rule": step.decision,

@@ -20,9 +20,10 @@ _FLAGS = 26
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose help is one screen, and whose errors are one line. Abridged help only explains the flags `first`.
-    Errors refer to the help of the command `asked`, because the program's main parser reports the unknown options of
-    every command.
+    """A parser whose help is one screen, and whose errors are one line.
+
+    If help is abridged, it explains only the flags in `first`. Errors point to the help of the command in `asked`, which
+    is needed because unknown options of all commands are reported by the main parser.
     """
 
     first: Sequence[str] = ()
@@ -179,11 +180,11 @@ def add_page(parser: argparse.ArgumentParser) -> Any:
 
 
 def add_option(group: Any, spelled: str, says: str | Callable[[], str], **more: Any) -> None:
-    """Add an option or operand with the spelling `spelled`, such as ``--level/-l N``. The help `says` is a
-    function if computing it imports modules.
+    """Add an option or operand with the spelling `spelled`, such as ``--level/-l N``. Its help is `says`, or the result
+    of `says` if computing the help imports modules.
 
-    Without a placeholder the option is a flag. If the placeholder is N, the value is an integer; otherwise it has the type
-    of a numeric default. An option that may be repeated gives a list.
+    Without a placeholder the option is a flag. The value is a number if the placeholder is N or the default is a number.
+    An option that may be repeated gives a list.
     """
     flags, _, metavar = spelled.partition(" ")
     default = more.get("default")

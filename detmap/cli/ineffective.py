@@ -1,4 +1,4 @@
-"""Refuse flags of decisions that have no effect under the other decisions of a protocol."""
+"""Refuse options that have no effect on scoring, because other options or the protocol make them irrelevant."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 
 def check_effective(given: Iterable[str], protocol: Protocol) -> None:
-    """Refuse flags of decisions that the protocol ignores, and IoU thresholds above 1. Also refuse a protocol's own IoU
-    thresholds if the chosen IoU type is a distance.
+    """Refuse flags of decisions that the protocol ignores, and IoU thresholds above 1.
+
+    Also refuse --iou-type with a distance if the thresholds are still those of a protocol that uses IoU.
     """
     from detmap.decisions import decisions_of
     from detmap.detection.protocols import PRESETS, Protocol

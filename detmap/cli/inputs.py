@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from detmap.formats.inputs import Input
     from detmap.reading.options import Reading, Role
 
-#: Arguments and options that name input files, without the options that decide how other files are read.
+#: Arguments and options that name input files. Reading options, which may name files too, are added by `read_by`.
 _READ = (
     *("ground_truth", "detections", "predictions", "paths", "train", "schema", "qrels", "runs", "file", "gallery"),
     *("attributes", "splits", "decision_sigmas", "verified", "against", "inputs"),
@@ -73,8 +73,8 @@ def reading_of(options: argparse.Namespace, role: Role, iou_type: str) -> Readin
 
 
 def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input], *protocols: Protocol) -> Input:
-    """Return the ground truth that the options name, to be read with the fields that the protocols need. Raise an error
-    for options of reading that apply to no input.
+    """Return the input of ground truth that the options name. When it is read, all fields that the protocols need are
+    included. Raise an error for reading options that apply to no input.
     """
     from dataclasses import replace
 

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 class Command(NamedTuple):
     """A command: `help` is its line in the list of commands, and `fill` adds its options to a parser.
 
-    `run` executes the command. `says` and `epilog` begin and end its help; abridged help explains the flags `first`. An
-    `extensible` command takes ``--plugin``. ``settle(words)`` rewrites words of the command line that argparse would
-    misread. If a command also takes other kinds of files, `instead` maps flags such as ``--pq`` to functions that
-    replace `fill`. A command that `computes` may call kernels: numba is loaded before it runs, and compilation is
-    announced. A command that `multiplies` may multiply large matrices and therefore uses the threads of BLAS.
+    `run` executes the command. `says` is the first and `epilog` the last paragraph of its help. If help is abridged, only
+    the flags in `first` are explained. `extensible` is whether the command takes ``--plugin``. ``settle(words)`` rewrites
+    words of the command line that argparse would misread. If a command also takes other kinds of files, `instead` maps
+    flags such as ``--pq`` to functions that replace `fill`. If `computes` is true, the command may call kernels, and
+    their compilation is announced. `multiplies` is whether the command needs the threads of BLAS for large matrices.
     """
 
     help: str
@@ -36,7 +36,7 @@ class Command(NamedTuple):
     multiplies: bool = False
 
     def add_to(self, parser: Parser, words: Sequence[str]) -> None:
-        """Add help and options to a parser. Flags among the `words` of the command line may select other options."""
+        """Add help and options to a parser. A flag on the command line, such as ``--pq``, may replace all other options."""
         parser.description, parser.epilog, parser.first = self.says, self.epilog, tuple(self.first.split())
         parser.add_argument("--help-all", action=HelpAll, nargs=0, help="show help on all options, and exit")
         if self.epilog:
@@ -193,7 +193,7 @@ def protocol_of(options: argparse.Namespace) -> Protocol:
 
 
 def _effective(protocol: Protocol, decisions: dict[str, Any]) -> Protocol:
-    """Return the protocol. Refuse flags of `decisions` that have no effect under it."""
+    """Return the protocol after refusing flags that have no effect with this protocol."""
     if decisions:
         from detmap.cli.ineffective import check_effective
 
@@ -255,7 +255,7 @@ def add_intervals(result: Any, options: argparse.Namespace, stage: Callable[[str
 def add_bootstrap_options(
     parser: argparse.ArgumentParser, replicates: int = 0, *, tests: bool = False, unit: str = "images"
 ) -> None:
-    """Add the options of confidence intervals, which come from resamplings of `unit`. If `tests` is true, also add the
+    """Add the options of bootstrap confidence intervals; `unit` names what is resampled. If `tests` is true, also add the
     options of paired tests.
     """
     group = parser.add_argument_group("confidence")

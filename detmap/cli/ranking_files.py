@@ -1,4 +1,4 @@
-"""Files of rankings for commands that score them under many conventions: runs, galleries, hash codes."""
+"""Read and score runs, galleries and hash codes, for commands that compare scoring conventions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULTS = {"trec": "trec", "reid": "reid", "hashing": "hits_topk"}
 #: Options that apply to rankings: the options of `add_rankings`, and the output options of a command.
 CONCERNING = frozenset(["trec", "reid", "hashing", "relevance_level", "depth", "distance", "format", "quiet", "out"])
 
-#: Additional depths of a run to try, and minimum relevant grades to try.
+#: Further depths of a run to try, and grades to try as the lowest grade that counts as relevant.
 _DEPTHS, _LEVELS = (10, 100, 1000), (1, 2, 3)
 
 
@@ -62,7 +62,9 @@ def kind_of(options: argparse.Namespace) -> str | None:
 def check_concerns(
     options: argparse.Namespace, fill: Callable[[argparse.ArgumentParser], None], concerning: Collection[str], what: str
 ) -> None:
-    """Refuse options that were given but are not in `concerning`; `fill` adds all options of the command."""
+    """Raise `OptionError` for a given option whose name is not in `concerning`. `fill` adds the command's options to a
+    parser, which knows their defaults.
+    """
     parser = argparse.ArgumentParser(add_help=False)
     fill(parser)
     for action in parser._actions:
@@ -95,7 +97,7 @@ def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> 
 
 
 def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> list[Variant]:
-    """Return variants of the evaluation of runs: other depths, and other lowest relevant grades."""
+    """Return evaluations of the runs with other depths, or with another lowest grade that counts as relevant."""
     from detmap.explanations import Variant
 
     if kind != "trec":

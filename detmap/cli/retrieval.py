@@ -317,8 +317,8 @@ def _compared(results: dict[str, RankingResult], options: argparse.Namespace) ->
 
 
 def _shown(compared: list[dict[str, Any]], called: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the rows of a comparison for display. Runs have the names in `called`, and disagreements of interval and
-    test are marked.
+    """Return the rows of a comparison for display. `called` maps each run to its displayed name. A row is marked if its
+    interval and its test disagree.
     """
     from detmap.results import p_value
 

@@ -173,8 +173,7 @@ def calls(task: Callable[[], object]) -> list[tuple[Any, Any]]:
         for module in modules:
             plain = {name: value.py_func for name, value in vars(module).items() if hasattr(value, "py_func")}
             vars(module).update(plain)
-        # Kernels of plug-ins are not replaced by Python code. They may call compiled helpers outside of `modules`,
-        # which Python code cannot call.
+        # Kernels of plug-ins stay compiled, because they may call helpers that cannot be called from Python code.
         own = [kernel for kernel in detmap.kernels.KERNELS if kernel.__module__ in names]
         recorder = Recorder([getattr(kernel, "py_func", kernel) for kernel in own])
         with warnings.catch_warnings():

@@ -144,7 +144,7 @@ def _least(texts: Sequence[str]) -> int:
 
 
 def _narrow(text: str, room: int) -> str:
-    """Return text on lines of at most `room` places: wrapped at blanks, and a name without blanks cut in its middle."""
+    """Wrap text at blanks to lines of at most `room` places. A longer word is cut in its middle."""
     if _widest([text]) <= room:
         return text
     from textwrap import wrap
@@ -160,7 +160,7 @@ def _narrow(text: str, room: int) -> str:
 
 
 class Line:
-    """The status line of a terminal, which shows ``text()`` after `after` seconds and then every second."""
+    """The status line of a terminal. It first shows ``text()`` after a delay of `after` seconds, and then every second."""
 
     def __init__(self, text: Callable[[], str], after: float) -> None:
         self._text, self._after = text, after

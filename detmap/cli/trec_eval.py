@@ -52,7 +52,7 @@ def asked(given: Sequence[str] | None, version: int) -> list[Asked]:
                 )
             names.append(one)
         if dot:
-            parameters.setdefault(name, numbers.split(","))  # trec_eval uses the first of several lists
+            parameters.setdefault(name, numbers.split(","))  # as in trec_eval, the first list of a measure wins
     found = []
     for measure in trec_eval.ordered(names):
         own = parameters.get(measure.name, [])
@@ -179,7 +179,7 @@ class _Lines:
         # trec_eval adds values one by one, so its mean may differ from numpy's in the last bit, and in a printed digit.
         values = self.columns[metric][self.order]
         total = float(np.cumsum(values)[-1])
-        if metric == "num_rel" and self.complete:  # if missing queries count as 0, trec_eval ignores the level
+        if metric == "num_rel" and self.complete:  # trec_eval ignores -l here if missing queries count as 0
             ideal = None if self.ranked.block is None else self.ranked.block.ideal
             return total if ideal is None else float(ideal.size)
         if metric.startswith("num_"):

@@ -43,10 +43,10 @@ def _detections() -> None:
     from detmap.statistics.draws import FEWEST_REPLICATES
     from detmap.statistics.resampled import PairedDetections
 
-    # Called directly, because only large files, which are read part by part, need this kernel.
+    # Called directly, because the small files above are not read part by part and so do not need these kernels.
     texts.keep(readonly(np.zeros(8), np.uint8), np.empty(0, np.uint64), np.empty(0, np.uint8), 0)
     texts.kept_size(readonly(np.empty(0), np.uint64))
-    # Called directly, because strings are read again, and visibility flags dropped, only from large files.
+    # Called directly, because the small files above do not need these kernels.
     segmentations.unescape(np.zeros(8, np.uint8), readonly(np.zeros(1), np.int64), np.full((1, 4), -1))
     keypoints.drop_flags(np.empty(0, np.uint64), np.zeros(1, np.int64), np.zeros(1, np.int64))
     keypoints.corners(readonly(np.empty((0, 4)), np.float64), 0, 0, np.empty((0, 4)))
@@ -110,7 +110,7 @@ def _segments() -> None:
 
 
 def tables(kind: str) -> tuple[GroundTruth, Detections]:
-    """Return small ground truth and detections, with the sample geometries of a kind."""
+    """Return small ground truth and detections with sample geometries of the IoU type `kind`."""
     from detmap import read_coco, read_coco_results
 
     sample = KINDS[kind].sample

@@ -303,7 +303,7 @@ def ids_of_targets(targets: Sequence[Any]) -> list[Any] | None:
 
 
 def read_ids(image_ids: Any, alone: bool) -> list[Any]:
-    """Return image ids as Python integers or strings; the id of a single image (`alone`) may be given without a list."""
+    """Return image ids as Python integers or strings. If there is a single image (`alone`), its id need not be in a list."""
     if type(image_ids) is list and set(map(type, image_ids)) == {int} and max(map(abs, image_ids)) < 1 << 63:
         return list(image_ids)
     quick = plain(image_ids, np.int64)

@@ -109,12 +109,12 @@ class Ranking:
 
     @cached_property
     def outcome(self) -> NDArray[np.uint8]:
-        """The outcome at each place, shape (n,)."""
+        """The outcome of the detection at each place of the ranking, shape (n,)."""
         return self.matches.outcome[self.order]
 
     @cached_property
     def category(self) -> NDArray[np.int64]:
-        """The category at each place, shape (n,)."""
+        """The category of the detection at each place of the ranking, shape (n,)."""
         return np.repeat(np.arange(self.positives.size), np.diff(self.starts))
 
     @cached_property

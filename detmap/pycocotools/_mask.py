@@ -112,7 +112,7 @@ def _records(runs: Runs) -> list[dict[str, Any]]:
 
 
 def _written(count: int, write: Callable[[int, NDArray[np.uint8], NDArray[np.int64]], int]) -> list[bytes] | None:
-    """Return the `count` strings that the kernel `write` writes into a buffer, in one or more calls; None on failure."""
+    """Call the kernel `write` until it has written `count` strings, and return the strings; None if it fails."""
     strings: list[bytes] = []
     stops = np.empty(count, np.int64)
     begin, room = 0, _ROOM + _ROOM_EACH * count
@@ -230,7 +230,9 @@ def iou(dt: Any, gt: Any, pyiscrowd: Any) -> Any:
 
 
 def _mask_ious(text: bytes, spans: NDArray[Any], detections: int, crowd: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the overlap of each of the first `detections` masks with each later mask, shape (d, g), Fortran order."""
+    """Return the overlaps of detections and objects, shape (d, g), in Fortran order. `text` holds the masks of the
+    detections, followed by those of the objects.
+    """
     out: NDArray[np.float64] = np.empty((len(spans) - detections, detections))
     status = compressed_masks.ious_of_strings(text, spans, freeze(crowd != 0), out)
     if status == compressed_masks.UNEQUAL:

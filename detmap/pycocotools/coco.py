@@ -32,7 +32,7 @@ def _listed(ids: Any) -> Any:
 
 
 def _members(ids: Any) -> Any:
-    """Return a container with the members of `ids`: a set if the ids can be hashed."""
+    """Return ids as a set, for fast look-ups; return ids that cannot be hashed unchanged."""
     if isinstance(ids, str | bytes):
         return ids
     try:
@@ -54,7 +54,7 @@ def _load_json(path: Any) -> Any:
 class Results:
     """Records given to `loadRes` whose derived fields and indices are computed lazily.
 
-    ``held`` is the kind of the first record, and thereby of all records: "bbox", "segm" or "keypoints".
+    ``held`` is "bbox", "segm" or "keypoints". As in pycocotools, the first record decides it for all records.
     """
 
     dataset: dict[str, Any]
@@ -459,12 +459,12 @@ def _extend(held: str, records: list[Any]) -> None:
 
 
 def _extend_masks(records: list[Any]) -> bool:
-    """Extend all records at once, as `_extend_mask` extends a single record; return False if that is not possible."""
+    """Add the fields of `_extend_mask` to all records at once; return False if a record has no compressed mask."""
     try:
         masks = [ann["segmentation"] for ann in records]
         areas, boxes = maskUtils.area(masks), maskUtils.toBbox(masks)
     except (LookupError, TypeError, ValueError, OverflowError, AttributeError):
-        return False  # a record has no compressed mask
+        return False
     for number, (ann, area, box) in enumerate(zip(records, areas, boxes, strict=True), 1):
         ann["area"] = area
         if "bbox" not in ann:

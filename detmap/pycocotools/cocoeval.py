@@ -95,8 +95,8 @@ class COCOeval:
         return self.__dict__
 
     def _open(self) -> None:
-        """Compute ``_gts``, ``_dts``, ``ious`` and ``evalImgs``, which the evaluation of all images at once does not
-        compute. Attributes that were assigned after `evaluate` are kept.
+        """Compute the attributes ``_gts``, ``_dts``, ``ious`` and ``evalImgs``, which `evaluate` leaves out if it evaluates
+        all images at once. Attributes that were assigned after `evaluate` are kept.
         """
         snapshot: fast.Snapshot = self.__dict__["_snapshot"]
         p = snapshot.params
@@ -170,7 +170,9 @@ class COCOeval:
         return None
 
     def _judged(self, gts: list[Any], dts: list[Any]) -> list[Any]:
-        """Return the detections of categories that annotators looked for; mark detections that are ignored if unmatched."""
+        """Return the detections whose category is annotated, or verified to be absent, on their image. Mark detections
+        of categories that are not exhaustively annotated, because they are ignored if unmatched.
+        """
         federated = self._federated()
         if federated is None:
             return dts
@@ -305,7 +307,7 @@ class COCOeval:
             stats[i] = self._summarize(precision, threshold, area, cap if cap > 2 else self.params.maxDets[cap])
         self.stats = stats
 
-    #: Text after the cap in each line of the summary.
+    #: Text after ``maxDets`` in each line of the summary.
     _whose = ""
 
     def _summarize(
@@ -498,8 +500,8 @@ def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any, own_area: A
 
 
 def _quick_oks(variances: Any, points: list[Any], gt: list[Any], own_area: Any) -> Any:
-    """Return the keypoint similarities of an image and category. None if only `_cell_oks` gives pycocotools' result."""
-    # `_cell_oks` handles input for which pycocotools raises errors, and numbers that are neither float64 nor int64.
+    """Return the keypoint similarities of an image and category; None for unusual input, which `_cell_oks` handles."""
+    # Input is unusual if pycocotools raises an error for it, or if its numbers are neither float64 nor int64.
     size = 3 * variances.size
     listed = points + [np.array(g["keypoints"]) for g in gt]
     plain = all(one.shape == (size,) and one.dtype in (np.float64, np.int64) for one in listed)

@@ -1,4 +1,4 @@
-"""Evaluation of all images at once on detmap's kernels: from records to columns, a tally, and pycocotools' arrays."""
+"""Evaluate all images at once on detmap's kernels, and return pycocotools' arrays of precision, recall and scores."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Snapshot:
     tally: Tally
 
     def accumulate(self, p: Any) -> dict[str, NDArray[np.float64]] | None:
-        """Return precision, recall and scores under the params `p`; None if the tally does not hold what `p` selects."""
+        """Return precision, recall and scores under the params `p`; None unless `p` selects what was evaluated."""
         own = self.params
         if not (
             list(p.imgIds) == own.imgIds
@@ -92,7 +92,7 @@ class Snapshot:
         return made
 
     def agrees(self, images: list[Any]) -> bool:
-        """Return whether `images` (as in ``evalImgs``) and the tally give bit-identical arrays."""
+        """Return whether evaluation image by image, with `images` as ``evalImgs``, gives bit-identical arrays."""
         p = copy.copy(self.params)
         p.catIds = p.catIds if p.useCats else [-1]
         own, theirs = self.accumulate(p), accumulate(p, self.params, images)
@@ -109,8 +109,9 @@ def take(
     federated: Federated | None = None,
 ) -> Snapshot:
     """Match the ground truth and results that the params `p` select; `frozen` is a copy of `p`. ``select(coco, filters)``
-    returns the annotations that pass the filters. `dilation` is the dilation ratio of boundaries. With `own_area`,
-    keypoint similarity uses an object's ``area``, else a share of its box's area. `federated` holds LVIS's lists, if used.
+    returns the annotations that pass the filters. `dilation` is the dilation ratio of boundaries. If
+    `own_area` is true, keypoint similarity uses an object's ``area``, otherwise a share of its box's area. `federated`
+    holds LVIS's lists of categories, if there are any.
 
     Raises
     ------

@@ -78,7 +78,7 @@ also_snake_case(Params, [*PARAMS, "imgCountLbl"])
 
 
 class COCOeval_faster(cocoeval.COCOeval):
-    """The evaluation of results against a data set, with named results; output goes to `print_function`.
+    """The evaluation of results against a data set, whose numbers are also available by name.
 
     Parameters
     ----------
@@ -338,7 +338,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         return faster_metrics.extended(self)
 
     def _rows(self) -> list[tuple[str, _Row | None]]:
-        """Return the names and rows of `summarize`. If a row is None, its value is 0 and is not printed."""
+        """Return the name and the row of each number in `summarize`. A number without a row is 0 and is not printed."""
         p = self.params
         most, areas = p.maxDets[-1], [] if p.iouType == _CROWD else p.areaRngLbl[1:]
         rows: list[tuple[str, _Row | None]] = []

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 def signed(thing: object, arguments: str) -> str:
-    """Return a repr in the form of faster_coco_eval's objects."""
+    """Return the repr of an object, with author and version as in faster_coco_eval."""
     return (
         f"{type(thing).__name__}({arguments}) # __author__='The detmap developers'; __version__='{detmap.__version__}';"
     )

@@ -27,7 +27,7 @@ _EXACT = 2**25
 
 
 class UnusualError(Exception):
-    """Raised for ids, numbers or params for which only evaluation image by image gives pycocotools' result."""
+    """Raised for input that must be evaluated image by image to get the same result as from pycocotools."""
 
 
 @dataclass(frozen=True)

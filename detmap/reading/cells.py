@@ -24,10 +24,11 @@ def scan(
     texts: Sequence[str],
     integers: Sequence[str],
 ) -> dict[str, Any] | None:
-    """Scan lines of cells from position `begin` on; return the columns by role, except columns with the role None.
-    Columns of `texts` are returned as distinct strings and codes; columns of `integers` as int64, or like text if a
-    cell is not an integer; other columns as float64. Return None if a line is not plain, which means that it has
-    quotes, a different number of cells, blanks around text, non-finite numbers, or invalid UTF-8.
+    """Scan lines of cells from position `begin` on, and return the columns that have a role in `roles`, by role.
+
+    Columns of the roles in `texts` are returned as distinct strings and a code for each row. Columns of the roles in
+    `integers` are returned as int64 if all their cells are integers, otherwise as text. All other columns are float64.
+    Return None if a line has quotes, a different number of cells, blanks around text, non-finite numbers, or invalid UTF-8.
     """
     if len(roles) > MOST_CELLS or len(data) - begin < 2 or not _is_text(data):
         return None

@@ -1,5 +1,5 @@
-"""A document's bytes, read one window at a time. A file is read in windows as the scan advances, and the strings of
-columns are copied. A document in memory is a single window.
+"""A document's bytes, read one window at a time. A file is read in windows as the scan advances, so strings that are
+needed later are copied. A document in memory is a single window.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WINDOW = 1 << 23
 MARGIN = 1 << 16
 GROWTH, MOST_MARGIN = 4, 1 << 24
 
-# A search in a file first reads twice this number of bytes.
+# First step of a search in a file, in bytes.
 _NEAR = 1 << 12
 
 _BLANKS = re.compile(rb"[ \t\n\r]*")
@@ -91,7 +91,7 @@ class Document:
         return max(count, ~count), count >= 0
 
     def check(self, data: NDArray[np.uint8], begin: int, end: int) -> None:
-        """Raise `NotUnderstood` unless a range of a window of JSON is UTF-8; lines of text need not be UTF-8."""
+        """Raise `NotUnderstood` if a range of a JSON document is not UTF-8."""
         if self.mark == ord("{"):
             try:
                 str(data[begin:end].data, "utf-8")

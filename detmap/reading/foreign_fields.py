@@ -49,7 +49,7 @@ def _any_has(records: Sequence[Any], field: str, absent: Any) -> bool:
 
 
 def _is_foreign(raw: msgspec.Raw, field: str) -> bool:
-    """Return whether a raw value is one that the benchmark with this field writes."""
+    """Return whether a field has a value that its benchmark uses."""
     import msgspec
 
     value = bytes(raw)

@@ -169,7 +169,7 @@ class List:
         return count
 
     def publish(self, block: int, count: int) -> None:
-        """Publish the number of rows of a block."""
+        """Store the number of rows of a block, and wake the threads that wait for it."""
         with self.turn:
             if block == 0 and not self.capacity:
                 whole, part = self.document.size - self.cuts[0], self.cuts[1] - self.cuts[0]

@@ -165,7 +165,7 @@ class File:
 
     def read_before(self, spare: int) -> NDArray[np.uint8]:
         """Return a buffer with all bytes, followed by room for `spare` more bytes."""
-        whole = np.empty(self.size + spare, np.uint8)  # numpy asks the system for large pages
+        whole = np.empty(self.size + spare, np.uint8)  # numpy requests huge pages, which are faster to fill
         bounds = [(begin, min(begin + _PIECE, self.size)) for begin in range(0, self.size, _PIECE)]
         parallel.run(lambda begin, end: self.read_into(whole[begin:end], begin), bounds)
         return whole
@@ -190,7 +190,7 @@ class File:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         try:
-            # An error about the content may be caused by a change of the file during reading; a lack of memory is not.
+            # An error about the content may be due to a change of the file, which is then reported instead.
             if kind is None or issubclass(kind, InputError):
                 self.check()
         except InputError as mixed:
@@ -225,7 +225,7 @@ def open_path(path: str | os.PathLike[str]) -> File | Held:
             if regular and not raw.tell():
                 return File(raw, name)
             held = Held.of(_drained(raw, name), name)
-            if _is_regular(raw) and not regular:  # the size was unknown because the file was empty
+            if _is_regular(raw) and not regular:  # the file was empty when it was opened
                 raise changed(name)
         except BaseException:
             raw.close()

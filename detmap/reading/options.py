@@ -41,7 +41,7 @@ class Option(Declared):
     flag_roles: tuple[Role, ...] = ROLES
     #: The flag for ground truth, if each role has a flag of its own; `flag` is then the flag for detections.
     truth_flag: Flag | None = None
-    #: A phrase for help on what the option does in some formats; empty if it concerns all formats.
+    #: For an option of only some formats, a phrase for help that says what it does in these formats; else empty.
     some: str = ""
     #: Whether the option's value can be the path of a file, which is then an input too.
     is_path: bool = False

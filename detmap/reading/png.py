@@ -46,8 +46,8 @@ _PROBLEMS = {
 }
 
 
-#: Number of runs for which a thread has memory, in addition to those of the largest label map. If it were larger, numpy
-#: would request huge pages, which take memory even if unused.
+#: Number of runs of equal pixels for which a thread reserves memory, beyond the number of pixels of the largest file. With
+#: a larger buffer, numpy would request huge pages, which take memory even if unused.
 _ROOM = 1 << 18
 
 

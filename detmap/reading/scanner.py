@@ -22,7 +22,7 @@ from detmap.reading.scanned_columns import Fields, Ids, Strings, Table, distinct
 from detmap.shapes import Reader
 from detmap.shapes.kinds import BOX_FIELD, SHIPPED_COUNTS, SHIPPED_FIELDS
 
-#: Keys of an object that may hold a list of results, and keys that only ground truth or whole data sets have.
+#: Keys under which an object may hold a list of results, and keys that only a complete data set has.
 RESULT_LISTS = ("annotations", "predictions")
 GROUND_TRUTH_ONLY = {"images", "categories"}
 
@@ -102,8 +102,8 @@ class RunColumns(NamedTuple):
     query: NDArray[np.int32]
     #: The distinct query ids in order of first appearance.
     queries: list[bytes]
-    #: The location of each document id in `data`: its first byte's position, shifted left by `texts.LENGTH_BITS`, plus
-    #: its length; shape (n,).
+    #: Position and length of each document id in `data`, packed into one integer, shape (n,). The length is in the lowest
+    #: `texts.LENGTH_BITS` bits.
     document: NDArray[np.uint64]
     #: The scores, finite; shape (n,).
     score: NDArray[np.float64]
@@ -188,9 +188,9 @@ def scan_results(
     """Scan COCO results: a JSON list of objects, an object with that list as `annotations` or `predictions`, or JSON
     Lines.
 
-    Returns None for a document that a library parser must read. Any other document is valid JSON with plain records:
-    each field at most once, ids all 64-bit integers or all strings, a score, and a box of four numbers or another
-    geometry. An object has exactly one list of results, which is not empty if there are images or categories.
+    Returns None for a document that a library parser must read. All other documents are valid JSON. Each record has a
+    score, a box of four numbers or another geometry, and no repeated field; ids are all 64-bit integers or all strings.
+    An object has exactly one list of results. If the object also has images or categories, the list is not empty.
     """
     try:
         kind = Layout(_RESULT.read_by(reader), reader=reader)
@@ -260,8 +260,8 @@ def scan_ground_truth(
 def scan_tracks(data: Buffer, threads: int | None = None) -> TrackColumns | None:
     """Scan YouTube-VIS' results: a JSON list of objects. Returns None for a document that a library parser must read.
 
-    The lists of segmentations are not validated: the caller must check that each list is valid and ends where its range
-    ends.
+    The lists of segmentations are only located. The caller must check that each list is valid, and that it ends at the
+    position given in `TrackColumns.segmentations`.
     """
     try:
         document = Document(data, threads)

@@ -26,7 +26,7 @@ T = TypeVar("T")
 Buffer = bytes | memoryview
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | IO[str]
 
-#: Maximum factor by which a compressed file may expand, unless the decompressed size stays below `limits.INFLATED`.
+#: Maximum ratio of decompressed to compressed size. A result smaller than `limits.INFLATED` is always allowed.
 _FACTOR = 200
 
 _PIECE = 1 << 20  # number of bytes decompressed at a time
@@ -65,7 +65,7 @@ def inflate(data: Buffer, source: str) -> bytes:
 
 
 def _unzipped(data: Buffer, limit: int) -> bytes:
-    """Return the content of gzip data, at most one byte more than `limit`."""
+    """Decompress gzip data until the result is longer than `limit`."""
     import gzip
 
     out = io.BytesIO()  # joining a list of pieces would take twice the memory
@@ -235,7 +235,7 @@ def _stamp(found: os.stat_result) -> tuple[int, int, int, int]:
 
 
 def _listed(folder: str, suffix: str) -> dict[str, _Listed]:
-    """Return a folder's files with a suffix in any case, sorted by name; in names the suffix is spelled as given."""
+    """Return the files of a folder that have a suffix, sorted by name. The case of the suffix is ignored."""
     found: dict[str, _Listed] = {}
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
@@ -444,7 +444,7 @@ def _target(member: tarfile.TarInfo, paths: Mapping[str, tarfile.TarInfo], name:
         for end in range(1, len(parts) + 1):
             step = paths.get("/".join(parts[:end]))
             if step is not None and (step.issym() or (step.islnk() and end == len(parts))):
-                # A symbolic link is relative to its folder; a hard link names a member.
+                # The target of a symbolic link is relative to the link's folder, that of a hard link to the archive.
                 folder = "/".join(parts[: end - 1]) if step.issym() else ""
                 place = posixpath.normpath(posixpath.join(folder, step.linkname, *parts[end:]))
                 break

@@ -10,7 +10,7 @@ from detmap.errors import MissingDependencyError
 #: Magic number of a frame.
 MAGIC = b"\x28\xb5\x2f\xfd"
 
-#: Base-2 logarithm of the maximum window size in bytes; this is zstd's own limit for untrusted files.
+#: Base-2 logarithm of the maximum window size in bytes, as in zstd's own decoder by default.
 _LARGEST_WINDOW = 27
 
 #: Maximum number of compressed bytes decoded at a time. It is small, because four bytes can expand to 128 KiB.

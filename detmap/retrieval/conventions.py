@@ -386,7 +386,7 @@ for _convention in (
     register(_convention)
 
 
-#: Decisions about the lines of a run; only functions that evaluate runs take these decisions.
+#: Parameters that concern the lines of a run. Only functions that evaluate runs have them.
 _OF_RUNS = ("missing", "order", "single", "positive_scores", "drop_same_id")
 
 

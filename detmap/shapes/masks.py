@@ -246,8 +246,8 @@ class MaskReader:
     """A `detmap.shapes.Reader` of the field ``segmentation``."""
 
     def __init__(self, size: int, document: NDArray[np.uint8] | None = None) -> None:
-        """Make room for the strings of a document of `size` bytes. `document` is a buffer that begins with these bytes, or
-        None. Strings without escapes are used in this buffer, without a copy.
+        """Make room for the strings of a document of `size` bytes. `document` is a buffer whose first `size`
+        bytes are the document, or None. Strings without escapes are used in this buffer, without a copy.
         """
         self._within = document is not None
         self._text = Regions(np.uint8, size, document)

@@ -473,7 +473,7 @@ def test_either_side_of_what_finds_an_object_and_of_what_lies_on_none():
     found = detmap.Detections.from_arrays(
         image_ids=np.arange(count), category_ids=np.ones(count, int), boxes=boxes, scores=np.linspace(1, 0.5, count)
     )
-    made = evidence_of(side_of(truth), side_of(found, truth), False)
+    made = evidence_of(side_of(truth), side_of(found, truth))
     assert made.hit.sum() == 25
     assert made.alone.sum() == 25
 

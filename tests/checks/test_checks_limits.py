@@ -91,9 +91,11 @@ def test_either_side_of_another_reading_that_explains_a_part(monkeypatch, gained
     """A tenth of 100 detections on nothing."""
     gain = Gain("scaled_boxes", "detections", np.arange(gained), Nearest(np.zeros(100), np.zeros(100, int)))
     made = SimpleNamespace(of_images=None, of_boxes=gain, astray=np.arange(100))
-    monkeypatch.setattr(parts, "Agreement", lambda *given: made)
+    monkeypatch.setattr(parts, "Agreement", lambda *given, corrected: made)
     facts = SimpleNamespace(
-        agreement=SimpleNamespace(truth=None, found=side()), causes=set(), says_part=lambda part: part.says
+        agreement=SimpleNamespace(truth=None, found=side(), corrected=None),
+        causes=set(),
+        says_part=lambda part: part.says,
     )
     told = parts._explained(facts, Part(np.ones(5, bool), "all", np.ones(5, bool)), None)
     assert codes([] if told is None else [told]) == said
@@ -127,6 +129,25 @@ def test_either_side_of_a_part_that_a_cut_of_boxes_explains(monkeypatch, missed,
     assert codes(parts._said(*given, None)) == said
     assert codes(parts._said(*given, None)) == (said if said == ["misplaced"] else [])  # lines are named once
     assert codes(parts._said(*given, 0)) == ["misplaced"]
+
+
+@pytest.mark.parametrize(("cut", "said"), [(50, ["cut_boxes"]), (49, ["unlabelled"])])
+def test_either_side_of_detections_on_nothing_that_a_cut_of_boxes_explains(monkeypatch, cut, said):
+    """Of 100 detections on nothing in the part half have an edge at the line; all others have, and lie on objects."""
+    rows, image = np.arange(300), np.repeat([0, 1], [100, 200])
+    alone = (rows >= 200) | (rows < 100)
+    boxes = np.tile([50.0, 20, 30, 40], (300, 1))
+    boxes[200 + cut :, 0] = 45.0
+    of = side(boxes, image, np.full((300, 2), 100.0))
+    evidence = SimpleNamespace(
+        truth=of, found=of, detections=rows, sure=rows, alone=alone, looked_at=np.ones(2, bool),
+        sure_looked_at=np.ones(2, bool),
+    )  # fmt: skip
+    monkeypatch.setattr(parts.limits, "cut_lines", lambda *given: [("left edge", 50.0)])
+    monkeypatch.setattr(parts.limits, "at_lines", lambda *given: SimpleNamespace(code="cut_boxes"))
+    part = Part(np.array([False, True]), "images 1", image == 1)
+    made = units(np.bincount(image, alone).astype(int), np.bincount(image))
+    assert codes(parts._said(Facts(None), evidence, parts.RESPONSES[5], made, part, None)) == said
 
 
 def test_lines_cross_boxes_at_pixels_and_at_shares_of_either_side():
@@ -281,9 +302,9 @@ def test_either_side_of_a_threshold_of_suppression(below, above, said, at):
 # -------------------------------------------------------------------------------------------------------------------- limits
 
 
-def neighbours(objects, count, most=0.5, own=0, across=False):
-    """What is said of so many objects that overlap another by so much, where detections overlap by `most` at most; with
-    `across`, one of another category.
+def neighbours(objects, count, most=0.5, own=0, few=0, across=False):
+    """What is said of so many objects that overlap another by so much, where detections overlap by `most` at most; `own` of
+    them, and all but `few` of 1,000 others, have a detection of their own. With `across` the other is of another category.
     """
     none = np.zeros(0)
     evidence = SimpleNamespace(
@@ -292,8 +313,14 @@ def neighbours(objects, count, most=0.5, own=0, across=False):
         between_objects=np.full(count, objects),
         among_objects=np.append(np.full(count, objects), np.zeros(1000)),
         hit=np.ones(count, bool),
-        seen=np.ones(count + 1000, bool),
-        matched=(None, np.append(np.where(np.arange(count) < own, 1, -np.inf), np.ones(1000))),
+        beside_found=lambda limit: (
+            np.arange(count + 1000) < count * (objects > limit),
+            np.arange(count + 1000) >= count,
+        ),
+        matched=(
+            None,
+            np.where((np.arange(count + 1000) - count + own) % (count + 1000) < own + 1000 - few, 1, -np.inf),
+        ),
         object_image=np.arange(count),
         objects=np.arange(count if across else count + 1000),
         frames=1.0,
@@ -316,6 +343,29 @@ def test_either_side_of_suppression():
     assert neighbours(0.8, 20, own=11) == []
     assert neighbours(0.521, 14, across=True) == ["suppressed_across"]
     assert neighbours(0.519, 14, across=True) == []
+    assert neighbours(0.8, 14, own=1, few=400) == ["strict_suppression"]
+    assert neighbours(0.8, 14, own=2, few=400) == []  # 12 of 14 where 5.6 are expected occur once in 80 times
+
+
+def test_objects_beside_a_found_one():
+    """Three in a row, of which the first has a detection of its own; a box around several; two of other categories."""
+    box = np.array(
+        [[0, 0, 10, 10], [3, 0, 10, 10], [6, 0, 10, 10], [0, 0, 10, 14], [3, 0, 10, 10], [3, 0, 10, 10]], float
+    )
+    cell = np.array([0, 0, 0, 0, 1, 2])
+    evidence = SimpleNamespace(
+        object_cell=cell, object_box=box, seen=np.ones(6, bool), around=np.arange(6) == 3,
+        among_objects=np.array([0.54, 0.54, 0.54, 0.0, 0.0, 0.0]),
+        matched=(None, np.where(np.isin(np.arange(6), [0, 3]), 1.0, -np.inf)),
+    )  # fmt: skip
+    over, rest = Evidence.beside_found(evidence, 0.5)
+    assert np.flatnonzero(over).tolist() == [1]  # the third overlaps a missed one, and the first is found itself
+    assert np.flatnonzero(rest).tolist() == [3]
+    evidence.matched = (None, np.where(np.arange(6) == 1, 1.0, -np.inf))
+    over, rest = Evidence.beside_found(evidence, 0.5)
+    assert (np.flatnonzero(over).tolist(), np.flatnonzero(rest).tolist()) == ([0, 2], [3])
+    over, rest = Evidence.beside_found(evidence, 0.54)
+    assert (np.flatnonzero(over).tolist(), np.flatnonzero(rest).tolist()) == ([], [0, 2, 3])
 
 
 def of_limit(alone, others=0):

@@ -122,13 +122,13 @@ def test_either_side_of_empty_images_that_a_cut_of_scores_explains(empty, cut, c
     """Of 900 images 90 have no score of 0.5; in a part of 100 images without lower scores 10 would have none."""
     detections = np.where(np.arange(1000) < empty, 0, 9)
     image = np.repeat(np.arange(1000), detections)
-    evidence = SimpleNamespace(found=SimpleNamespace(image=image), scores=np.where(image % 10 == 5, 0.1, 0.6))
+    agreement = SimpleNamespace(confidence=np.where(image % 10 == 5, 0.1, 0.6))
     truth = SimpleNamespace(
         image=np.arange(1000), crowd=np.zeros(1000, bool),
         on=SimpleNamespace(images=SimpleNamespace(ids=np.arange(1000))),
     )  # fmt: skip
     facts = SimpleNamespace(
-        cut=None, evidence=evidence, schema=False, truth=truth, found=SimpleNamespace(image=image), kind=None
+        cut=None, agreement=agreement, schema=False, truth=truth, found=SimpleNamespace(image=image), kind=None
     )
     before = list(_empty(facts, np.ones(1000, int), detections))
     assert {one.code: one.count for one in before} == {"missing_shard": empty}

@@ -74,7 +74,15 @@ def two_labels_swapped_anywhere(rng, scene, share):
     scene.label = np.where(wrong, swapped, scene.label)
 
 
-@plants("uneven_boxes misplaced biased_boxes", "duplicate_objects", least=0.1, most=0.5)
+@plants("drawn_unevenly", "uneven_boxes", "misplaced", "biased_boxes", "outside_boxes", least=0.1, most=0.5)
+def an_annotator_with_loose_boxes(rng, scene, share):
+    """A margin of an eighth of the object at each edge."""
+    near = np.maximum(scene.box[:, :2] - scene.box[:, 2:] / 8, 0)
+    far = np.minimum(scene.box[:, :2] + scene.box[:, 2:] * 9 / 8, scene.sizes[scene.image])
+    _where(scene, some(rng, scene, share), np.concatenate([near, far - near], 1))
+
+
+@plants("uneven_boxes misplaced biased_boxes drawn_unevenly", "duplicate_objects", least=0.1, most=0.5)
 def an_annotator_with_tight_boxes(rng, scene, share):
     """Whose images stand together in the file of labels, and anywhere by their ids."""
     there = some(rng, scene, share)
@@ -91,6 +99,16 @@ def a_box_that_the_tool_put_there(rng, scene, share):
     at = np.flatnonzero(some(rng, scene, share))
     label = rng.integers(scene.classes, size=at.size)
     scene.add_objects(at, label, np.tile([10.0, 10.0, 90.0, 90.0], (at.size, 1)))
+
+
+@plants("piled_sides", "misplaced", "sizes_missed", "drawn_unevenly", "uneven_boxes", least=0.1, most=0.5)
+def a_least_side_of_the_tool(rng, scene, share):
+    """Sides of less than 48 pixels are 48 pixels, around the same centre."""
+    there = some(rng, scene, share)[scene.image]
+    side = np.maximum(scene.box[:, 2:], 48)
+    near = scene.box[:, :2] + scene.box[:, 2:] / 2 - side / 2
+    near = np.clip(near, 0, scene.sizes[scene.image] - side)
+    scene.box = np.where(there[:, None], np.concatenate([near, side], 1), scene.box)
 
 
 @plants("stray_objects tiny_objects sizes_cut", "misplaced", "undetected", least=0.02, most=0.1)

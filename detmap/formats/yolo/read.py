@@ -223,7 +223,7 @@ def _as_poses(
 def _points(
     lines: Lines, counts: NDArray[np.int64], points: tuple[int, int] | None, scored: bool
 ) -> tuple[int, int] | None:
-    """Return the number of keypoints, and of numbers per keypoint, from the first line if `points` are not given."""
+    """Return `points`, or if not given, the number of keypoints and the number of values per keypoint in the first line."""
     if points is not None or not len(counts):
         return points
     rest = int(counts[0]) - 5 - scored

@@ -1,0 +1,252 @@
+"""Scores that are reversed or all the same on a part of the images: what is said, and either side of each limit."""
+
+from __future__ import annotations
+
+import functools
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import planting
+import pytest
+from planting.scenes import overlap
+from test_checks_limits import codes, side
+
+import detmap
+from detmap.checks import scores, uneven
+from detmap.checks.rates import Part
+from detmap.checks.reversal import reversal_of
+
+ANYWHERE = "anywhere"
+
+
+@functools.cache
+def scene(seed, kind="sparse", images=300):
+    """The first images of a clean scene."""
+    made = planting.scene(seed, kind)
+    first = {one["id"] for one in made.data().truth["images"][:images]}
+    data = made.data()
+    truth = dict(data.truth, images=[one for one in data.truth["images"] if one["id"] in first])
+    truth["annotations"] = [one for one in truth["annotations"] if one["image_id"] in first]
+    return truth, [one for one in data.found if one["image_id"] in first]
+
+
+def planted(seed, share, change, where="", kind="sparse"):
+    """A scene with other scores on a run of images (or on images anywhere), and the ids of these images."""
+    truth, found = scene(seed, kind)
+    ids, rng = [one["id"] for one in truth["images"]], np.random.default_rng(seed)
+    count = round(share * len(ids))
+    first = int(rng.integers(len(ids) - count))
+    part = rng.choice(ids, count, replace=False).tolist() if where == ANYWHERE else ids[first : first + count]
+    return (
+        truth,
+        [dict(one, score=change(one["score"])) if one["image_id"] in part else one for one in found],
+        set(part),
+    )
+
+
+def findings(truth, found):
+    return {one.code: one for one in detmap.check(truth, found).findings}
+
+
+def images_said(says, found):
+    """The ids of the images with detections in the range of ids that a finding names."""
+    first, last = map(int, re.search(r"images (\d+) to (\d+), in the order of ids", says).groups())
+    return {one["image_id"] for one in found if first <= one["image_id"] <= last}
+
+
+# ----------------------------------------------------------------------------------------------------------- reversed scores
+
+
+def auc(truth, found):
+    """The share of pairs of a detection on an object and one on none in which the first has the higher score."""
+    boxes = {}
+    for one in truth["annotations"]:
+        boxes.setdefault(one["image_id"], []).append(one["bbox"])
+    on, off = [], []
+    for one in found:
+        best = max((overlap(one["bbox"], box) for box in boxes.get(one["image_id"], [])), default=0)
+        (on if best >= 0.5 else off).append(one["score"])
+    above = np.sign(np.subtract.outer(on, off))
+    return (above.mean() + 1) / 2
+
+
+REVERSED = {"1 - p": lambda p: 1 - p, "- p": lambda p: -p}
+
+
+@pytest.mark.parametrize("way", REVERSED)
+@pytest.mark.parametrize(("seed", "share", "where"), [(0, 0.1, ""), (1, 0.3, ""), (2, 0.1, ANYWHERE)])
+def test_reversed_scores_are_counted_as_the_sentence_says(seed, share, where, way):
+    truth, found, part = planted(seed, share, REVERSED[way], where)
+    made = findings(truth, found)
+    says = made["inverted_scores"].says
+    if where == ANYWHERE:
+        images = int(re.search(r"on (\d+) images", says)[1])
+        assert abs(images - len(part)) <= 3  # an image of one detection may have a score beyond 0.5
+    else:
+        there = images_said(says, found)
+        assert len(there ^ part) <= 3
+        inside = [one for one in found if one["image_id"] in there]
+        assert made["inverted_scores"].count == len(inside)
+        own, rest = (int(one) for one in re.findall(r"in (\d+)%", says))
+        outside = [one for one in found if one["image_id"] not in there]
+        assert max(len(inside), len(outside)) <= 5000  # more are sampled
+        assert (own, rest) == (round(100 * auc(truth, inside)), round(100 * auc(truth, outside)))
+    # nothing else is said but what is true of the scores as they are
+    assert set(made) <= {"inverted_scores", "quantised_scores", "images_without_detections"}
+    assert "inverted_scores" not in findings(*scene(seed))
+
+
+def test_scores_of_percent_are_reversed():
+    truth, found, _ = planted(3, 0.2, lambda p: 1 - p)
+    made = findings(truth, [dict(one, score=100 * one["score"]) for one in found])
+    assert {"inverted_scores", "percentage_scores"} <= set(made) <= {
+        "inverted_scores", "percentage_scores", "images_without_detections"
+    }  # fmt: skip
+
+
+def turned(count, own=0.0, rest=1.0, images=200):
+    """The images said to have reversed scores if so many have high scores, of which so many pairs are in order."""
+    image = np.repeat(np.arange(images), 4)
+    there = image < count
+    scores = np.where(there, 0.9, 0.1) + np.arange(image.size) % 4 / 100
+    agreement = SimpleNamespace(
+        scores=scores, found=SimpleNamespace(image=image), truth=side(count=images),
+        ranked_of=lambda rows: (own if there[rows].mean() > 0.5 else rest, 0.01),
+    )  # fmt: skip
+    agreement.truth = SimpleNamespace(on=side(count=images).on)
+    made = reversal_of(agreement, lambda flags, known: None, lambda part: part.says)
+    if made is not None:
+        assert (made.own, made.rest, made.images.tolist()) == (own, rest, (np.arange(images) < count).tolist())
+        np.testing.assert_array_equal(made.scores, np.where(there, 1 - scores, scores))
+    return made is not None
+
+
+def test_either_side_of_reversed_scores_of_a_part():
+    """Five images; 0.35 as of a whole file; scores of others that say nothing (0.5) do not show what high ones mean."""
+    assert turned(20)
+    assert turned(5)
+    assert not turned(4)
+    assert turned(20, own=0.349)
+    assert not turned(20, own=0.351)
+    assert turned(20, rest=0.601)
+    assert not turned(20, rest=0.599)
+
+
+def pairs(count, gap):
+    """So many pairs of places in `range(2 * count)` that are `gap` apart."""
+    low = np.arange(2 * count)[(np.arange(2 * count) // gap) % 2 == 0]
+    assert low.size == count
+    return low, low + gap
+
+
+@pytest.mark.parametrize(
+    ("behind", "ahead", "said"), [(10, 100, "scores_rank_nothing"), (20, 150, "inverted_scores"), (-1, 150, None)]
+)
+def test_either_side_of_scores_that_are_reversed_and_not_merely_shuffled(monkeypatch, behind, ahead, said):
+    """On 100 of 400 images the scores on objects are behind by 0.05 or 0.1 of the ranks there, if they are ahead by 0.125 or
+    0.1875 elsewhere: by 0.4 or 0.53 of it. Of shuffled scores they would be neither.
+    """
+    place, images = np.arange(400), 400
+    few, many = pairs(100, abs(behind)) if behind > 0 else pairs(100, 50)[::-1]
+    low, high = pairs(300, ahead)
+    evidence = SimpleNamespace(
+        detections=np.arange(800), finders=(place, None), images=images, frames=1.0, truth=side(count=images),
+        scores=np.concatenate([few, high - 1000.0, many, low - 1000.0]),
+        found=type("Found", (), {
+            "image": np.tile(place, 2), "__len__": lambda self: 800, "records": lambda self, rows: {}
+        })(),
+    )  # fmt: skip
+    evidence.by_score = np.argsort(-evidence.scores, kind="stable")
+    part = Part(place < 100, "images 0 to 99", place < 100)
+    monkeypatch.setattr(uneven, "_part", lambda *given: iter([(part, False)]))
+    made = list(uneven.ranking(SimpleNamespace(parts=[]), evidence))
+    assert codes(made) == ([] if said is None else [said])
+    assert [one.count for one in made] == [200 if said == "inverted_scores" else 100] * len(made)
+
+
+# ---------------------------------------------------------------------------------------------------------------- one score
+
+
+@pytest.mark.parametrize(
+    ("seed", "share", "where", "least"),
+    [(0, 0.1, "", 0.3), (1, 0.3, "", 0.5), (2, 0.2, ANYWHERE, 0.3), (3, 0.05, "", 0)],
+)
+def test_scores_that_are_all_the_same_are_counted_as_the_sentence_says(seed, share, where, least):
+    """Hard labels: of the detections of a part those of a score are kept, with a score of 1. Images without detections were
+    said to be lost.
+    """
+    truth, found, part = planted(seed, share, float, where)
+    kept = [
+        dict(one, score=1.0) if one["image_id"] in part else one
+        for one in found
+        if one["image_id"] not in part or one["score"] >= least
+    ]
+    made = findings(truth, kept)
+    says = made["constant_scores"].says
+    hard = [one for one in kept if one["image_id"] in part]
+    if where == ANYWHERE:
+        images, inside = int(re.search(r"1; on (\d+) images$", says)[1]), hard
+        assert images == len({one["image_id"] for one in hard})
+    else:
+        there = images_said(says, kept)
+        inside = [one for one in kept if one["image_id"] in there and one["score"] == 1.0]
+        assert len(inside) >= 0.95 * len(hard)
+        listed = [one["id"] for one in truth["images"] if min(there) <= one["id"] <= max(there)]
+        assert f"{len(listed)} images with {sum(one['image_id'] in there for one in kept):,} detections" in says
+    assert says.startswith(f"All of {len(inside):,} detections have one score: 1; ")
+    assert made["constant_scores"].count == len(inside)
+    assert set(made) <= {"constant_scores", "images_without_detections", "quantised_scores"}
+    assert (least >= 0.3) == ("images_without_detections" in made)
+
+
+def test_images_lost_beside_scores_that_are_all_the_same_are_said():
+    """Twice as many images without detections as a cut explains are not explained."""
+    truth, found, part = planted(0, 0.2, lambda p: 1.0)
+    lost = set(sorted(part)[::2])
+    made = findings(truth, [one for one in found if one["image_id"] not in lost])
+    assert {"constant_scores", "missing_shard"} <= set(made)
+
+
+def one_score(counts, rate=0.0, images=300):
+    """The number of detections said to have one score, if images have so many with it; others have it at a rate."""
+    counts = np.asarray(counts)
+    held = np.where(np.arange(images) < counts.size, np.append(counts, np.zeros(images - counts.size, int)), 10)
+    image = np.repeat(np.arange(images), held)
+    values = 0.5 + np.arange(image.size) / 1e5
+    values[image < counts.size] = 0.5
+    at = np.flatnonzero(image >= counts.size)
+    spread = at[np.arange(at.size) % 10 < 10 * rate]
+    values[spread] = 0.5
+    found = SimpleNamespace(
+        image=image, aside=np.zeros(image.size, bool), on=side(count=images).on, records=lambda rows: {}
+    )  # fmt: skip
+    facts = SimpleNamespace(gathered=lambda *given: None, causes=set(), parts=[], cut=None)
+    made = list(scores._flat(facts, found, values))
+    assert len(facts.parts) == len(facts.causes) == len(made)
+    return [one.count for one in made]
+
+
+def test_either_side_of_scores_that_are_all_the_same():
+    """Six images: where one is expected by chance, six or more are once in 1,700 times."""
+    assert one_score([2] * 6) == [12]
+    assert one_score([2] * 5) == []
+    assert one_score([2] * 5 + [1]) == [11]  # an image of one detection counts if others have another score
+    assert one_score([2] * 4 + [1] * 40) == []  # but at least five of two detections must be there
+    assert one_score([1] * 50) == []
+    assert one_score([3] * 50, rate=0.3) == [150]  # 50 * 0.3 ^ 3 = 1.4 are expected
+    assert one_score([3] * 50, rate=0.4) == []  # 3.2, more than a twentieth
+    assert one_score([3] * 50 + [1] * 50, rate=0.3) == [150]  # of single ones 15 are expected
+
+
+@pytest.mark.parametrize(("inside", "cut"), [(20, None), (10, 0.5), (5, 0.75)])
+def test_a_part_is_cut_as_far_as_its_detections_are_fewer(inside, cut):
+    held = np.where(np.arange(100) < 20, inside, 20)
+    image = np.repeat(np.arange(100), held)
+    values = np.linspace(0, 1, image.size)
+    values[image >= 20] = np.linspace(0, 1, 1600)
+    made = scores._cut_elsewhere(values, image, np.arange(100) < 20)
+    assert (made is None) is (cut is None)
+    if cut is not None:
+        assert abs(made[1] - cut) < 1e-3
+        np.testing.assert_array_equal(made[0], np.arange(100) < 20)

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from detmap.checks import agreement, categories, coverage, leakage, limits, parts, rates, scores, sizes, uneven
-from detmap.checks.agreement import Agreement, Gain, Nearest
+from detmap.checks import categories, coverage, leakage, limits, parts, rates, scores, sizes
+from detmap.checks.agreement import Gain, Nearest
 from detmap.checks.context import Facts
 from detmap.checks.evidence import Evidence
+from detmap.checks.findings import found
 from detmap.checks.rates import Part
 
 
@@ -301,13 +302,13 @@ def test_either_side_of_a_threshold_of_suppression(below, above, said, at):
 # -------------------------------------------------------------------------------------------------------------------- limits
 
 
-def neighbours(objects, count, most=0.5, own=0, few=0):
+def neighbours(objects, count, most=0.5, own=0, few=0, across=False):
     """What is said of so many objects that overlap another by so much, where detections overlap by `most` at most; `own` of
-    them, and all but `few` of 1,000 others, have a detection of their own.
+    them, and all but `few` of 1,000 others, have a detection of their own. With `across` the other is of another category.
     """
     none = np.zeros(0)
     evidence = SimpleNamespace(
-        between_any=(none, none),
+        between_any=(np.array([0.0, most]), np.full(count, objects)) if across else (none, none),
         between_detections=np.array([0.0, most]),
         between_objects=np.full(count, objects),
         among_objects=np.append(np.full(count, objects), np.zeros(1000)),
@@ -321,7 +322,7 @@ def neighbours(objects, count, most=0.5, own=0, few=0):
             np.where((np.arange(count + 1000) - count + own) % (count + 1000) < own + 1000 - few, 1, -np.inf),
         ),
         object_image=np.arange(count),
-        objects=np.arange(count + 1000),
+        objects=np.arange(count if across else count + 1000),
         frames=1.0,
         truth=side(),
     )
@@ -340,6 +341,8 @@ def test_either_side_of_suppression():
     assert neighbours(0.8, 100, own=85) == []  # hardly more than of other objects have no detection of their own
     assert neighbours(0.8, 20, own=10) == ["strict_suppression"]
     assert neighbours(0.8, 20, own=11) == []
+    assert neighbours(0.521, 14, across=True) == ["suppressed_across"]
+    assert neighbours(0.519, 14, across=True) == []
     assert neighbours(0.8, 14, own=1, few=400) == ["strict_suppression"]
     assert neighbours(0.8, 14, own=2, few=400) == []  # 12 of 14 where 5.6 are expected occur once in 80 times
 
@@ -853,39 +856,19 @@ def test_either_side_of_images_whose_scores_all_lie_within():
         assert scores._images_within(SimpleNamespace(image=image), outside) == said
 
 
-def cut_of(below=0.3, apart=0.0, strangers=0):
-    """The cut of a part of 100 images of ten scores each, a fifth of which are images of the rest."""
-    rng = np.random.default_rng(0)
-    rest = np.concatenate([np.full(round(1000 * below), 0.1), np.linspace(0.5, 0.9, 1000 - round(1000 * below))])
-    own = np.linspace(0.5 + apart, 0.9 + apart, 1000)[rng.permutation(1000)]
-    own[: 10 * strangers : 10] = 0.1
-    values = np.concatenate([own, rest])
-    made = uneven._cut(values, np.arange(2000) < 1000, np.arange(2000) // 10)
-    return None if made is None else round(made, 2)
+def test_a_finding_names_ten_records():
+    for count in (9, 10, 11):
+        assert found("cap_reached", count, "image", records=range(count)).records == tuple(range(min(count, 10)))
 
 
-def test_either_side_of_a_part_without_low_scores():
-    assert cut_of() == 0.5
-    assert cut_of(below=0.29) is None
-    assert cut_of(strangers=19) == 0.5
-    assert cut_of(strangers=22) is None
-    assert cut_of(apart=0.06) == 0.56
-    assert cut_of(apart=0.25) is None  # half of the range between the quartiles
-
-
-@pytest.mark.parametrize(("count", "chance", "said"), [(20, 0.0, 1), (19, 0.0, 0), (20, 1.0, 0)])
-def test_either_side_of_a_gain_of_few_detections(monkeypatch, count, chance, said):
-    """20 of 10,000 detections gain, as they do by chance with a given probability."""
-    gained = Nearest(np.where(np.arange(10_000) < count, 0.9, 0.0), np.arange(10_000))
-    none = np.zeros(10_000, int)
-    made = Agreement(SimpleNamespace(on=side().on), side(image_sizes=np.ones((10_000, 2))))
-    for name, value in (("rows", np.arange(10_000)), ("astray", np.arange(10_000)), ("image", none),
-                        ("plain", Nearest(np.zeros(10_000), none))):  # fmt: skip
-        made.__dict__[name] = value
-    monkeypatch.setattr(Agreement, "nearest", lambda *given: gained)
-    monkeypatch.setattr(Agreement, "_controls", lambda *given: [])
-    monkeypatch.setattr(agreement, "_SCREENED", 20_000)
-    made._controls = lambda *given: iter([(none, np.zeros((10_000, 4)))])
-    monkeypatch.setattr(agreement, "tail", lambda *given: chance)
-    assert made.gain("turned_boxes", "detections", none, np.zeros((10_000, 4))) is None
-    assert [one.gained.size for one in made.faint] == [count] * said
+@pytest.mark.parametrize(("alone", "said"), [(300, [20]), (299, [])])
+def test_either_side_of_images_that_were_skipped(alone, said):
+    """All of 300 images have a detection on nothing, of 20 others none has a detection: half as often is assumed."""
+    image = np.arange(300)
+    overlap = np.where(image < alone, 0.099, 0.1)
+    facts = SimpleNamespace(
+        causes=set(), truth=side(count=320),
+        agreement=SimpleNamespace(thinned=lambda rows: rows, nearest=lambda *given: SimpleNamespace(overlap=overlap)),
+    )  # fmt: skip
+    held = (np.arange(320) < 300).astype(int)
+    assert [one.count for one in coverage._skipped(facts, side(np.zeros((300, 4)), image), held, held)] == said

@@ -10,7 +10,9 @@ from test_checks_limits import codes, side
 
 from detmap.checks import scores, uneven
 from detmap.checks.context import Facts
+from detmap.checks.inputs import side_of
 from detmap.checks.rates import Division, Grouping, Order
+from detmap.data.tables import Detections, GroundTruth
 
 
 def of_categories(own, others):
@@ -38,7 +40,7 @@ def test_either_side_of_scores_that_are_below_those_of_others():
 def test_either_side_of_scores_that_do_not_overlap():
     """All but five in a hundred of a category are below all but five in a hundred of the others."""
     others = np.linspace(0.5, 1, 1000)  # 0.525 is the quantile
-    for beyond, said in ((4, ["uneven_scores"]), (6, [])):
+    for beyond, said in ((5, ["uneven_scores"]), (6, [])):
         own = np.concatenate([np.linspace(0.1, 0.4, 100 - beyond), np.full(beyond, 0.99)])
         assert of_categories(own, others) == said
 
@@ -282,13 +284,39 @@ def test_either_side_of_a_score_that_is_the_highest_of_many_images():
     assert of_tops(1000, 100, again=11) == []  # clipped
 
 
-@pytest.mark.parametrize(("share", "said"), [(0.099, False), (0.102, True)])
-def test_either_side_of_ties(share, said):
-    values = np.random.default_rng(0).random(10_000)
-    count = round(share * 10_000)
-    values[:count:2] = values[1 : count + 1 : 2]
-    tied = scores._tied(np.zeros(10_000, int), values, max(0.1 * 10_000, 2))
-    assert (tied is not None) is said
+@pytest.mark.parametrize(("tied", "said"), [(100, False), (102, True)])
+def test_either_side_of_ties(tied, said):
+    values = np.random.default_rng(0).random(1000)
+    values[:tied:2] = values[1 : tied + 1 : 2]
+    truth = GroundTruth.from_arrays(
+        image_ids=[0], category_ids=[1], boxes=[[0, 0, 9, 9]], images=np.arange(1000), categories=[1]
+    )
+    found = Detections.from_arrays(
+        image_ids=np.arange(1000),
+        category_ids=np.ones(1000, int),
+        boxes=np.tile([0, 0, 9, 9], (1000, 1)),
+        scores=values,
+    )
+    own = side_of(truth)
+    assert ("quantised_scores" in codes(scores.check(Facts(own, side_of(found, truth))))) is said
+
+
+@pytest.mark.parametrize(("count", "said"), [(240, True), (239, False)])
+def test_either_side_of_the_scores_among_which_the_lowest_are_even(count, said):
+    """Four times the 60 lowest."""
+    assert bool(scores._ends_at_once(np.arange(count) / count)) is said
+
+
+@pytest.mark.parametrize(("whole", "said"), [(79, [316]), (78, [])])
+def test_either_side_of_images_of_few_digits_by_chance(whole, said):
+    """Of 1,000 images of four scores, of which elsewhere one has two digits, 3.9 have four by chance: a twentieth."""
+    rng = np.random.default_rng(0)
+    values = rng.random((1000, 4))
+    few = np.arange(1000)[:, None] < np.array([1000, whole, whole, whole])
+    values[few] = rng.integers(0, 9, np.count_nonzero(few)) / 10 + rng.integers(1, 9, np.count_nonzero(few)) / 100
+    found = side(image=np.repeat(np.arange(1000), 4))
+    facts = SimpleNamespace(schema=False, concentrated=lambda *given: None)
+    assert [one.count for one in scores._coarse_part(facts, found, values.ravel())] == said
 
 
 @pytest.mark.parametrize("few", [scores.halves, scores.hundredths])
@@ -303,6 +331,37 @@ def test_either_side_of_scores_of_few_digits(few):
     assert few(np.round(values, 3 + (few is scores.halves))) is None  # every tenth has no more than two
     assert few(values.astype(np.float32).astype(float)) is None
     assert few(np.floor(255 * values)) is None
+
+
+def cut_of(below=0.3, apart=0.0, strangers=0):
+    """The cut of a part of 100 images of ten scores each, a fifth of which are images of the rest."""
+    rng = np.random.default_rng(0)
+    rest = np.concatenate([np.full(round(1000 * below), 0.1), np.linspace(0.5, 0.9, 1000 - round(1000 * below))])
+    own = np.linspace(0.5 + apart, 0.9 + apart, 1000)[rng.permutation(1000)]
+    own[: 10 * strangers : 10] = 0.1
+    values = np.concatenate([own, rest])
+    made = uneven._cut(values, np.arange(2000) < 1000, np.arange(2000) // 10)
+    return None if made is None else round(made, 2)
+
+
+def test_either_side_of_a_part_without_low_scores():
+    assert cut_of() == 0.5
+    assert cut_of(below=0.29) is None
+    assert cut_of(strangers=19) == 0.5
+    assert cut_of(strangers=22) is None
+    assert cut_of(apart=0.06) == 0.56
+    assert cut_of(apart=0.13) == 0.63
+    assert cut_of(apart=0.14) is None  # half of the range between the quartiles
+
+
+@pytest.mark.parametrize(("least", "cut"), [(0.4951, 0.4951), (0.4949, 0.5)])
+def test_either_side_of_the_lowest_score_of_a_part_without_low_scores(least, cut):
+    """A fifth of the images may be of the rest; a quarter of the way to the median 0.52 is as near to the cut."""
+    lowest = np.repeat([0.1, least, 0.5, 0.54], [18, 1, 31, 50])
+    rest = np.concatenate([np.full(300, 0.1), np.linspace(0.5, 0.9, 700)])
+    values = np.concatenate([lowest, np.linspace(0.75, 0.9, 100), rest])
+    image = np.concatenate([np.tile(np.arange(100), 2), 100 + np.arange(1000)])
+    assert uneven._cut(values, np.arange(1200) < 200, image) == cut
 
 
 def of_high_scores(each, objects=1, part=True):

@@ -364,6 +364,7 @@ def test_either_side_of_strays():
         return strays.limit_of(np.array(sides))
 
     assert limit(near=1) == 5
+    assert limit(strays_of=10, near=0) == 5
     assert limit(strays_of=9, near=0) is None
     assert limit(strays_of=30, near=8, larger=16) == 5
     assert limit(strays_of=30, near=8, larger=15) is None  # numbers do not rise again
@@ -375,11 +376,11 @@ def test_either_side_of_strays():
     assert limit(strays_of=12, near=5) is None  # by chance
 
 
-@pytest.mark.parametrize(("balls", "said"), [(7, True), (8, False)])
-def test_a_category_of_small_objects_is_no_accident(balls, said):
-    """Balls are half of fifteen small objects, or more, and are not half of all objects."""
+@pytest.mark.parametrize(("balls", "large", "said"), [(7, 10, True), (8, 10, False), (8, 54, False), (8, 55, True)])
+def test_a_category_of_small_objects_is_no_accident(balls, large, said):
+    """Balls are half of fifteen small objects, or more, which is 1.5 times their share of all 175 objects."""
     boxes = np.array([(10.0, 10, 3, 3)] * 15 + [(10, 10, 11, 11)] * 60 + [(0, 0, 80, 80)] * 100)
-    label = np.concatenate([np.arange(15) >= balls, np.arange(160) >= 10]).astype(int) + 1
+    label = np.concatenate([np.arange(15) >= balls, np.arange(160) >= large]).astype(int) + 1
     label[balls:15] = np.arange(15 - balls) % 5 + 2
     truth = GroundTruth.from_arrays(
         image_ids=np.arange(175), category_ids=label, boxes=boxes, images=np.arange(175), categories=np.arange(1, 8)

@@ -288,6 +288,10 @@ warning relabelled
     {many} taken for another category, in a part where far more are than elsewhere
     They count as missed, and the detections on them as false.
     Look at some: are the labels of one side wrong there, or of another version of the list of categories?
+warning default_category
+    {many} of one category on which confident detections of many others lie, on images without any other category
+    They count as missed, and the detections on them as false.
+    Look at some: was the default category of a tool left? Give them their own category, or leave these images out.
 warning rarely_detected
     {many} on images without any detection of their category, far more than in other categories
     They count as missed.

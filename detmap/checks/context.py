@@ -31,6 +31,7 @@ _BESIDE = {
     "copied_boxes",
     "coarse_boxes",
     "piled_sides",
+    "default_category",
     "cap_reached",
     "uneven_scores",
     "unsuppressed",

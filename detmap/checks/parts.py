@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks import exchanges, limits, policies, uneven
+from detmap.checks import defaults, exchanges, limits, policies, uneven
 from detmap.checks.agreement import Agreement, Gain
 from detmap.checks.context import Facts
 from detmap.checks.coverage import limit_of
@@ -287,6 +287,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return
     yield from policies.whole_images(evidence)
+    yield from defaults.check(facts, evidence)
     yield from _capped(facts, evidence)
     yield from uneven.differing(facts, evidence)
     said: list[_PartFindings] = []

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from detmap.checks import check, piles, uneven
+from detmap.checks import check, defaults, piles, uneven
+from detmap.checks.context import Facts
 
 
 def numbers(text):
@@ -378,3 +380,124 @@ def test_detections_that_fit_worse_on_some_images_are_no_annotators():
     assert uneven.drawn(image, off, 3000) is None
     off += 0.2 * (image % 10 == 1)[:, None]
     assert uneven.drawn(image, off, 3000) is not None
+
+
+# -------------------------------------------------------------------------------------------------------- a default category
+
+
+def of_default(truth, images, label):
+    """Give all objects of some images one category."""
+    for one in truth["annotations"]:
+        if one["image_id"] in images:
+            one["category_id"] = label
+
+
+def best_on(truth, found):
+    """The best confident detection on each object, of any category, and its rank in its category."""
+    objects = {}
+    for one in truth["annotations"]:
+        objects.setdefault(one["image_id"], []).append(one)
+    best = {}
+    for label in {one["category_id"] for one in found}:
+        own = sorted((one for one in found if one["category_id"] == label), key=lambda one: -one["score"])
+        count = min(len(own), sum(one["category_id"] == label for one in truth["annotations"]))
+        for at, one in enumerate(own[:count]):
+            which = max(objects[one["image_id"]], key=lambda other: overlap(one["bbox"], other["bbox"]))
+            if overlap(one["bbox"], which["bbox"]) >= 0.5 and at / count < best.get(which["id"], (2, None))[0]:
+                best[which["id"]] = at / count, one["category_id"]
+    return objects, {at: label for at, (rank, label) in best.items() if rank < 0.5}
+
+
+@pytest.mark.parametrize(("seed", "share", "each"), [(0, 0.1, 1), (1, 0.3, 2), (2, 0.05, 1)])
+def test_a_default_category_is_counted_again(seed, share, each):
+    truth, found, rng = photos(seed, images=800 // each, each=each, classes=8)
+    every = [one["id"] for one in truth["images"]]
+    of_default(truth, set(rng.choice(every, round(share * len(every)), replace=False).tolist()), 5)
+    made = {one.code: one for one in check(truth, found).findings}
+    assert not set(made) & {"rarely_detected", "rarely_found", "relabelled", "labels_mixed", "strict_suppression"}
+    made = made["default_category"]
+    objects, taken = best_on(truth, found)
+    held = {5: [0, 0], 0: [0, 0]}
+    count = 0
+    others = {}
+    images = []
+    for image, records in objects.items():
+        labels = {one["category_id"] for one in records}
+        said_of = [(one["category_id"], taken[one["id"]]) for one in records if one["id"] in taken]
+        if len(labels) > 1 or not said_of:
+            continue
+        row = held[5 if labels == {5} else 0]
+        row[1] += 1
+        wrong = [other for own, other in said_of if own != other]
+        if 2 * len(wrong) >= len(said_of):
+            row[0] += 1
+            if labels == {5}:
+                images.append(image)
+                count += len(wrong)
+                for other in wrong:
+                    others[other] = others.get(other, 0) + 1
+    assert made.count == count
+    assert made.records == tuple(sorted(images)[:10])
+    head, _, tail = made.says.partition("; of such images of other categories ")
+    assert head.endswith(
+        f"category class 4, on {held[5][0]} of {held[5][1]} images whose objects are all of it, where at least half of the "
+        "detections on them are others"
+    )
+    assert numbers(tail)[:3] == [*held[0], len(others)]
+    told = {int(name) + 1: int(number) for name, number in re.findall(r"class (\d) \((\d+)\)", tail)}
+    assert sorted(told.values()) == sorted(others.values())[-3:]
+    assert all(others[label] == number for label, number in told.items())
+
+
+def of_one_category(kinds, others, usual=(0, 1000), frames=1.0, classes=6):
+    """What is said of images of one object of category 0 each, on which detections of these categories lie, where others
+    are right, and `usual` of so many of each other category are taken for category 0.
+    """
+    labels = [0] * (sum(kinds) + others)
+    taken = [at for at, number in enumerate(kinds) for _ in range(number)] + [0] * others
+    for one in range(1, classes):
+        labels += [one] * (usual[1] // (classes - 1))
+        taken += [0] * (usual[0] // (classes - 1)) + [one] * ((usual[1] - usual[0]) // (classes - 1))
+    labels, taken = np.array(labels), np.array(taken)
+    images = np.arange(labels.size)
+    evidence = SimpleNamespace(
+        classes=classes, object_label=labels, object_image=images, taken_for=(taken, images), images=labels.size,
+        sure_rank=np.zeros(labels.size), frames=frames, sure_looked_at=np.ones(labels.size, bool),
+        truth=SimpleNamespace(on=SimpleNamespace(
+            images=SimpleNamespace(ids=images), categories=SimpleNamespace(names="abcdefgh"))),
+    )  # fmt: skip
+    facts = Facts(None)
+    facts.concentrated = lambda flags, known: None
+    return [one.count for one in defaults.check(facts, evidence)]
+
+
+def test_either_side_of_a_default_category():
+    assert of_one_category([0, 2, 2, 2, 2, 2], 50) == [10]
+    assert of_one_category([0, 2, 2, 2, 2, 1], 50) == []
+    # 0.6 of the detections are of the other categories as these are found, a fifth each
+    assert of_one_category([0, 60, 10, 10, 10, 10], 50) == [100]
+    assert of_one_category([0, 61, 10, 10, 10, 9], 50) == []
+    assert of_one_category([0, 30, 30, 30, 0, 0], 50) == [90]  # three categories
+    assert of_one_category([0, 30, 30, 0, 0], 50, classes=5, usual=(0, 4)) == []
+
+
+def test_either_side_of_the_share_of_a_default_category():
+    """At least 1.5 times as often as other categories, and more often than 1.2 times by chance."""
+    assert of_one_category([0, *[300] * 5], 8500, usual=(9995, 100_000)) == [1500]
+    assert of_one_category([0, *[300] * 4, 298], 8500, usual=(9995, 100_000)) == []
+    assert of_one_category([0, *[10] * 5], 150, usual=(995, 10_000)) == [50]
+    assert of_one_category([0, *[10] * 5], 150, usual=(995, 10_000), frames=4.0) == []
+    # 46 of 300 by chance where 37 are expected is three times in 100 tests, and 66 once in 100,000
+    assert of_one_category([0, 10, 9, 9, 9, 9], 254, usual=(995, 10_000)) == []
+    assert of_one_category([0, 14, 13, 13, 13, 13], 234, usual=(995, 10_000)) == [66]
+
+
+def test_objects_of_several_categories_are_no_default():
+    """On images of two categories, and where a detection of the right one lies beside."""
+    truth, found, rng = photos(4, images=400, each=2, classes=8)
+    ids = [one["id"] for one in truth["images"]]
+    chosen = set(rng.choice(ids, 80, replace=False).tolist())
+    for one in truth["annotations"][::2]:
+        if one["image_id"] in chosen:
+            one["category_id"] = 5
+    assert not said("default_category", truth, found)

@@ -66,6 +66,13 @@ def labels_one_off_on_a_shard(rng, scene, share):
     scene.label = np.where(there, (scene.label + 1) % scene.classes, scene.label)
 
 
+@plants("default_category", "relabelled", "wrong_labels", "labels_mixed", "rarely_detected", "duplicate_objects", classes=3,
+        least=0.1, most=0.5)  # fmt: skip
+def a_default_category(rng, scene, share):
+    """All objects of some images have the first category of the tool's list."""
+    scene.label = np.where(some(rng, scene, share)[scene.image], 0, scene.label)
+
+
 @plants("labels_mixed wrong_labels relabelled", "classes_disagree", classes=2, least=0.1, most=0.5)
 def two_labels_swapped_anywhere(rng, scene, share):
     one, other = np.argsort(-np.bincount(scene.label, minlength=scene.classes))[:2]

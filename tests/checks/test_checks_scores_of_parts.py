@@ -165,7 +165,7 @@ def test_either_side_of_scores_that_are_reversed_and_not_merely_shuffled(monkeyp
     assert [one.count for one in made] == [200 if said == "inverted_scores" else 100] * len(made)
 
 
-# ------------------------------------------------------------------------------------------------------------------ one score
+# ----------------------------------------------------------------------------------------------------------------- one score
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from detmap.checks import (
     repeats,
     scores,
     shapes,
+    single_category,
     sizes,
     uneven,
 )
@@ -51,6 +52,7 @@ __all__ = ["CODES", "SEVERITIES", "Code", "Figure", "Finding", "check", "check_r
 #: Modules of checks, in the order in which they run, because a finding can suppress later findings that it explains.
 _THEMES = (
     repeats,
+    single_category,
     image_ids,
     leakage,
     boxes,

@@ -124,6 +124,10 @@ error classes_permuted
     {many} with the category of another class
     @wrong class
     Sort the model's list of classes as it was in training, and map each to its category's id.
+error single_category
+    All of {many} have one category, though they lie on objects of several
+    @wrong class
+    Write the category of each detection: was the model, or its suppression (NMS), run as if there were one class?
 error no_agreement
     Hardly any of {many} lies on an object
     AP is near 0 whatever the detector can do.

@@ -37,6 +37,7 @@ _BESIDE = {
     "unsuppressed",
     "unsuppressed_across",
     "drawn_otherwise",
+    "single_category",
 }
 
 #: Flagged images are considered a part of the data if at least the share `_FLAGGED` of the images in the part are

@@ -14,6 +14,7 @@ from planting import (  # noqa: F401, each registers its defects
     records,
     scene_exports,
     scene_labels,
+    scene_parts,
     scene_steps,
     scene_writers,
     scores,

@@ -1,4 +1,4 @@
-"""Ids of images that were changed, so that they are unknown: which change is named, its numbers, and either side of limits."""
+"""Changed ids of images, so that they are unknown: which change is named, its numbers, and either side of limits."""
 
 from __future__ import annotations
 

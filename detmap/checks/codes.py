@@ -88,6 +88,10 @@ error image_ids_names
     The image ids of {many} are names of files, or the numbers in these
     @not found
     Write the id of each image in place of its file's name.
+error image_ids_rewritten
+    The image ids of {many} are changed ids of images without detections
+    @not found
+    Write the id of each image as the ground truth has it, and take it from the list of images, not from a file's name.
 error unknown_images
     {many} on images that the ground truth does not have
     detmap refuses them, or drops them with --unknown-images ignore.

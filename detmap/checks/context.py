@@ -67,6 +67,8 @@ class Facts:
     #: Parts of the data found to differ from the rest, each a mask of images and a category (None for all categories).
     #: Parts explain other findings.
     parts: list[tuple[NDArray[np.bool_], int | None]] = field(default_factory=list)
+    #: Mask of the images without detections because these are under changed ids of the images; None if there are none.
+    renamed: NDArray[np.bool_] | None = None
     #: Mask of the images whose detections below a score are missing, and this score; None if there are no such images.
     cut: tuple[NDArray[np.bool_], float] | None = None
 

@@ -90,6 +90,8 @@ def _nothing(facts: Facts) -> Iterator[Finding]:
 def _empty(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64]) -> Iterator[Finding]:
     """Yield findings of images without detections; the code depends on whether chance, or a cut of scores, explains them."""
     there = np.ones(objects.size, np.bool_) if facts.schema else objects > 0
+    if facts.renamed is not None:
+        there &= ~facts.renamed
     words = "{many}" if facts.schema else "{many} with objects to find"
     empty = there & (detections == 0)
     compared = there & ~_cut_empty(facts, empty)

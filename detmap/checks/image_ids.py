@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from detmap.checks.context import Facts
 from detmap.checks.findings import AT_LEAST, Finding, found, names
 from detmap.checks.inputs import Side
+from detmap.checks.rewritten_ids import rewritten
 from detmap.data.ids import locate
 from detmap.data.tables import Detections, GroundTruth
 from detmap.formats.file_names import resolve_images, stem
@@ -64,6 +65,9 @@ def _unmatched(facts: Facts, side: Side) -> Iterator[Finding]:
             every = len(table) + (0 if table is side.raw else side.unknown)
             yield found(alone[0], every, "detection", more=alone[1], records=held, named="image")
             return
+        changed = _changed(facts, side, table, list(held))
+        if changed is not None and len(changed[2]) > (0 if said is None else len(said[2])):
+            said, facts.renamed = changed[:3], changed[3]
         code, more, those = said or ("", "", set[Any]())
         left = [one for one in held if one not in those]
         explained = sum(held[one] for one in those) if left or said is None else unknown
@@ -121,6 +125,26 @@ def _other_ids(
         if 2 * len(hits) > len(strange) and (len(hits) >= _FEWEST or len(strange) == count or code == "image_ids_type"):
             return code, f"{names([repr(hits[0][0])])} is {names([repr(hits[0][1])])}", {one for one, _ in hits}
     return None
+
+
+def _changed(
+    facts: Facts, side: Side, table: Detections | GroundTruth, strange: list[Any]
+) -> tuple[str, str, set[Any], NDArray[np.bool_]] | None:
+    """Return code and detail of a finding, the unknown ids that it explains, and a mask of the images that it explains, if
+    the unknown ids are changed ids of images without detections; else None.
+    """
+    known = facts.truth.on.images.ids
+    none = np.bincount(side.image[side.image >= 0], minlength=known.size) == 0
+    made = rewritten(strange, known[none].tolist(), known[~none].tolist(), table.images.ids.tolist())
+    if made is None or not _borne_out(facts, side, table, made.meant):
+        return None
+    one = next(iter(made.meant))
+    count, ids = f"{len(made.meant):,} of {len(strange):,}", "are ids of images without detections"
+    more = f"{made.says}: {count} unknown ids {ids} then, as {names([repr(one)])} is {names([repr(made.meant[one])])}"
+    others = len(made.images) - len(made.meant)
+    if others > 0:
+        more += f"; {others:,} more images without detections would have the id of another image"
+    return "image_ids_rewritten", more, made.ids, np.isin(known, np.array(list(made.images), known.dtype))
 
 
 def by_ids_alone(ids: NDArray[Any], known: NDArray[Any], what: str) -> tuple[str, str] | None:

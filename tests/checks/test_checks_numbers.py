@@ -128,7 +128,13 @@ def test_either_side_of_empty_images_that_a_cut_of_scores_explains(empty, cut, c
         on=SimpleNamespace(images=SimpleNamespace(ids=np.arange(1000))),
     )  # fmt: skip
     facts = SimpleNamespace(
-        cut=None, agreement=agreement, schema=False, truth=truth, found=SimpleNamespace(image=image), kind=None
+        renamed=None,
+        cut=None,
+        agreement=agreement,
+        schema=False,
+        truth=truth,
+        found=SimpleNamespace(image=image),
+        kind=None,
     )
     before = list(_empty(facts, np.ones(1000, int), detections))
     assert {one.code: one.count for one in before} == {"missing_shard": empty}

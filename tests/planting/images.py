@@ -63,6 +63,16 @@ def ids_are_files(rng, data):
         one["image_id"] = name if with_ending else name.partition(".")[0]
 
 
+@plants("image_ids_rewritten", "missing_shard", "images_without_detections")
+def some_ids_have_a_digit_more(rng, data):
+    """As where a worker writes the number of a frame behind that of the video."""
+    ids = {one["id"] for one in _some(rng, data.truth["images"], 0.1, 0.5)}
+    digit = int(rng.integers(10))
+    for one in data.found:
+        if one["image_id"] in ids:
+            one["image_id"] = 10 * one["image_id"] + digit
+
+
 @plants("unknown_images", "quantised_scores")
 def other_images(rng, data):
     """Detections of another split are there too."""

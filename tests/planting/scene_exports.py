@@ -330,7 +330,7 @@ def scores_of_two_digits_on_a_shard(rng, scene, share):
 
 
 @plants("cut_boxes", "sizes_cut", "misplaced", "uneven_boxes", "biased_boxes", "zero_sized_boxes", "duplicate_detections",
-        "coarse_boxes", least=0.1, most=1.0)  # fmt: skip
+        "coarse_boxes", "piled_sides", least=0.1, most=1.0)  # fmt: skip
 def clipped_to_one_size(rng, scene, share):
     """To that of the smallest images, whatever the image has."""
     size = np.minimum([500, 375], scene.sizes[scene.d_image])

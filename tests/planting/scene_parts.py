@@ -33,3 +33,14 @@ def images_of_the_training_set_anywhere(rng, scene, share):
     box = scene.box[at] + rng.uniform(-0.7, 0.7, (at.size, 4))
     scene.add(scene.image[at], scene.label[at], box, rng.uniform(0.97, 0.9999, at.size), at)
     scene.detections(np.argsort(scene.d_image, kind="stable"))
+
+
+@plants("scaled_boxes misplaced", "outside_boxes", "no_agreement", "zero_sized_boxes", "inverted_boxes", "uneven_boxes")
+def height_for_width_on_a_shard(rng, scene, share):
+    """Boxes are scaled back to (height, width), taken for (width, height), and clipped."""
+    there = run(rng, scene, share)[scene.d_image]
+    size = scene.sizes[scene.d_image]
+    near = np.minimum(scene.d_box[:, :2] * size[:, ::-1] / size, size)
+    far = np.minimum((scene.d_box[:, :2] + scene.d_box[:, 2:]) * size[:, ::-1] / size, size)
+    scene.d_box = np.where(there[:, None], np.concatenate([near, far - near], axis=1), scene.d_box)
+    scene.detections((scene.d_box[:, 2:] > 0).all(axis=1))

@@ -13,8 +13,8 @@ from detmap.checks.rates import CHANCE, FEWEST, reaching, tail
 from detmap.checks.uneven import place_of, ranks
 
 #: A detection is precise if each of its edges is at most `PIXELS` pixels, or the share `SIDE` of the object's side, from
-#: that of its object. In two results for VOC2007, 0.1% and 1.5% of the objects are found so precisely. Objects with a side below
-#: `LEAST` pixels are ignored, because all detectors find some of them within `PIXELS`.
+#: that of its object. In two results for VOC2007, 0.1% and 1.5% of the objects are found so precisely. Objects with a side
+#: below `LEAST` pixels are ignored, because all detectors find some of them within `PIXELS`.
 PIXELS, SIDE, LEAST = 1.5, 0.015, 32.0
 
 #: Minimum share of an image's objects that are found precisely, for the image to be known to the detector, and to be

@@ -495,7 +495,7 @@ def test_one_name_is_no_leak_where_objects_differ():
 
 @pytest.mark.parametrize(("kind", "share", "seed"), [("sparse", 0.15, 0), ("one class", 0.3, 1), ("sparse", 0.05, 2)])
 def test_boxes_scaled_by_height_for_width_are_counted_as_the_sentence_says(kind, share, seed):
-    """Of the best detections, as many as objects: those that lie on one after x is scaled by width / height, y the other way."""
+    """Of the best detections, as many as objects, those that lie on one only after x is scaled back, and y the other way."""
     data, made = planted("height_for_width_on_a_shard", kind, share, seed)
     said = made["scaled_boxes"]
     assert ": as if each image had its height for its width, and its width for its height; images " in said.says

@@ -25,6 +25,7 @@ from detmap.checks import (
     shapes,
     single_category,
     sizes,
+    trained_on,
     uneven,
 )
 from detmap.checks.codes import CODES, SEVERITIES, Code
@@ -62,6 +63,7 @@ _THEMES = (
     scores,
     coverage,
     poses,
+    trained_on,
     parts,
     limits,
     categories,

@@ -648,6 +648,8 @@ class Agreement:
             one = np.ones(aspect.size)
             yield scaled(own, np.stack([one, aspect], axis=1)), "as if heights were scaled like widths"
             yield scaled(own, np.stack([1 / aspect, one], axis=1)), "as if widths were scaled like heights"
+            exchanged = scaled(own, np.stack([1 / aspect, aspect], axis=1))
+            yield exchanged, "as if each image had its height for its width, and its width for its height"
             every = self.truth.on.images.sizes
             if every is not None:
                 for step, which in ((-1, "previous"), (1, "next")):

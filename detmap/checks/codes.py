@@ -600,6 +600,10 @@ warning repeated_judgements
     {many} judged twice, with the same grade
     Some tools count it twice.
     Keep one judgement of each document.
+note trained_on
+    {many} with several objects, nearly all of which are found within a pixel or so and with high scores, unlike others
+    The detector was trained on these images, as it seems: the numbers are too good.
+    Compare with the training set (--train), and leave out what is in both.
 note areas_of_boxes
     {many} with the area of its box, where that of its mask is another
     By their areas such objects count in another range (small, medium, large) than by their masks.

@@ -259,12 +259,12 @@ def _part_of_scores(
         held = np.ones_like(held)
     for part, high in _part(evidence, Statistic("uneven_scores", "detection", where, mean, held), 8):
         inside = part.images[image]
-        if not inside.all() and _place(rank[inside], rank[~inside], high) <= LOW:
+        if not inside.all() and place_of(rank[inside], rank[~inside], high) <= LOW:
             return part, inside
     return None
 
 
-def _place(own: Array, rest: Array, high: bool) -> float:
+def place_of(own: Array, rest: Array, high: bool) -> float:
     """Return the share of the values in `rest` below the median of `own` or, with `high`, above it; ties count half."""
     middle = float(np.median(own))
     beyond, equal = np.mean(rest > middle if high else rest < middle), np.mean(rest == middle)

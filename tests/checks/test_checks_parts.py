@@ -491,3 +491,24 @@ def test_one_name_is_no_leak_where_objects_differ():
     for image in other["images"]:
         image["width"], image["height"] = image["width"] * 2, image["height"] * 2
     assert "leakage" not in check(truth, train=other).codes
+
+
+@pytest.mark.parametrize(("kind", "share", "seed"), [("sparse", 0.15, 0), ("one class", 0.3, 1), ("sparse", 0.05, 2)])
+def test_boxes_scaled_by_height_for_width_are_counted_as_the_sentence_says(kind, share, seed):
+    """Of the best detections, as many as objects, those that lie on one only after x is scaled back, and y the other way."""
+    data, made = planted("height_for_width_on_a_shard", kind, share, seed)
+    said = made["scaled_boxes"]
+    assert ": as if each image had its height for its width, and its width for its height; images " in said.says
+    sizes = {one["id"]: (one["width"], one["height"]) for one in data.truth["images"]}
+    objects, inside, count = by_image(data.truth["annotations"]), within(said.says), 0
+    order = sorted(range(len(data.found)), key=lambda row: -data.found[row]["score"])
+    for one in (data.found[row] for row in order[: len(data.truth["annotations"])]):
+        w, h = sizes[one["image_id"]]
+        undone = [value * by for value, by in zip(one["bbox"], (w / h, h / w) * 2, strict=True)]
+        before, after = (
+            max((iou(box, of["bbox"]) for of in objects.get(one["image_id"], [])), default=0)
+            for box in (one["bbox"], undone)
+        )
+        count += before < 0.3 and after >= 0.6 and inside(one["image_id"])
+    assert said.count == count
+    assert "misplaced" not in made

@@ -22,7 +22,8 @@ from detmap.errors import many
 #: boxes, eight pairs are equal; five equal boxes occur once in 10 ** 11 data sets.
 FEWEST = 5
 
-#: Maximum share of the detections with the most frequent box on images with copied detections; copies explain more.
+#: Maximum share of the detections with the most frequent box that are copies from another image, for this box to be
+#: reported. If more are copies, the finding of copied detections explains the box.
 COPIED = 0.5
 
 #: Weights of x, y, width, height and score in a sum that is rarely equal for different records.
@@ -45,8 +46,8 @@ FEWEST_LEFT, _BESIDE = 3, 0.9
 #: Limits for one place at which a category is detected on at least `FEWEST_PLACE` images. Boxes are in the place if they
 #: agree within `PLACE` pixels; the same object gives slightly different boxes in different surroundings. Places are
 #: searched with bins of `_CELL` pixels. Of random boxes within `AROUND` pixels of a place, one in (AROUND / PLACE) ** 4 =
-#: 256 is in the place. A ratio of up to `_OF_NEAR` is attributed to chance. Sides
-#: of the boxes are at least `AROUND`, because boxes that are clipped beyond a corner of their image become dots there.
+#: 256 is in the place. A ratio of up to `_OF_NEAR` is attributed to chance. Sides of the boxes are at least `AROUND`,
+#: because boxes that are clipped beyond a corner of their image become dots there.
 FEWEST_PLACE, PLACE, _CELL, AROUND, _OF_NEAR = 12, 3.0, 8.0, 12.0, 1 / 16
 
 #: Minimum share of the detections in one place that find no object, and minimum IoU with an object to find it. Real

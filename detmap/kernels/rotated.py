@@ -211,9 +211,9 @@ def _clip(scratch: Scratch, count: int, a: int, b: int) -> int:
 
 @helper
 def _part(points: Array, turn: int, half: int, out: Array) -> int:
-    """Write all corners of a convex quadrilateral, or of one triangle (`half`) of a non-convex quadrilateral, in the
-    order that turns from the x axis to the y axis. Returns the number of corners: 0 for a triangle without area,
-    negative if a triangle turns the other way.
+    """Write the corners of a convex quadrilateral in the order that turns from the x axis to the y axis. If the
+    quadrilateral is not convex, write one of its two triangles, chosen by `half`. Returns the number of corners: 0 for
+    a triangle without area, negative if a triangle turns the other way.
     """
     count, sign = 4, 1
     if turn == 0:
@@ -249,7 +249,7 @@ def twice_shared_area(scratch: Scratch, turn: int, other_turn: int) -> Any:
 
 @helper
 def _extent(corners: Array, row: int, x: float, y: float) -> float:
-    """Return the distance of the farthest corner of a row from a point, along x or y."""
+    """Return the largest difference in x or in y between a point and the corners of a quadrilateral."""
     farthest = 0.0
     for k in range(4):
         farthest = max(farthest, max(abs(corners[row, 2 * k] - x), abs(corners[row, 2 * k + 1] - y)))
@@ -294,7 +294,7 @@ def _overlap(first: Quads, i: int, second: Quads, j: int, crowd: bool, scratch: 
     shared = twice_shared_area(scratch, first.turns[i], second.turns[j])
     whole, other = _twice_area(scratch.left, 4), _twice_area(scratch.right, 4)
     # The sign of the shared area is right for outlines that turn from the x axis to the y axis. The corners of convex
-    # outlines have been put in this order. Other outlines turn the other way if their area is negative.
+    # outlines have been put in this order. Non-convex outlines turn the other way if their area is negative.
     if (whole[0] < 0.0 and first.turns[i] == 0) != (other[0] < 0.0 and second.turns[j] == 0):
         shared = -shared[0], -shared[1]
     if whole[0] < 0.0:
@@ -327,7 +327,9 @@ def overlaps(first: Quads, second: Quads, pairs: Compared, begin: int, end: int,
 
 @kernel
 def measure(corners: Array, begin: int, end: int, areas: Array, turns: Array, bounds: Array) -> None:
-    """Write areas and turns of `Quads` ``[begin, end)``, and the boxes around them, x1, y1, x2, y2, float64 (n, 4)."""
+    """Write the areas of quadrilaterals ``[begin, end)``, their orientations (``turns``, see `Quads`) and their bounding
+    boxes (x1, y1, x2, y2, float64 (n, 4)).
+    """
     points = np.empty((4, 4))
     for i in range(begin, end):
         x, y = corners[i, 0], corners[i, 1]

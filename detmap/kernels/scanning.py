@@ -1,8 +1,8 @@
-"""Helpers shared by the scanners of JSON records (`records`), TREC lines (`lines`) and cells (`cells`).
+"""Helpers shared by the scanners of JSON records (`records`), TREC lines (`lines`) and delimited text (`cells`).
 
 Scanners raise no exceptions. A kernel stops with a status at any input that it does not support, and its caller passes
-the document to a parser with precise errors. A document that a kernel accepts is strictly valid, also in skipped
-values.
+the document to a parser with precise errors. Skipped values are validated, too, so an accepted document is strictly
+valid, except for the contents of lists that are read later.
 
 A column is a range of 64-bit words in one flat array, so that one code path serves integers, floats and byte spans; a
 float is written as its bit pattern.
@@ -14,20 +14,20 @@ from typing import Any, NamedTuple
 
 from detmap.kernels import helper
 
-# The type of a field. REPEATED (an id that often equals the id on the line before) is only used for lines, INTEGER only
-# for lines and cells. For SPAN and LISTS the column holds the begin and end of the value in the document. The contents
-# of LISTS are checked later, when the lists are read. QUOTED (a string that is an id) and PASSED (a value that is not
-# read) are only used where records are compared with the first record.
+# The type of a field. REPEATED (an id that often equals the id on the line before) is only used for TREC lines, INTEGER
+# only for TREC lines and delimited text. For SPAN and LISTS the column holds the begin and end of the value in the
+# document. The contents of LISTS are checked later, when the lists are read. No column has the type QUOTED or PASSED,
+# which mark an id that is a string and a value that is not read.
 ID, NUMBERS, FLAG, SPAN, REPEATED, INTEGER, QUOTED, PASSED, LISTS = range(9)
 # Types whose columns are stored separately, because they are freed once ids are looked up or lists are read.
 APART = (ID, REPEATED, LISTS)
 # Why a kernel stopped. STOPPED: a record begins at or after `stop`. CLOSED: the list has ended. FAILED: the input is
-# not supported. FULL: the list of doubts is full, so that the caller must empty it and call again.
+# not supported. FULL: `doubts` has no room, so the caller must parse the numbers in it and call again.
 STOPPED, CLOSED, FAILED, FULL = range(4)
-# The slots of `state`. EVER, ALWAYS, INTEGERS, STRINGS have a bit per field, which is set if some record has the field,
-# if every record has it, if some value is an integer, or if some value is a string. LONGER: number of lines with more
-# tokens than fields. NOTED: number of values of the first record. UNREAD: the bits of all keys that are not fields, see
-# `records._key_bit`. COMMENTS: number of comment lines.
+# The slots of `state`. Four slots have a bit per field, which is set if some record has the field (EVER), if every record
+# has it (ALWAYS), if some value is an integer (INTEGERS), or if some value is a string (STRINGS). LONGER: number of
+# lines with more tokens than fields. NOTED: number of values of the first record. UNREAD: for each key that is not a
+# field, the bit `records._key_bit` is set. COMMENTS: number of comment lines.
 STATUS, POSITION, FIRST, ROW, LIMIT, EVER, ALWAYS, INTEGERS, STRINGS, DOUBTS, LONGER, NOTED, UNREAD, COMMENTS = range(
     14
 )
@@ -58,8 +58,8 @@ class Columns(NamedTuple):
 
 @helper
 def _leave_lines(places: Any, state: Any, status: int, i: int, row: int, doubtful: int) -> None:
-    """Record why and where a scan of lines stops. The scan has read every field on every line, and has read ids as
-    strings.
+    """Record why and where a scan of lines stops. As every line has all fields and ids are read as strings, the bits of
+    `EVER` and `STRINGS` do not depend on the lines.
     """
     state[STATUS], state[POSITION], state[ROW], state[DOUBTS] = status, i, row, doubtful
     state[EVER] = (1 << len(places)) - 1

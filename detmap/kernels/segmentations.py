@@ -49,7 +49,7 @@ NEITHER, INCOMPLETE, TWICE, BAD_SIZE, BAD_COUNTS, FOREIGN, CUT, UNFILLED, NO_OUT
 # The slots of `state`. ROW: the next record. TEXT, ENDS, POINTS, POLYGONS: numbers of elements used of `text`, `ends`,
 # `points` and `vertices`. DOUBTS: number of doubts. ODD: number of polygons with fewer than three points or an odd
 # number of coordinates. WITHIN: whether `text` begins with the bytes of `data`, so that strings without escapes need
-# not be copied. LEFT: for strings that stay in the file, the number that is added to their positions in `data`, else 0.
+# not be copied. LEFT: offset added to the positions of strings if they are left in the file, else 0.
 ROW, TEXT, ENDS, POINTS, POLYGONS, DOUBTS, ODD, WITHIN, LEFT, STATE_SIZE = range(10)
 
 _WORD = 0xFFFFFFFF
@@ -67,11 +67,13 @@ class Segments(NamedTuple):
 
     ``kinds`` (n,) int8 is one of `ABSENT`, `PACKED`, `LISTED`, `OUTLINES`, or a problem. ``spans`` (n, 4) int64 holds
     begin and end of the record's data, and height and width of its image (not for polygons). The data are a string in
-    ``text``, runs in ``ends``, or polygons in ``vertices``. The end of a string is inverted (~). ``text`` has the
-    strings, each followed by a NUL or a quote, unless they stay in the file; ``ends`` has the runs as in
-    `detmap.kernels.masks`; ``vertices`` has the number of coordinates of each polygon, and ``points`` the coordinates of
-    one polygon after the other. ``areas``, ``boxes`` (x, y, width, height) and ``regular`` are written for compressed
-    masks.
+    ``text``, runs in ``ends``, or polygons in ``vertices``. The end of a string is stored as ``~end``, because its sign
+    tells strings from runs.
+
+    Each string in ``text`` is followed by a NUL or a quote. Strings that are left in the file are not in ``text``. The
+    runs in ``ends`` are as in `detmap.kernels.masks`. ``vertices`` has the number of coordinates of each polygon, and
+    ``points`` the coordinates of one polygon after the other. ``areas``, ``boxes`` (x, y, width, height) and
+    ``regular`` are written for compressed masks.
     """
 
     kinds: Array
@@ -117,9 +119,9 @@ def _escaped(data: Any, i: int) -> int:
 
 @helper
 def _read_text(data: Any, i: int, stop: int, text: Array, at: int) -> Any:
-    """Copy the string whose first character is at `i`, and a NUL, to ``text[at]``; return the places of the closing
-    quote and of the NUL. If there is no quote before `stop`, everything up to `stop`, or a few bytes more, is copied.
-    Eight bytes are written at a time; surplus bytes are overwritten.
+    """Copy the string whose first character is at `i` to ``text[at:]``, and append a NUL. Return the places of the
+    closing quote and of the NUL. If there is no quote before `stop`, everything up to `stop`, or a few bytes more, is
+    copied. Eight bytes are written at a time, so the bytes after the NUL are undefined.
     """
     while i < stop:
         if i + 8 <= len(data):
@@ -128,7 +130,7 @@ def _read_text(data: Any, i: int, stop: int, text: Array, at: int) -> Any:
             special = (((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash)) & HIGHS
             for k in range(8):
                 text[np.uint64(at + k)] = np.uint8(word >> np.uint64(8 * k) & BYTE)
-            if special == NOTHING:  # a branch, so that the next bytes are read before `special` is known
+            if special == NOTHING:  # with a branch, the CPU loads the next bytes before `special` is known
                 i, at = i + 8, at + 8
                 continue
             n = _before(special)
@@ -164,8 +166,8 @@ def _plain_end(data: Any, i: int, stop: int) -> int:
 
 @helper
 def _read_string(data: Any, i: int, stop: int, text: Array, state: Array) -> Any:
-    """Return begin and end of the mask's string, which begins at `i`, in `text`, and the place of the closing quote, as
-    `_read_text` does. The string is copied unless `text` begins with `data` and the string has no escapes.
+    """Return where the mask's string, whose first character is at `i`, begins and ends in `text`, and the place of its
+    closing quote in `data`. The string is copied unless `text` begins with `data` and the string has no escapes.
     """
     end = _plain_end(data, i, stop) if state[WITHIN] else -1
     if end >= 0:
@@ -240,12 +242,12 @@ def _may_have_escapes(data: Any, begin: int, end: int) -> Any:
 
 @innermost
 def _read_alike(data: Any, place: Array, out: Segments, row: int, state: Array, alike: Array) -> Any:
-    """Read a mask if the bytes around its string equal the bytes around the previous mask's string; return whether they
-    do. `alike` has six elements: place and number of the bytes before the string, place and number of the bytes after
-    it, height, and width.
+    """Read a mask without parsing its keys and size if the bytes before and after its string equal those of the previous
+    mask; return whether they do. `alike` has six elements: place and number of the bytes before the string, place and
+    number of the bytes after it, height, and width.
 
-    The bytes in between are not always searched for quotes. If they hold a quote, the mask is invalid. Therefore the
-    caller must validate the mask.
+    The string is not always searched for quotes. If it holds a quote, the mask is invalid. Therefore the caller must
+    validate the mask.
     """
     begin, end = place[0] + alike[1], place[1] - alike[3]
     if alike[1] == 0 or begin > end:
@@ -359,7 +361,9 @@ def _after_number(data: Any, i: int) -> Any:
 
 @helper
 def _read_outlines(data: Any, i: int, powers: Any, out: Segments, row: int, state: Array, doubts: Array) -> int:
-    """Read a list of polygons; return `OUTLINES`, or a problem, or `ABSENT` if `doubts` is full."""
+    """Read a list of polygons. Return `OUTLINES` or a problem; return `ABSENT` if `doubts` has no room for a coordinate
+    that the caller must parse.
+    """
     polygon, at = state[POLYGONS], state[POINTS]
     first = polygon
     i = _blank(data, i + 1, False)

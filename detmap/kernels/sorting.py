@@ -31,9 +31,10 @@ def _count(keys: Array, order: Array, out_starts: Array) -> Any:
 
 @kernel
 def group_by(keys: Array, order: Array, out_order: Array, out_starts: Array) -> None:
-    """Stably sort `order` by ``keys[order[i]]``, integers in ``[0, g)``; ``out_starts`` (g + 1) says where groups start.
+    """Stably sort the rows in `order` by key; ``out_starts`` (g + 1) says where groups start.
 
-    If `order` is empty, all rows are sorted. If there are no rows, `keys` is empty too.
+    `keys` has an integer in ``[0, g)`` for each row. An empty `order` stands for all rows, so `keys` must be empty, too,
+    if no row is to be sorted.
     """
     count = _count(keys, order, out_starts)
     at = out_starts.copy()
@@ -71,7 +72,7 @@ def _descending_key(bits: Any) -> Any:
 
 
 class Keyed(NamedTuple):
-    """Rows with sort keys: row ``order[first + i]`` has key ``keys[i]``, where `first` is an argument of the sorts."""
+    """Rows ``order[first:]`` and their sort keys ``keys``. Each sort takes `first` as an argument."""
 
     keys: Array
     order: Array
@@ -183,9 +184,9 @@ def arrange_cells(
     return the number of cells.
 
     Image *g* has the rows ``out.order[starts[g]:starts[g + 1]]``, which are sorted in place. The other columns of `out`
-    are written, and the starts of the cells from ``out_starts[starts[begin]]`` on. With `merged` categories, all rows
-    of an image form one cell of category 0, in which ties are ordered by category. If `bits`, the bits of scores as
-    uint64, is empty, the rows of a category keep their order.
+    are written for these rows. ``out_starts[starts[begin]:]`` receives the starts of the cells. With `merged`
+    categories, all rows of an image form one cell of category 0, in which ties are ordered by category. `bits` are the
+    scores as bit patterns, uint64. If `bits` is empty, the rows of a category keep their order.
     """
     order = out.order
     longest = _longest_group(starts, begin, end)
@@ -195,7 +196,7 @@ def arrange_cells(
     cells = 0
     for g in range(begin, end):
         start, stop = starts[g], starts[g + 1]
-        # Most detectors write an image's detections by descending score: then every category is already in order.
+        # If detections are written by descending score, as most detectors do, every category is already in order.
         in_order = True
         if bits.shape[0]:
             in_order = not merged
@@ -226,7 +227,7 @@ def arrange_cells(
             begins = key != last
             rank = 0 if begins else rank + 1
             last = key
-            out_starts[starts[begin] + cells] = i  # the next position overwrites it unless a cell begins here
+            out_starts[starts[begin] + cells] = i  # overwritten later unless a cell begins here
             cells += begins
             out.image[i], out.category[i], out.rank[i] = g, key, rank
         if bits.shape[0]:
@@ -236,7 +237,7 @@ def arrange_cells(
 
 
 class Rows(NamedTuple):
-    """The columns of a tally except the category; see `detmap.detection.tally.Tally`. ``order`` may be empty."""
+    """Columns of `detmap.detection.tally.Tally` without the category, a row per detection. ``order`` may be empty."""
 
     image: Array
     rank: Array

@@ -97,7 +97,7 @@ def split(data: Any, size: int, longest: int, words: Any) -> int:
         Number of strings; or -1 minus the row of the first string that is too long.
     """
     begin, count = 0, 0
-    for i in range(0, size + 1, 8):  # a zero follows the last byte
+    for i in range(0, size + 1, 8):  # + 1, because the zero byte at `size` ends the last string
         word = _load(data, i)
         zeros = ~((word & ~HIGHS) + ~HIGHS | word | ~HIGHS)
         while zeros != NOTHING:
@@ -297,7 +297,7 @@ def _higher(data: Any, word: Any, others: Any, other: Any) -> Any:
 @helper
 def _ahead(data: Any, score: float, word: Any, other_score: float, other_word: Any) -> Any:
     """Return whether a row ranks ahead of another: by higher score, then by greater string."""
-    tied = np.uint64(score == other_score)  # without a tie, empty strings at 0 are compared instead
+    tied = np.uint64(score == other_score)  # if scores differ, `_higher` compares two empty strings
     return (score > other_score) | _higher(data, tied * word, data, tied * other_word)
 
 
@@ -327,7 +327,7 @@ def rank_rows(data: Any, words: Any, scores: Any, starts: Any, begin: int, stop:
     for group in range(begin, stop):
         first, end = starts[group], starts[group + 1]
         width = 1
-        while width < end - first:  # merge neighbours; most runs are already in order, and nothing moves
+        while width < end - first:  # merge sort; neighbouring parts in order are left alone
             for left in range(first, end - width, 2 * width):
                 middle = left + width
                 right = min(middle + width, end)

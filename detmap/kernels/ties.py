@@ -102,9 +102,9 @@ def collapsed_average_precision(
 
 @helper
 def _group_sums(before: int, ahead: int, inside: int, trapezoid: bool) -> tuple[float, float]:
-    """Return two sums over the first `inside` places of a tied group with `before` hits ahead of it. The first adds, for
-    each place, the precision of a hit there if the group has no other hit. The second adds the increase of that
-    precision if all earlier places of the group hold hits, too.
+    """Return two sums over the first `inside` places of a tied group with `before` hits ahead of it. The first sum adds
+    the precision at each place if only this place of the group holds a hit. The second sum adds by how much this
+    precision increases if all earlier places of the group hold hits, too.
     """
     alone, gained = 0.0, 0.0
     for i in range(1, inside + 1):
@@ -167,7 +167,7 @@ def expected_average_precision(ties: Ties, trapezoid: bool, by_hits: bool, begin
                 out[q] = mean / chances.sum() if j - first + highest > 0 else np.nan
                 crossed = True
                 break
-            # Only `inside` places of the group count, but the other hits may be in any place of the group.
+            # Precisions are summed over the first `inside` places, but the hits are spread over all `n` places.
             share = (hits - 1) / (n - 1) if n > 1 else 0.0
             total += hits / n * (alone + share * gained)
             j = stop
@@ -299,7 +299,7 @@ def expected_within(starts: Array, ahead: Array, tied: Array, depth: Array, out:
 
 @kernel
 def expected_first_places(starts: Array, ahead: Array, tied: Array, out: Array) -> None:
-    """Add to ``out[i]`` the probability that the first hit has rank ``i + 1``, over all rankings; see `expected_first`."""
+    """Add to ``out[i]``, for each ranking, the probability that its first hit has rank ``i + 1``."""
     for q in range(starts.size - 1):
         if starts[q] == starts[q + 1]:
             continue

@@ -1,4 +1,4 @@
-"""Overlaps of pairs of tracks of masks, and areas and bounding boxes of tracks."""
+"""Overlaps, areas and bounding boxes of tracks. A track is a sequence of masks, at most one per frame of a video."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = NDArray[Any]
 
 
 class Tracks(NamedTuple):
-    """A column of tracks: masks as in `detmap.kernels.mask_pairs.Masks`, and the range of masks of each track.
+    """Tracks, stored as masks (see `detmap.kernels.mask_pairs.Masks`) and the range of masks of each track.
 
     Track *i* has the masks ``tracks[i, 0]:tracks[i, 1]``; ``frames`` has the frame of each mask, ascending within a
     track. Track *i* covers ``lengths[i]`` frames, of which some may have no mask.
@@ -36,8 +36,8 @@ class _Pairs(NamedTuple):
 
     right: Array
     out: Array
-    #: For each pair of the detection: the object's next mask, the number of pixels of both tracks, and the number
-    #: of shared pixels.
+    #: For each object compared with the detection: the index of the object's next mask, the number of pixels of both
+    #: tracks, and the number of shared pixels.
     at: Array
     pixels: Array
     shared: Array
@@ -50,7 +50,7 @@ class _Pairs(NamedTuple):
 @helper
 def _most_pixels(found: Tracks, truth: Tracks, m: int, n: int) -> Any:
     """Return an upper bound of the pixels that two masks share, from their areas and boxes; infinity if a mask is not
-    regular.
+    regular (see `detmap.kernels.masks`).
     """
     if not (found.regular[m] and truth.regular[n]):
         return np.inf
@@ -136,7 +136,7 @@ def _compare(found: Any, truth: Any, d: int, begin: int, end: int, lowest: float
 
 @helper
 def _longest(tracks: Any, track: int) -> Any:
-    """Return the maximum number of runs of a mask of a track."""
+    """Return an upper bound of the number of runs in any mask of a track."""
     most = 0
     for m in range(tracks.tracks[track, 0], tracks.tracks[track, 1]):
         most = max(most, _most_runs(tracks, m))

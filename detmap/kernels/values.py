@@ -54,7 +54,7 @@ def _string_end(data: Any, i: int) -> int:
         quote = word ^ QUOTES
         backslash = word ^ BACKSLASHES
         special = (((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash) | ((word - SPACES) & ~word)) & HIGHS
-        # This is a branch, so that the next eight bytes are read before `special` is known.
+        # With a branch, the CPU loads the next eight bytes before `special` is known.
         if special == NOTHING and not paired:
             i += 8
             continue
@@ -162,7 +162,7 @@ def _braces(data: Any, i: int) -> Any:
 
 @innermost
 def _brace_after(data: Any, i: int) -> Any:
-    """Return the first place from `i` on of a byte that is an opening brace or above, or the end."""
+    """Return the first place from `i` on of a byte of at least ``{``; the end of `data` if there is none."""
     while i + 32 <= len(data):
         one, two, three, four = _braces(data, i), _braces(data, i + 8), _braces(data, i + 16), _braces(data, i + 24)
         if one | two | three | four != NOTHING:

@@ -112,8 +112,8 @@ def survey(data: Any, begin: int, end: int, mark: int, inner: bool) -> int:
 
 @helper
 def _blank(data: Any, i: int, lines: bool) -> int:
-    """Return the first position from `i` on that is not white space; if records are `lines`, a line feed is not white
-    space.
+    """Return the first position from `i` on that is not white space. With `lines` (one record per line), a line feed
+    does not count as white space.
     """
     while True:
         c = _byte(data, i)

@@ -1,7 +1,7 @@
 """ActivityNet's JSON: time segments in videos, and detections of such segments.
 
-Ground truth is ``{"database": {video: {"subset": …, "annotations": [{"segment": [start, end], "label": …}]}}}``, results
-are ``{"results": {video: [{"label": …, "segment": [start, end], "score": …}]}}``, both in seconds. Videos
+Ground truth is ``{"database": {video: {"subset": …, "annotations": [{"segment": [start, end], "label": …}]}}}``.
+Results are ``{"results": {video: [{"label": …, "segment": [start, end], "score": …}]}}``. Times are in seconds. Videos
 take the place of images. Categories are the labels of the subset, in the order in which they first appear.
 """
 

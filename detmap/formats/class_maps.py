@@ -33,8 +33,7 @@ def class_map_of(given: ClassMap) -> dict[str, str]:
     """Return a class map from a mapping or a file. Raises `InputError` for an invalid file or a repeated class,
     `OptionError` for other types.
 
-    A file is either text with a line ``from,to`` per class, in which a semicolon or tab may replace the comma, or a
-    JSON object.
+    A file holds a JSON object, or text with a line ``from,to`` per class. A semicolon or tab may replace the comma.
     """
     if isinstance(given, Mapping):
         return {str(one): "" if other is None else str(other) for one, other in given.items()}

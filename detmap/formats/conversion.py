@@ -39,7 +39,7 @@ class Converted:
     images : int
         Number of images; for ground truth including images without objects.
     lost : mapping of str to int
-        Number of records by kind of content that the format cannot hold (keys of `detmap.formats.LOST`).
+        Number of records that lose content, for each kind of content (keys of `detmap.formats.LOST`).
     notices : mapping of str to int
         Counts of unusual input in the source, by code; see `detmap.data.notices.NOTICES`.
     """

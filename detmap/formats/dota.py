@@ -1,4 +1,4 @@
-"""DOTA's text files: ``labelTxt``, a file per image, and results ``Task1_{class}.txt``, a file per class.
+"""DOTA's text files: labels in a folder ``labelTxt`` with a file per image, and results in files ``Task1_{class}.txt``.
 
 A line of labels is ``x1 y1 x2 y2 x3 y3 x4 y4 class difficult``, with corners in pixels. If the last word is missing, the
 object is not difficult. Some files begin with the lines ``imagesource:…`` and ``gsd:…``. A line of results is ``image score
@@ -49,7 +49,7 @@ from detmap.shapes.kinds import BOXES, PROBIOU, ROTATED
 
 _RESULTS = re.compile(r"Task[12]_(?P<name>.+)\.txt")
 
-#: Minimum size of results in bytes for the scanner.
+#: Minimum size in bytes of results that are read by `detmap.reading.cells.scan`.
 _WORTH_SCANNING = 1 << 17
 
 #: Prefixes of header lines, which hold no objects.
@@ -175,7 +175,7 @@ class _Found(NamedTuple):
 
 
 def _scanned(files: Mapping[str, tuple[bytes, str]]) -> _Found | None:
-    """Return the scanner's result for large and plain files; None for other files, which are read word by word."""
+    """Read large files with `detmap.reading.cells.scan`; return None if this fails, or if the files are small."""
     contents = [data for data, _ in files.values()]
     if sum(map(len, contents)) < _WORTH_SCANNING:
         return None

@@ -83,7 +83,7 @@ def _own_stems(table: GroundTruth) -> dict[Any, str]:
 
 
 def category_names(table: GroundTruth | Detections, ground_truth: GroundTruth | None) -> list[str]:
-    """Return the name of each category of a table: from the ground truth, or else its id."""
+    """Return the name of each category. Categories of detections without a name in the ground truth are named by id."""
     if isinstance(table, GroundTruth):
         names = list(table.category_names)
     else:
@@ -127,7 +127,7 @@ def resolve_images(
 
 
 def match_images(distinct: list[Any], ground_truth: GroundTruth, source: str) -> list[Any]:
-    """Find distinct image ids, which may be file names, in the ground truth. Return its ids, None for unknown images."""
+    """Return the ground truth's image id for each given id or file name; None for unknown images."""
     if distinct and isinstance(distinct[0], int) and ground_truth.images.values.dtype.kind == "i":
         known = set(ground_truth.images.values.tolist())
         return [one if one in known else None for one in distinct]
@@ -207,9 +207,9 @@ def _number(name: str, known: set[int]) -> int | None:
 
 
 def resolve_categories(names: Sequence[str], ground_truth: GroundTruth) -> list[Any]:
-    """Return the ground truth's id for each category, given its name or id as text; unknown names are kept. Raises
-    `InputError` for a name of several categories. If ids are integers, unknown categories get unused integers. Their
-    detections are counted, but not scored.
+    """Return the ground truth's id for each category, given its name or its id as text. If ids are integers, an unknown
+    category gets an unused integer, otherwise its name. Detections of unknown categories are counted, but not scored.
+    Raises `InputError` for a name of several categories.
     """
     by_name = dict(zip(ground_truth.category_names, ground_truth.categories.values.tolist(), strict=True))
     if len(by_name) < ground_truth.categories.ids.size:
@@ -317,7 +317,7 @@ def unused(codes: NDArray[Any], count: int) -> int:
 
 
 def lost_order(names: Sequence[str], codes: NDArray[Any]) -> int:
-    """Sort the categories with objects by name, and return the number of categories whose position changes."""
+    """Return the number of categories that change position when the categories with objects are sorted by name."""
     used = [names[code] for code in np.unique(codes).tolist()]
     return sum(one != other for one, other in zip(used, sorted(used), strict=True))
 
@@ -372,8 +372,8 @@ def by_image(table: GroundTruth | Detections) -> list[NDArray[np.int64]]:
 
 
 def grouped_by_image(table: GroundTruth | Detections) -> tuple[list[NDArray[np.int64]], int]:
-    """Return the rows of each image, with images in order of their first rows, and the number of rows that this order
-    moves.
+    """Return the rows of each image, and the number of rows that change position. Images are in the order of their first
+    rows.
     """
     codes = table.images.codes
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
@@ -405,8 +405,8 @@ def over_classes(
 
 
 def lost_facts(table: GroundTruth, areas: NDArray[np.float64]) -> dict[str, int]:
-    """Count facts that formats without boxes cannot hold, such as flags of objects and file names of images. Areas count
-    if they differ from the areas of the shapes, which are given as `areas`.
+    """Count facts that formats without boxes cannot hold, such as flags of objects and file names of images. An area is
+    counted if it differs from the area of the object's shape, given in `areas`.
     """
     return {
         "crowd": int(table.crowd.sum()),

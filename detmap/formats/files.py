@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def words(role: Role) -> str:
-    """Return a phrase for help texts that lists the supported files and folders of a role."""
+    """List the supported files and folders of a role, in a phrase for help texts."""
     return ", or ".join(one.words[role == "detections"] or one.name for one in registry.able(role))
 
 
@@ -121,8 +121,8 @@ def read_detections(
 
 
 def asked_protocol(path: Source, format: str | None = None) -> str:
-    """Return the protocol of the benchmark that the format or the fields of the ground truth suggest. Return "coco" if
-    they suggest none, or if the ground truth cannot be read. Raises `OptionError` for a stream, which cannot be read twice.
+    """Return the protocol of the benchmark whose format or fields the ground truth has. Return "coco" if there is none,
+    or if the ground truth cannot be read. Raises `OptionError` for a stream, which cannot be read twice.
     """
     if is_stream(path):
         raise OptionError("the protocol auto needs ground truth in a file, which is read twice")
@@ -157,7 +157,7 @@ def write(
     Returns
     -------
     dict of str to int
-        Number of records by kind of content that the format cannot hold (keys of `detmap.formats.LOST`).
+        Number of records that lose content, for each kind of content (keys of `detmap.formats.LOST`).
 
     Raises
     ------

@@ -23,7 +23,7 @@ FieldOf = Callable[[str], Mapping[Any, Any] | None]
 #: Field with the video of an image, as in YouTube-VIS, TAO and BDD100K.
 VIDEO = "video_id"
 
-#: Names of images suggest videos if a video has at least `_FEWEST_FRAMES` images, and `_FEWEST_VIDEOS` such videos exist.
+#: Minimum number of frames of a video, and minimum number of videos, for images whose names look like frames of videos.
 _FEWEST_FRAMES, _FEWEST_VIDEOS = 3, 2
 
 #: Minimum share of equal steps between the numbers in image names, for images that look like frames of a video.

@@ -97,8 +97,8 @@ class Sizes:
 def scales(
     images: Sequence[Any], given: Path | Mapping[str, Any] | None, source: str, ground_truth: GroundTruth | None = None
 ) -> NDArray[np.float64]:
-    """Return the factors that scale each record's normalised box to pixels, shape (n, 4): its image's width, height,
-    width, height. Raises `InputError` for an image whose size is neither in `given` nor in the ground truth. `images`
+    """Return the factors that scale normalised boxes to pixels, shape (n, 4): width, height, width and height of each
+    record's image. Raises `InputError` for an image whose size is neither in `given` nor in the ground truth. `images`
     are ids of the ground truth or, without ground truth, file names.
     """
     sizes, known = Sizes(given), {}

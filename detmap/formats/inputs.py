@@ -215,7 +215,7 @@ class Input:
         assert form.read_ground_truth is not None
         with collector.paused(), registry.asked(form, self.source):
             table = _read_for(form.read_ground_truth(self.source, reading), reading.iou_type)
-        if form.leveled and reading.iou_type == BOXES and not reading.fields:  # KITTI's protocols name fields
+        if form.leveled and reading.iou_type == BOXES and not reading.fields:  # KITTI's protocols set `fields`
             table = replace(table, notices={**table.notices, LEVELS: 1})
         table = table if mapping is None else mapped_ground_truth(table, mapping)
         table = _with_labels(table, reading)
@@ -286,8 +286,8 @@ class Input:
 
     @contextmanager
     def unchanged(self) -> Iterator[list[sources.Stamp] | None]:
-        """Within this context, files that are read more than once must not change. Yields stamps of the files. If a
-        stamp changes, `InputError` is raised, in place of any other `InputError`.
+        """Raise `InputError`, in place of any other `InputError`, if a file changes within this context. Yields the sizes
+        and times of the files.
         """
 
         with sources.unchanged(self._stamps, str(self.path)) as stamps:

@@ -50,7 +50,7 @@ from detmap.reading.options import Path, Reading, Role
 from detmap.reading.sources import members, name_of
 from detmap.shapes.boxes import seem_shares
 
-#: Columns of a box by box format. The format "" means that a `Formed` function chooses one of the others.
+#: Columns of a box by box format. For "", a function of type `Formed` decides the format from the numbers.
 _BOXES = {
     "xyxy": ("x1", "y1", "x2", "y2"),
     "xywh": ("x", "y", "width", "height"),
@@ -64,8 +64,8 @@ _OF_A_CLASS = re.compile(r"comp.*_det_|Task[12]_")
 #: Columns of flags, 0 or 1.
 _FLAGS = ("difficult", "crowd")
 
-#: A function that takes lines, the four numbers of each box, and the option `box_format`, and returns the box format
-#: and notices.
+#: Function that decides the box format. Its arguments are the lines, the four numbers of each box, and the option
+#: `box_format`. It returns the box format, and notices.
 Formed = Callable[[Lines, NDArray[np.float64], "str | None"], "tuple[str, dict[str, int]]"]
 
 
@@ -172,17 +172,17 @@ class More:
     columns : tuple of str
         Names of the columns, all numeric.
     read : callable
-        ``read(numbers, role)`` returns further arguments of ``from_arrays``, each with a row per line; `numbers` holds
-        arrays by name of column.
+        ``read(numbers, role)`` returns further arguments of ``from_arrays``, each with a row per line. `numbers` maps
+        names of columns to arrays.
     write : callable
         ``write(table)`` returns the columns by name, and the number of records by kind of lost content (keys of
         `LOST`).
     holds : tuple of str
         The kinds of shape in these columns.
     folded : bool
-        Whether classes are case-insensitive: they are read in lower case.
+        Whether classes are case-insensitive. If so, they are read in lower case.
     inside : str
-        Optional subfolder of a folder of detections that holds the files.
+        Name of the subfolder that may hold the files of a folder of detections; empty if there is none.
     every_image : bool
         Whether an image without detections must have an empty file. A notice counts the images without
         a file.
@@ -460,7 +460,7 @@ def _ids(values: list[Any]) -> Any:
 def _regions(
     table: GroundTruth, names: Sequence[str], everywhere: Sequence[str]
 ) -> tuple[list[str], NDArray[np.bool_], int]:
-    """Merge crowds with the same box into one line if every category has such a crowd.
+    """Merge crowds with the same box into one line if every category has a crowd with this box.
 
     Return the class that is written for each object, a mask of the objects without a line, and the number of merged
     objects.
@@ -514,12 +514,13 @@ def line_format(
         Name of the format.
     ground_truth, detections : str
         Layout of a line, as ``"{class} -1 {x1} {y1} {x2} {y2} {score}"``; empty for a role that is not read or written.
-        Names in braces are columns; other words are written literally, and ignored when reading. Columns are ``class``;
-        ``score``, of detections; ``x1 y1 x2 y2``, ``x y width height`` or ``cx cy width height``; ``difficult`` and
-        ``crowd``, 0 or 1. The last word may be ``[difficult]`` or ``[crowd]``: a flag that only some lines have.
+        Names in braces are columns; other words are written literally, and ignored when reading. Required are
+        ``class``, for detections ``score``, and the box: ``x1 y1 x2 y2``, ``x y width height``, ``cx cy width height``
+        or ``a b c d`` (see `box_format`). ``difficult`` and ``crowd`` are optional, and hold 0 or 1. The last word may
+        be ``[difficult]`` or ``[crowd]``, a flag that only some lines have.
     everywhere : sequence of str
-        Classes of regions in which no detection of any class counts, as KITTI's ``DontCare``. A region becomes a crowd
-        of each class that other lines have.
+        Classes of regions in which no detection of any class counts, as KITTI's ``DontCare``. A region becomes one
+        crowd for each class of the other lines.
     box_format : callable, or None
         With the columns ``a b c d``: ``box_format(lines, boxes, given)`` returns the format of the boxes, such as
         "xyxy", and notices; `given` is the caller's option.

@@ -199,7 +199,7 @@ def _read(boxes: Iterable[tuple[str, Any]], name: str, scored: bool) -> _Read:
 
 
 def _check(box: _Box, record: str, token: str, name: str, scored: bool) -> None:
-    """Refuse a box of an unknown class or attribute, without a score, or of another sample."""
+    """Refuse a box with an unknown class, an unknown attribute, the token of another sample, or no score."""
     if box.detection_name not in _CLASS:
         problem, field, value, remedy = "is no class", "detection_name", box.detection_name, ", ".join(CLASSES)
     elif box.attribute_name not in _ATTRIBUTE:

@@ -1,6 +1,6 @@
-"""Open Images' files: CSV of boxes, masks and labels of images, submissions to its challenges, and its hierarchy.
+"""Open Images' CSV files of boxes, masks and image labels, submissions to its challenges, and its hierarchy of labels.
 
-Ids are always strings: image ids are hexadecimal, and some look decimal. Boxes are normalised corners, and are
+Ids are always strings, because image ids are hexadecimal and some look decimal. Boxes are normalised corners, and are
 compared without conversion to pixels, because overlaps are the same up to rounding.
 """
 
@@ -102,7 +102,7 @@ def _masked_ground_truth(source: Source, reading: Reading, columns: Mapping[str,
     found = read_table(source, columns, "ground truth", others=("Mask", "ImageWidth", "ImageHeight"))
     _, images = found.ids(("image_id", "image"), "images")
     told = [found.columns.get("category", images), *found.others.values()]
-    # other rows are images without objects
+    # rows with an image id alone are images without objects
     rows = [row for row in range(len(images)) if any(cells[row] for cells in told)]
     part = found.take(rows)
     _, categories = part.ids(("category_id", "category"), "categories")
@@ -175,7 +175,7 @@ def _masks(found: Table, rows: Sequence[int]) -> list[dict[str, Any]]:
 
 
 def _mask(code: str, width: str, height: str, source: str, record: str) -> dict[str, Any]:
-    """Return the run-length code from a string: base64 of zlib data of COCO's compressed counts."""
+    """Decode a mask: COCO's compressed counts, which are compressed again by zlib and encoded in base64."""
     import base64
     import zlib
 
@@ -340,7 +340,7 @@ def _named(table: GroundTruth, names: Mapping[str, str]) -> GroundTruth:
 
 
 def image_labels(path: Path) -> tuple[Ids, Ids, NDArray[np.bool_]]:
-    """Return the image, label and presence flag of each line of a file of verified image labels."""
+    """Read a file of verified image labels. Return each line's image and label, and whether the label is present."""
     columns = {"image": "ImageID", "category": "LabelName", "score": "Confidence"}
     found = read_table(path, columns, "image labels")
     boxed = [title for title in found.titles if title in _BOXES.values() and title not in columns.values()]

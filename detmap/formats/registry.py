@@ -32,7 +32,7 @@ PACKED = (".gz", ".zst")
 
 
 def packed(*endings: str) -> tuple[str, ...]:
-    """Return suffixes of file names together with those of compressed files, such as ``.json.gz``."""
+    """Return the suffixes of plain and compressed files, such as ``.json`` and ``.json.gz``."""
     return tuple(ending + more for ending in endings for more in ("", *PACKED))
 
 
@@ -44,7 +44,7 @@ def unpacked_name(name: str) -> str:
 #: Suffixes of JSON files.
 _NAMES_OF_JSON = packed(".json", ".jsonl", ".ndjson")
 
-#: Errors about a folder describe its first `_MANY` entries, and suggest at most `_FEW` of them to be read instead.
+#: Maximum number of a folder's entries that an error message counts, and that it suggests to read instead.
 _MANY, _FEW = 10_000, 3
 
 #: Suffixes of tar archives.
@@ -135,8 +135,8 @@ class Given:
         return io.BytesIO(self._source) if isinstance(self._source, Held) else open(self._source, "rb")
 
     def lines(self, inside: str, others: Sequence[str] = ()) -> list[list[bytes]]:
-        """Return the words of the first lines of a file, or of the first ``.txt`` files of a folder or archive.
-        If `inside` is not empty, that subfolder of a folder is read instead. `others` are names of files to skip.
+        """Return the first lines, split into words. In a folder or archive, read the lines of the first ``.txt`` files.
+        `inside` is the subfolder with these files, or "". `others` are names of files to skip.
         """
         if not (self.is_folder or self.is_archive):
             return _words(self.head)
@@ -269,8 +269,8 @@ class Format:
     read_detections : callable, or None
         ``read_detections(source, ground_truth, reading)`` returns `Detections`. The ground truth may be None.
     write_ground_truth, write_detections : callable, or None
-        ``write(table, path, writing)`` writes a table, and returns the number of records, possibly 0, by kind of lost
-        content (keys of `LOST`).
+        ``write(table, path, writing)`` writes a table. It returns a mapping from kinds of lost content (keys of `LOST`)
+        to numbers of records, possibly 0.
     written : tuple of str
         Suffixes of the files that the format writes, the main suffix first. If empty, the format writes folders or has
         no suffix of its own, and is written only if the caller names it.
@@ -281,7 +281,7 @@ class Format:
         The kinds of shape that the format can hold, as values of `iou_type`. If None, the readers themselves refuse
         kinds that the format cannot hold.
     protocol : str
-        The protocol of the format's benchmark, which a message proposes; empty if there is none.
+        The protocol of the format's benchmark, for suggestions in messages; empty if there is none.
     leveled : bool
         Whether the format's objects have KITTI's levels of difficulty, which only KITTI's protocols use.
     federated : bool
@@ -293,15 +293,15 @@ class Format:
         The names of further fields of objects, see `GroundTruth.fields`, that the format can hold. If None, it can hold
         any field.
     words : tuple of str
-        Descriptions of a source of ground truth, and of detections, for help.
+        Description of the format's ground truth, and description of its detections, for help texts.
     members : str
         Suffix of the files in a folder of detections.
     inside : str
-        Optional subfolder of a folder of detections that holds the files.
+        Name of the subfolder that may hold the files of a folder of detections; empty if there is none.
     beside : callable, or None
         ``beside(source)`` returns the paths of further files that decide how detections are read.
     takes : tuple of str, or None
-        The options of `Reading` that the format supports, among the options that concern only some formats. If None, it
+        The supported options of `Reading`. Options that concern every format are not listed. If None, the format
         supports all options, and ignores options that do not apply.
     needs_images : bool
         Whether reading its detections needs the ground truth: names and sizes of images, or ids of named categories.
@@ -312,19 +312,19 @@ class Format:
         ``tell(given)`` returns the role of a source that `sniff` recognises: ground truth, detections, or None if
         unclear.
     kinds_in : callable, or None
-        ``kinds_in(source)`` returns, by `iou_type`, the number of records with a geometry of each kind, for the kinds
-        that have a field of their own besides boxes; and under ``""`` the number of all records. If `kinds_in` is None,
-        all records have boxes, or geometries of the kind `iou_type`.
+        ``kinds_in(source)`` counts the records with each kind of shape other than boxes. It returns a mapping from
+        `iou_type` to a number of records; the key ``""`` has the number of all records. If `kinds_in` is None, all
+        records have boxes, or shapes of the kind `iou_type`.
     inspect : callable, or None
         ``inspect(source)`` returns an `Inspection` of ground truth, for ``detmap check``. If None, there are no further
         facts.
     salvage : callable, or None
-        ``salvage(source, role, kinds, ground_truth)`` reads a source that strict reading refuses, with shapes of the
-        given kinds. It returns a table of the valid records, the index of each row in the file's list, and the refused
-        records; or None if this is impossible.
+        ``salvage(source, role, kinds, ground_truth)`` reads the valid records of a source that strict reading refuses.
+        `kinds` are the kinds of shape to read. It returns a table of these records, the index of each row in the file's
+        list, and the refused records; or None if this is impossible.
     image_field : callable, or None
-        ``image_field(source, name)`` returns a field of the images of ground truth by image id, with None for images
-        without the field. If `image_field` is None, images have no fields.
+        ``image_field(source, name)`` returns a mapping from image ids to the values of a field of the images; None for
+        an image without the field. If `image_field` is None, images have no fields.
     """
 
     name: str
@@ -364,7 +364,7 @@ class Format:
 #: Every format by name.
 FORMATS = Registry(Format, "format")
 
-#: Format of parsed documents.
+#: Name of the format of documents that are already parsed, as by ``json.load``.
 OF_DOCUMENTS = "coco"
 
 #: The format that is assumed for an unrecognised file (False) or folder (True); its reader then raises the error.
@@ -379,7 +379,7 @@ def able(role: Role) -> list[Format]:
 
 @contextmanager
 def asked(found: Format, source: object) -> Iterator[None]:
-    """Within this context, turn unexpected exceptions of a plug-in's format into an `InputError` of one line."""
+    """Turn unexpected exceptions of a plug-in into an `InputError`."""
     try:
         yield
     except (DetmapError, OSError, MemoryError):
@@ -400,7 +400,7 @@ def _fits(found: Format, given: Given, source: Path | Held) -> bool:
 
 
 def recognise(source: Path | Held, role: Role) -> Format | None:
-    """Return the format of a source, None if unrecognised; the first plug-in that recognises it wins."""
+    """Return the format of a source; None if unrecognised. Loaded plug-ins take precedence over built-in formats."""
     given = Given(source, role)
 
     def of_plug_ins() -> Format | None:

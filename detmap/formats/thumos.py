@@ -1,4 +1,4 @@
-"""THUMOS14's text files: a folder of time segments, one file per class, and one file of detections.
+"""THUMOS14's text files: a folder with a file of time segments for each class, and a single file of detections.
 
 A line of ``Diving_test.txt`` is ``video start end``, in seconds. Segments of the class Ambiguous become crowds of every
 class, so that detections in them are ignored. ``detclasslist.txt`` has lines ``number class``. A line of detections is

@@ -38,7 +38,7 @@ class Texts:
 
     @classmethod
     def of(cls, ids: NDArray[Any] | Sequence[bytes]) -> Texts:
-        """Locate the ids in a list, an array of bytes, or an array of int64, of which each is an id of eight bytes."""
+        """Locate the ids in a list or array of bytes. In an array of int64, each integer is an id of eight bytes."""
         if not isinstance(ids, np.ndarray):
             return cls.joined(b"".join(ids), np.fromiter(map(len, ids), np.int64, len(ids)))
         width = ids.dtype.itemsize

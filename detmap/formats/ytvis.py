@@ -1,8 +1,8 @@
 """YouTube-VIS' JSON, which OVIS shares: objects with a mask per frame of a video, and detections of such objects.
 
 Ground truth is ``{"videos": [{"id", "width", "height", "length"}], "categories": [...], "annotations": [{"id",
-"video_id", "category_id", "iscrowd", "segmentations": [code, polygons or null for each frame], "areas": [...]}]}``, results
-are ``[{"video_id", "category_id", "score", "segmentations": [...]}]``. Videos take the place of images.
+"video_id", "category_id", "iscrowd", "segmentations": [code, polygons or null for each frame], "areas": [...]}]}``.
+Results are ``[{"video_id", "category_id", "score", "segmentations": [...]}]``. Videos take the place of images.
 """
 
 from __future__ import annotations
@@ -366,7 +366,7 @@ def _segmentations(column: Tracks) -> list[list[Any]]:
 
 def _unkept(source: Any) -> dict[str, int]:
     """Count the videos that lose the names of their frames, or frames after the end of all tracks. Also count the
-    annotations with an area for each frame: only the mean of these areas is kept.
+    annotations with several areas, of which only the mean is kept.
     """
     given = _bytes(source, "ground truth")
     document = decoded(given.data.data, _Unkept, given.name, remedy=_REMEDY["ground truth"])

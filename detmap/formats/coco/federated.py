@@ -28,7 +28,7 @@ _NOTED_GROUPS = tuple(f"foreign_fields:{field} (" for field in GROUPS)
 
 @cache
 def _decoders() -> tuple[Callable[[Buffer], Any], Callable[[Buffer], Any]]:
-    """Return a decoder of the federated fields of images and categories, and one of the group flags of annotations."""
+    """Return two decoders: for the federated fields of images and categories, and for the group flags of annotations."""
     import msgspec
 
     unknown: Any = (Any, None)

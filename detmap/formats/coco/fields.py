@@ -17,7 +17,7 @@ from detmap.reading.typed_json import UNREADABLE
 def annotation_fields(
     document: Buffer | Mapping[str, Any], names: Sequence[str], source: str
 ) -> dict[str, NDArray[np.float64]]:
-    """Return fields of the annotations of a document by name, NaN for annotations without the field.
+    """Return a column for each field in `names`, with NaN for annotations without the field.
 
     ``"attributes.occluded"`` is a field of a nested object. Raises `InputError` for a field that occurs in no
     annotation, and for a value that is neither a number nor a boolean.

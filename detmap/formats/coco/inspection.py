@@ -53,8 +53,8 @@ _LIMBS = 500
 
 
 def with_facts(table: GroundTruth, data: Buffer) -> GroundTruth:
-    """Return ground truth with names and sizes of images and limbs of categories, which are read from the JSON `data`.
-    Raises `InputError` for invalid JSON. Invalid names, sizes and skeletons are left out; a valid size is two whole
+    """Add the names and sizes of images, and the limbs of categories, from the JSON `data` to ground truth. Raises
+    `InputError` for invalid JSON. Invalid names, sizes and skeletons are left out; a valid size is two whole
     numbers of at least 1.
     """
     try:
@@ -94,7 +94,7 @@ def _limbs(skeleton: Any) -> tuple[tuple[int, int], ...]:
 
 
 def image_field(source: Source, name: str) -> dict[Any, Any]:
-    """Return the values of a field of the images by image id, None for images without the field. Return an empty dict for
+    """Map image ids to the values of a field of the images, None for an image without the field. Return an empty dict for
     an invalid document.
     """
     data, _ = read_bytes(source, "ground truth")

@@ -14,8 +14,8 @@ _LONGEST_LINE = 1 << 22
 
 
 def holds_lines(source: object, name: str) -> bool:
-    """Return whether a source holds a record per line, by its name or because its first line is a record. A
-    single record in a file is no list of results, so a file must have a second line.
+    """Return whether a source holds a record per line, according to its name or to its first line. A file with a single
+    record is recognised only by its name.
     """
     if unpacked_name(name).endswith((".jsonl", ".ndjson")):
         return True

@@ -64,8 +64,9 @@ def read_panoptic(source: Any, maps: Maps | None = None, *, predictions: bool = 
     source : path, bytes, or mapping
         The JSON: a file, bytes, or the parsed document.
     maps : path or mapping of image id to array, optional
-        The folder of the label maps, or the maps by image id: segment ids as integers of shape (H, W), or colours as
-        uint8 of shape (H, W, 3). By default the folder that is named like the JSON file, without ``.json``.
+        The folder of the label maps, or a label map for each image id. A label map holds segment ids, as integers of
+        shape (H, W), or colours, as uint8 of shape (H, W, 3). By default the folder that is named like the JSON file,
+        without ``.json``.
     predictions : bool
         Whether the file holds predictions, which have no categories.
 
@@ -77,7 +78,7 @@ def read_panoptic(source: Any, maps: Maps | None = None, *, predictions: bool = 
     Raises
     ------
     InputError
-        For JSON of another format, or a repeated image or segment in the ground truth.
+        For JSON of another format, or if the ground truth repeats an image.
     OptionError
         If the folder does not exist.
     """

@@ -66,8 +66,9 @@ def read_coco(
     Parameters
     ----------
     source : path, bytes, file object, or mapping
-        JSON with ``images``; ``annotations`` with ``image_id``, ``category_id``, ``bbox`` (x, y, width, height),
-        ``area`` and ``iscrowd``; and ``categories``. Files may be compressed by gzip. A mapping is the parsed document.
+        JSON with ``images``, ``categories`` and ``annotations``. An annotation has ``image_id``, ``category_id``,
+        ``bbox`` (x, y, width, height), ``area`` and ``iscrowd``. Files may be compressed by gzip. A mapping is the
+        parsed document.
     iou_type : {"bbox", "segm", "keypoints", "boundary"}
         The shapes to read besides the boxes: ``segmentation`` (compressed strings, run lengths or polygons) or
         ``keypoints``. An annotation without ``bbox`` then gets the box around its shape.
@@ -169,9 +170,9 @@ def read_coco_results(
         truth.
     iou_type : {"bbox", "segm", "keypoints", "boundary"}
         The shapes to read besides the boxes: ``segmentation`` or ``keypoints``. A record without ``bbox`` then gets the
-        box around its shape. A record with ``bbox`` has the area of this box for area ranges, and the filled box as mask
-        if it has no mask. With "bbox", if the first record has no box, the boxes around the masks or poses are read,
-        with the areas of the masks or poses, as in pycocotools.
+        box around its shape. If a record has ``bbox``, its area is that of the box, and the filled box replaces a
+        missing mask. If `iou_type` is "bbox" but the first record has no box, boxes and areas are computed from the
+        masks or poses, as in pycocotools.
     unknown_images : {"error", "ignore"}
         Whether detections on images that the ground truth lacks are an error, or are dropped and counted.
     invalid_boxes : {"error", "miss", "drop"}

@@ -248,7 +248,7 @@ def _size(image: Any) -> tuple[int, int]:
 
 
 def _plain_image(image: Any) -> dict[str, Any]:
-    """Return the known fields of an image besides its id."""
+    """Return the id, file name, height and width of an image."""
     height, width = _size(image)
     name = image.get("file_name")
     return {"id": image["id"], "file_name": name if isinstance(name, str) else None, "height": height, "width": width}

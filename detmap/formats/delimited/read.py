@@ -1,8 +1,8 @@
 """CSV and TSV: a row per object or detection, with columns by name or by order.
 
 A column called ``image_id`` or ``category_id`` holds integers if all of its cells are integers, else strings; ``image``,
-``file_name``, ``category``, ``class`` and ``label`` always hold names. A row of ground truth with only an image lists
-this image without an object.
+``file_name``, ``category``, ``class`` and ``label`` always hold names. A row of ground truth that has only an
+image stands for an image without objects.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Table(NamedTuple):
         )
 
     def named(self) -> AbstractContextManager[None]:
-        """Within this context, errors about a row state its line number."""
+        """Add the line number to errors about a row that are raised within this context."""
         return relocated(lambda row: (self.source, f"line {self.lines[row]}"))
 
     def numbers(self, name: str) -> NDArray[np.float64]:
@@ -221,7 +221,7 @@ def read_table(
     return Table(cells, lines, name, header, notices, rest, called)
 
 
-#: The column with boxes as lists. The columns with sizes, either of boxes or of images.
+#: Title of the column that holds boxes as lists. Titles of the columns that hold the sizes of boxes or of images.
 _LISTED, _SIDES = BOX_FIELD, {"width", "height"}
 
 
@@ -240,7 +240,7 @@ def _are_sizes(cells: Mapping[str, list[str]]) -> bool:
 
 
 def _split_boxes(cells: list[str], lines: list[int], source: str) -> dict[str, list[str]]:
-    """Return the columns of boxes written as ``[x, y, width, height]`` in one cell each; empty cells stay empty."""
+    """Split cells with boxes ``[x, y, width, height]`` into four columns; empty cells stay empty."""
     out = [cell.strip("[]() ").split(",") if cell else [""] * 4 for cell in cells]
     if {*map(len, out)} - {4}:
         at = next(at for at, numbers in enumerate(out) if len(numbers) != 4)
@@ -379,8 +379,8 @@ def read_csv_ground_truth(source: Source, reading: Reading) -> GroundTruth:
 
 
 def _with_boxes(table: Table, reading: Reading) -> tuple[list[int], dict[str, int]]:
-    """Return the indices of the rows that have a box, and notices. A notice counts rows with a class but no box, such
-    as the class "no finding". A file without classes gets a column with the same class for all rows.
+    """Return the indices of the rows that have a box, and notices. A notice counts rows that have a class, such as
+    "no finding", but no box. A file without classes gets a column with the same class for all rows.
     """
     if not {"category_id", "category"} & table.columns.keys() and _ways(table.columns):
         table.columns["category"] = [_only_class(reading, table)] * len(table.lines)
@@ -565,7 +565,7 @@ def of_other_format(titles: Sequence[str]) -> bool:
 
 
 def _roles(given: Given) -> set[str | None]:
-    """Return the roles of columns by the titles of the first line."""
+    """Return the roles of the titles in the first line."""
     first = given.head.partition(b"\n")[0].decode("utf-8", "replace")
     return {role_of_title(title.strip(' "\r')) for title in re.split("[,;\t]", first)}
 

@@ -121,7 +121,7 @@ class Collected:
         rows.crowds.extend(repeat(False, count) if crowd is None else crowd.tolist())
 
     def _named(self) -> AbstractContextManager[None]:
-        """Within this context, errors about a row state the place of its record in the file."""
+        """Add the place of the record in the file to errors about a row that are raised within this context."""
         return relocated(lambda row: (self.source, self._rows.place(row)))
 
     def _boxes(self) -> NDArray[np.float64]:

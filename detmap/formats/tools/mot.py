@@ -51,7 +51,7 @@ _LINE = "a line is: frame,id,left,top,width,height,score (of ground truth: flag,
 
 
 class _Sequence(NamedTuple):
-    """A sequence: name, file, and number of frames, height and width from its ``seqinfo.ini``, 0 if unknown."""
+    """A sequence. The number of frames, height and width are read from ``seqinfo.ini``; 0 if unknown."""
 
     name: str
     path: Any

@@ -1,7 +1,7 @@
 """WIDER FACE: ground truth in one file, and predictions in a folder per event, with a file per image.
 
 A block is the path of an image, the number of faces, and a line per face. In ground truth, a line is ``x y w h`` and six
-attributes, of which the fourth, ``invalid``, marks faces that are not scored; in predictions it is ``x y w h score``.
+attributes. The fourth attribute, ``invalid``, marks faces that are not scored. In predictions, a line is ``x y w h score``.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def image_set_of(image_set: str | PathLike[str] | Iterable[str]) -> set[str]:
 
 
 def among_image_set(files: dict[str, T], reading: Reading, source: str) -> dict[str, T]:
-    """Return the label files of the images of an image set, if one is given; each image must have a file."""
+    """Return the files of the images in the image set, or all files if none is given. Each image must have a file."""
     if reading.image_set is None:
         return files
     wanted = image_set_of(reading.image_set)

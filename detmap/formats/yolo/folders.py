@@ -162,7 +162,7 @@ def _yaml(path: str) -> dict[str, Any]:
 
 
 def _repeated_key(root: Any) -> tuple[str, int] | None:
-    """Return a repeated key of a document's top mapping or of its mapping `names`, and the line of the key, from 1."""
+    """Return a key that the top mapping or the mapping `names` repeats, and the line of the key, from 1."""
     import yaml
 
     if not isinstance(root, yaml.MappingNode):
@@ -196,7 +196,7 @@ def _is_number(text: Any) -> bool:
 
 
 def names_given(classes: Any) -> dict[int, str]:
-    """Return the names of classes that a caller gives: a list, or the path of a list or of ``data.yaml``."""
+    """Return class names by number from the option `classes`: a list, or the path of a list or of ``data.yaml``."""
     if isinstance(classes, str | os.PathLike):
         path = os.fspath(classes)
         if is_settings(path):

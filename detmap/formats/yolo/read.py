@@ -1,7 +1,7 @@
 """YOLO's text files: a file per image, a line per object, normalised by the image's width and height.
 
-Lines hold the number of the class and then a box (centre x, centre y, width, height), a polygon (x, y, x, y and so on;
-an oriented box is a polygon of four points), or a box and keypoints. In predictions the score comes last, optionally
+A line holds the number of the class, followed by a box (centre x, centre y, width, height), a polygon (x, y, x, y and so
+on), or a box and keypoints. An oriented box is a polygon of four points. In predictions the score comes last, optionally
 followed by a track number, as written by Ultralytics' tools.
 """
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _FARTHEST = 2.0
 
 
-#: Scores seem to come before boxes only if at least this number of boxes lie outside of their images.
+#: Minimum number of boxes outside of their images for the notice that scores seem to come before boxes.
 _FEWEST_OUTSIDE = 2
 
 #: Minimum number of lines to tell poses from polygons.
@@ -193,11 +193,10 @@ def _check_not_poses(
 def _as_poses(
     values: NDArray[np.float64], starts: NDArray[np.int64], flat: NDArray[np.int64]
 ) -> tuple[int, int] | None:
-    """Return the number of keypoints, and of numbers per keypoint, if lines taken for polygons can be poses."""
+    """Return the numbers of keypoints and of values per keypoint if polygons can also be read as poses, else None."""
     # Poses have equally many numbers on all lines, and the keypoints of most poses lie within their box and fill part
-    # of it. If polygons are read as poses, with their first two points as centre and size of a box, their other points
-    # hardly ever lie within this box, except by chance on few lines. It is not known whether a last number is a
-    # score or belongs to the pose, so both are tried.
+    # of it. If polygons are read as poses, their first two points become the centre and size of a box, and the other
+    # points rarely lie within this box. The last number may be a score or belong to the pose, so both are tried.
     counts = np.diff([*starts, values.size])
     if len(flat) < _FEWEST_POSES or (counts != counts[0]).any():
         return None
@@ -223,7 +222,7 @@ def _as_poses(
 def _points(
     lines: Lines, counts: NDArray[np.int64], points: tuple[int, int] | None, scored: bool
 ) -> tuple[int, int] | None:
-    """Return `points`, or if not given, the number of keypoints and the number of values per keypoint in the first line."""
+    """Return `points`. If None, return the numbers of keypoints and of values per keypoint in the first line."""
     if points is not None or not len(counts):
         return points
     rest = int(counts[0]) - 5 - scored
@@ -240,7 +239,7 @@ def _points(
 def _without_scores(
     lines: Lines, values: NDArray[np.float64], edges: NDArray[np.int64], posed: int, scored: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the number of numbers before the score on each line, and the scores."""
+    """Return how many numbers precede the score on each line, and the scores."""
     counts = np.diff(edges)
     if not scored:
         return counts, np.empty(0)
@@ -265,7 +264,7 @@ def _without_scores(
 
 
 def read_yolo(source: Any, reading: Reading) -> GroundTruth:
-    """Read a data set's labels: ``data.yaml`` (and a split of it), its folder, or a folder of labels."""
+    """Read the labels of a data set, which is given by ``data.yaml``, by its folder, or by a folder of labels."""
     name = name_of(source, "labels")
     if not isinstance(source, str | os.PathLike):
         raise InputError("YOLO's labels need their folder: a stream does not say where the images are", source=name)
@@ -365,7 +364,7 @@ def _no_size(image: str, name: str) -> InputError:
 
 
 def read_yolo_results(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
-    """Read predictions: a folder of text files, or its subfolder ``labels``, or an archive."""
+    """Read predictions from a folder of text files, from its subfolder ``labels``, or from an archive."""
     name = name_of(source, "predictions")
     folder, settings = source, Settings({}, None, {}, "", "")
     if isinstance(source, str | os.PathLike) and os.path.isdir(source):
@@ -494,8 +493,8 @@ _WHOLE = re.compile(rb"\d+(\.0*)?")
 
 
 def _sniff(given: Given) -> bool:
-    """Recognise ``data.yaml``, lists of images, folders of a data set, of images or of labels, and text files with
-    classes and normalised boxes.
+    """Recognise a data set by the names of its files and folders, or by a list of images. Recognise other labels and
+    predictions by lines with a class and a normalised box.
     """
     truth = given.role == "ground_truth"
     if not given.is_folder and (truth or not given.is_archive):

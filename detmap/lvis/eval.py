@@ -36,7 +36,7 @@ class Params:
     Parameters
     ----------
     iou_type : {"segm", "bbox", "boundary"}
-        Whether the overlap of masks, boxes or boundary regions is measured.
+        The regions whose overlap is measured: masks, boxes, or boundary regions.
     """
 
     def __init__(self, iou_type: str) -> None:
@@ -63,7 +63,7 @@ class LVISEval:
     lvis_dt : LVISResults, str or list of dict
         The results, the path of their JSON file, or a list of records.
     iou_type : {"segm", "bbox", "boundary"}
-        Whether the overlap of masks, boxes or boundary regions is measured.
+        The regions whose overlap is measured: masks, boxes, or boundary regions.
     mode : {"default", "challenge2021"}
         As in the branch of the 2021 challenge: ``"challenge2021"`` uses boundary IoU, and at most 10,000 detections per
         category instead of 300 per image.
@@ -156,7 +156,7 @@ class LVISEval:
         self.__dict__.pop("eval_imgs", None)
 
     def _prepare_freq_group(self) -> list[list[int]]:
-        """Return the indices in ``params.cat_ids`` of the categories of each frequency group."""
+        """Return for each frequency group the indices of its categories in ``params.cat_ids``."""
         labels = self.params.img_count_lbl
         groups: list[list[int]] = [[] for _ in labels]
         for place, category in enumerate(self.lvis_gt.load_cats(self.params.cat_ids)):
@@ -171,7 +171,7 @@ class LVISEval:
         return [] if self._made is None else self._made.images()
 
     def compute_iou(self, img_id: Any, cat_id: Any) -> Any:
-        """Return the overlaps of detections (best score first) and objects of a category in an image, shape (d, g)."""
+        """Return the overlaps of an image's detections (best score first) with its objects of a category, shape (d, g)."""
         assert self._made is not None, "evaluate() comes before compute_iou()"
         return self._made.overlaps(img_id, cat_id)
 

@@ -76,7 +76,7 @@ def held_by(record: Any) -> str:
 
 
 def _closest(record: Mapping[str, Any], fields: Sequence[str]) -> str:
-    """Return a part of an error message: the fields of a record, and another format that the record resembles more."""
+    """Describe a record in an error message: its fields, and another format if the record resembles that format more."""
     from detmap.formats.tools.recognition import RECORDS
 
     near = {name: needed & record.keys() for name, needed in RECORDS.items()}

@@ -1,6 +1,6 @@
 """Read COCO's files that strict reading refuses, record by record.
 
-Only ``detmap check`` uses this module: an evaluation raises an error that names the first invalid record.
+Only ``detmap check`` uses this module, because an evaluation raises an error for the first invalid record.
 """
 
 from __future__ import annotations

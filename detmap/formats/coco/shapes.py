@@ -54,7 +54,7 @@ def result_shapes(
     if boxes is None or not len(boxes):
         return {**columns, "boxes": None, "areas": column.areas(), "notices": notices}
     without = np.isnan(boxes[:, 0])
-    # As in pycocotools, the first result decides: if it has no box, all other boxes are ignored.
+    # As in pycocotools, the first result decides whether the areas of boxes are used.
     areas = np.full(len(boxes), np.nan) if without[0] else boxes[:, 2] * boxes[:, 3]
     if without.any():
         notices = {**notices, "unused_boxes" if without[0] else "boxless_results": int((without != without[0]).sum())}

@@ -125,7 +125,7 @@ def _add(found: Collected, place: str, image: str, region: _Region) -> None:
 
 
 def _class_of(attributes: Mapping[str, Any], source: str, place: str) -> str:
-    """Return the class from the attributes. It is a text, or a mapping of choices of which exactly one is true."""
+    """Return the class from the attributes. Its value is a text, or a mapping of choices of which exactly one is true."""
     key = next((one for one in _CLASS if one in attributes), None)
     if key is None and len(attributes) > 1:
         names = ", ".join(map(repr, list(attributes)[:8]))

@@ -44,7 +44,7 @@ def once(paths: Iterable[Path | None]) -> None:
 
 
 def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
-    """Refuse outputs that overwrite an input, also under another name."""
+    """Refuse outputs that overwrite an input, even if the paths differ."""
     read: set[object] = set()
     for path in inputs:
         if path is not None and path != STANDARD_INPUT:

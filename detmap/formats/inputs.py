@@ -278,7 +278,7 @@ class Input:
         return hashlib.sha256("\n".join([own, *more]).encode()).hexdigest()
 
     def _stamps(self) -> list[sources.Stamp] | None:
-        """Return sizes and times by which changes of the files are noticed; None for a stream."""
+        """Return sizes and times of the files, by which changes are detected; None for a stream."""
         source, ending = self._members()
         if isinstance(source, Held):
             return None
@@ -308,7 +308,7 @@ class Input:
         return None if form.salvage is None else form.salvage(self.source, self.role, kinds, ground_truth)
 
     def field_of_images(self, name: str) -> Mapping[Any, Any] | None:
-        """Return a field of the images of ground truth by image id; None if the format has no such fields."""
+        """Return the values of a field of the images by image id; None if the format has no such fields."""
         form = self.format
         return None if form.image_field is None else form.image_field(self.source, name)
 

@@ -175,14 +175,14 @@ class More:
         ``read(numbers, role)`` returns further arguments of ``from_arrays``, each with a row per line. `numbers` maps
         names of columns to arrays.
     write : callable
-        ``write(table)`` returns the columns by name, and the number of records by kind of lost content (keys of
-        `LOST`).
+        ``write(table)`` returns a mapping from names to columns, and a mapping from kinds of lost content (keys of
+        `LOST`) to numbers of records.
     holds : tuple of str
         The kinds of shape in these columns.
     folded : bool
         Whether classes are case-insensitive. If so, they are read in lower case.
     inside : str
-        Name of the subfolder that may hold the files of a folder of detections; empty if there is none.
+        Name of the subfolder to read instead if a folder of detections has it; empty if there is no such name.
     every_image : bool
         Whether an image without detections must have an empty file. A notice counts the images without
         a file.
@@ -514,10 +514,10 @@ def line_format(
         Name of the format.
     ground_truth, detections : str
         Layout of a line, as ``"{class} -1 {x1} {y1} {x2} {y2} {score}"``; empty for a role that is not read or written.
-        Names in braces are columns; other words are written literally, and ignored when reading. Required are
-        ``class``, for detections ``score``, and the box: ``x1 y1 x2 y2``, ``x y width height``, ``cx cy width height``
-        or ``a b c d`` (see `box_format`). ``difficult`` and ``crowd`` are optional, and hold 0 or 1. The last word may
-        be ``[difficult]`` or ``[crowd]``, a flag that only some lines have.
+        Names in braces are columns; other words are written literally, and ignored when reading. Every line
+        has ``class`` and a box: ``x1 y1 x2 y2``, ``x y width height``, ``cx cy width height`` or ``a b c d`` (see
+        `box_format`). Lines of detections also have ``score``. ``difficult`` and ``crowd``, which are 0 or 1, are
+        optional. The last word may be ``[difficult]`` or ``[crowd]``, a flag that only some lines have.
     everywhere : sequence of str
         Classes of regions in which no detection of any class counts, as KITTI's ``DontCare``. A region becomes one
         crowd for each class of the other lines.

@@ -64,7 +64,7 @@ _SAMPLES = re.compile(rb'\s*\{\s*"samples"\s*:\s*\[')
 #: NaN in place of a JSON value.
 _NAN = re.compile(rb"(?<=[\[,:\s])-?NaN(?=[\],}\s])")
 
-#: The field of tables with the number of lidar and radar points in each box; -1 if unknown.
+#: Name of the field that holds the number of lidar and radar points in each box; -1 if unknown.
 _POINTS = "num_pts"
 
 _CLASS = {name: place for place, name in enumerate(CLASSES)}

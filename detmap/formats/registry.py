@@ -44,7 +44,7 @@ def unpacked_name(name: str) -> str:
 #: Suffixes of JSON files.
 _NAMES_OF_JSON = packed(".json", ".jsonl", ".ndjson")
 
-#: Maximum number of a folder's entries that an error message counts, and that it suggests to read instead.
+#: Maximum number of a folder's entries to describe in an error message, and maximum number to suggest there.
 _MANY, _FEW = 10_000, 3
 
 #: Suffixes of tar archives.
@@ -285,8 +285,8 @@ class Format:
     leveled : bool
         Whether the format's objects have KITTI's levels of difficulty, which only KITTI's protocols use.
     federated : bool
-        Whether the format has fields for category lists of images and frequencies (LVIS, Open Images), for CrowdPose's
-        crowd index, and for flags and scores of parts (COCO-WholeBody).
+        Whether the format has fields for what LVIS, Open Images, CrowdPose and COCO-WholeBody add: category lists of
+        images, frequencies of categories, the crowd index, and flags and scores of parts.
     grouped : bool
         Whether the format has a flag for boxes around groups of objects.
     fields : tuple of str, or None
@@ -297,7 +297,7 @@ class Format:
     members : str
         Suffix of the files in a folder of detections.
     inside : str
-        Name of the subfolder that may hold the files of a folder of detections; empty if there is none.
+        Name of the subfolder to read instead if a folder of detections has it; empty if there is no such name.
     beside : callable, or None
         ``beside(source)`` returns the paths of further files that decide how detections are read.
     takes : tuple of str, or None

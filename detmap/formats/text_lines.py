@@ -1,8 +1,8 @@
 """A text file per image, a line per record: ``class [score] a b c d``, in pixels.
 
 Cartucho's tools write two corners (left, top, right, bottom), and the word ``difficult`` after objects that need not be
-found. Padilla's tool accepts two corners, near corner and size, or normalised centre and size. Unless the caller
-gives the box format, it is guessed from the numbers, and a notice says so.
+found. Padilla's tool accepts three formats: two corners; near corner and size; normalised centre and size. Unless the
+caller gives the box format, it is guessed from the numbers, and a notice says so.
 """
 
 from __future__ import annotations

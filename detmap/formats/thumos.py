@@ -225,7 +225,7 @@ def _words(table: GroundTruth | Detections) -> list[str]:
 
 def _ambiguous(table: GroundTruth, lines: Sequence[str]) -> tuple[list[str], NDArray[np.bool_]]:
     """Return the lines of ambiguous segments, and a mask of the crowds that these lines stand for. A segment is ambiguous
-    if every class has the same number of crowds there.
+    if every class has the same number of crowds with this video, start and end.
     """
     whole = np.zeros(len(table), np.bool_)
     alike: dict[str, list[int]] = {}

@@ -136,7 +136,7 @@ _BY_ITSELF = 1 << 25
 
 
 def allocate(*columns: tuple[int | tuple[int, ...], DTypeLike]) -> list[NDArray[Any]]:
-    """Return a new array for each shape and dtype, for columns that are freed together.
+    """Return a new array for each shape and dtype. They should be freed together, because they may share memory.
 
     If any array is too small for huge pages, all arrays share one block of memory, in which they begin at multiples of
     64 bytes. Small pages are faulted in one by one, which takes longer than writing to them. If all arrays are large,

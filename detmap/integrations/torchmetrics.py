@@ -94,7 +94,7 @@ def _single(values: Any) -> Any:
 
 
 def _calculate_map(*given: Any, **named: Any) -> Any:
-    """`_calculate_map_with_coco`, computed by detmap if detmap is the backend."""
+    """Replace `_calculate_map_with_coco`, and compute with detmap if the backend is "detmap"."""
     values = _SIGNATURE.bind(*given, **named).arguments
     # An extended summary has overlaps and curves in pycocotools' form, which `detmap.pycocotools` computes.
     if getattr(values["coco_backend"], "backend", None) != "detmap" or values["extended_summary"]:

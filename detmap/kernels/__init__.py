@@ -51,7 +51,7 @@ def kernel(function: F) -> F:
     def compile() -> Any:
         from detmap.kernels import _numba
 
-        # Kernels are never called from C; the wrapper for that would take a tenth of the compile time.
+        # C code never calls kernels. A wrapper for C would take a tenth of the compile time.
         lean = _numba.known_options(no_cfunc_wrapper=True) | _numba.without_garbage_collection()
         return _numba.cached(function, lambda function, **options: _numba.njit(**lean, **options)(function))
 

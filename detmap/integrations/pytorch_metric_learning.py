@@ -108,7 +108,7 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # the parent class has
     _none: Any = None
 
     def _of(self, measure: str, given: dict[str, Any]) -> Any:
-        """Return a measure from the calculator's data on neighbours and labels."""
+        """Compute a measure from the neighbours and labels that the parent class has prepared."""
         labels, kept = given["query_labels"], given["not_lone_query_mask"]
         unique, counts = given["label_counts"]
         if not bool(kept.any()):

@@ -34,7 +34,7 @@ class OnePassCocoMeanAveragePrecision(_Theirs):  # type: ignore[misc]
     """RF-DETR's metric with the additional backend "detmap"."""
 
     def compute(self) -> dict[str, Any]:
-        """Return the results under torchmetrics' names, with values by class for boxes and for masks."""
+        """Return the results under torchmetrics' names, including a value for each class."""
         if not isinstance(self._coco_backend, Backend):
             computed: dict[str, Any] = super().compute()
             return computed

@@ -67,7 +67,7 @@ class InformationRetrievalEvaluator(_Theirs):  # type: ignore[misc]  # the paren
         Parameters
         ----------
         scores : tensor or array of float, shape (q, k)
-            The scores of documents for each query of ``queries_ids``, as `torch.topk` returns them, in any order.
+            Scores of the documents found for each query of ``queries_ids``, in any order, for example from `torch.topk`.
         indices : tensor or array of int, shape (q, k)
             The indices of these documents in the corpus; -1 for no document.
 
@@ -91,14 +91,14 @@ class InformationRetrievalEvaluator(_Theirs):  # type: ignore[misc]  # the paren
         return self._measured(owner, by_place[found[there]], values[there].astype(np.float64))
 
     def _places(self) -> dict[Any, int]:
-        """Return the place of each document of the corpus in the order of ids."""
+        """Return a dict from document id to the document's index in the corpus sorted by id."""
         return {one: place for place, one in enumerate(sorted(self.corpus_ids))}
 
     def _measured(
         self, owner: NDArray[np.int64], documents: NDArray[np.int64], scores: NDArray[np.float64]
     ) -> dict[str, dict[int, float]]:
-        """Return the measures of a run with a query, a document and a score per row. A document is given by its place in
-        the order of ids.
+        """Return the measures of a run, which has a query index, a document index and a score per row. Documents are
+        sorted by id, as in `_places`.
         """
         places = self._places()
         relevant = [

@@ -44,9 +44,10 @@ class CocoBackend(_Theirs):  # type: ignore[misc]
 
 
 class MeanAveragePrecision(TheirMetric):  # type: ignore[misc]
-    """torchmetrics' `MeanAveragePrecision`, computed by detmap: the same results, and the same parameters except `backend`.
+    """torchmetrics' `MeanAveragePrecision`, computed by detmap.
 
-    AP counts detections up to the largest of `max_detection_thresholds`.
+    Results and parameters are the same, but `backend` is not used. AP counts detections up to the largest of
+    `max_detection_thresholds`.
 
     Examples
     --------
@@ -73,9 +74,7 @@ class MeanAveragePrecision(TheirMetric):  # type: ignore[misc]
 def own_results(
     backend: Any, value_of: Callable[[str], Any]
 ) -> tuple[dict[str, Any], dict[str, Scores | None], list[int]]:
-    """Return the results of a metric under torchmetrics' names. Also return the classes, and the scores by ``iou_type``
-    from which the results are made.
-    """
+    """Return the results of a metric under torchmetrics' names, the scores by ``iou_type``, and the classes."""
     states, settings = (tuple(map(value_of, kind._fields)) for kind in (States, Settings))
     found, classes = scores_of(States(*states), Settings(*settings))
     caps = Settings(*settings).max_detection_thresholds
@@ -95,7 +94,7 @@ def _single(values: Any) -> Any:
 
 
 def _calculate_map(*given: Any, **named: Any) -> Any:
-    """`_calculate_map_with_coco`, computed by detmap if detmap is the backend."""
+    """Replace `_calculate_map_with_coco`, and compute with detmap if the backend is "detmap"."""
     values = _SIGNATURE.bind(*given, **named).arguments
     # An extended summary has overlaps and curves in pycocotools' form, which `detmap.pycocotools` computes.
     if getattr(values["coco_backend"], "backend", None) != "detmap" or values["extended_summary"]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Validation:
-    """Scores the boxes in every validation of a model, by ``model.val()`` or after an epoch.
+    """Scores the detected boxes whenever a model is validated, by ``model.val()`` or after an epoch.
 
     Boxes are in pixels of the original images.
 
@@ -32,7 +32,7 @@ class Validation:
     Attributes
     ----------
     result : DetectionResult or None
-        Result of the last validation; with several processes, of the images of the first process.
+        Result of the last validation. If there are several processes, it covers only the images of the first process.
     """
 
     def __init__(self, model: Any, protocol: AnyProtocol = "coco", **decisions: Unpack[Decisions]) -> None:

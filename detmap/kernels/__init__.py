@@ -51,7 +51,7 @@ def kernel(function: F) -> F:
     def compile() -> Any:
         from detmap.kernels import _numba
 
-        # Kernels are never called from C; the wrapper for that would take a tenth of the compile time.
+        # C code never calls kernels. A wrapper for C would take a tenth of the compile time.
         lean = _numba.known_options(no_cfunc_wrapper=True) | _numba.without_garbage_collection()
         return _numba.cached(function, lambda function, **options: _numba.njit(**lean, **options)(function))
 
@@ -136,7 +136,7 @@ _BY_ITSELF = 1 << 25
 
 
 def allocate(*columns: tuple[int | tuple[int, ...], DTypeLike]) -> list[NDArray[Any]]:
-    """Return a new array for each shape and dtype, for columns that are freed together.
+    """Return a new array for each shape and dtype. They should be freed together, because they may share memory.
 
     If any array is too small for huge pages, all arrays share one block of memory, in which they begin at multiples of
     64 bytes. Small pages are faulted in one by one, which takes longer than writing to them. If all arrays are large,

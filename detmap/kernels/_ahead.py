@@ -1,7 +1,7 @@
 """Kernels compiled ahead of time: select and verify a shared object, and call it without numba.
 
-``ahead/<platform>-<level>.so`` holds the machine code of every kernel for processors of a level (of x86-64, for
-example), and a few C functions that check arguments and call the kernels (``scripts/ahead/runtime.c``). The object
+``ahead/<platform>-<level>.so`` holds the machine code of every kernel, for processors of one level, such as x86-64-v3.
+It also holds a few C functions that check arguments and call the kernels (``scripts/ahead/runtime.c``). The object
 receives pointers to Python's C API from this module, so that one object serves every version of Python.
 ``ahead/<platform>-<level>.txt`` says what the object was built from:
 
@@ -101,7 +101,7 @@ class Object(NamedTuple):
         return int(self.library.detmap_level())
 
     def call(self, label: str) -> Callable[..., Any] | None:
-        """Return the kernel `label`, written as file.function; None if the object lacks it."""
+        """Return the kernel with a label such as ``matching.match``; None if the object lacks it."""
         number = self.library.detmap_find(label.encode())
         if number < 0:
             return None
@@ -137,7 +137,7 @@ _COMPILING = RLock()
 
 
 class StandIn:
-    """A kernel or helper taken from an object, or else compiled on demand by numba, which is imported only then.
+    """A kernel or helper, taken from an object of compiled kernels, or compiled by numba when it is needed.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ def _extent(ends: Array, span: Array) -> Any:
 
 @helper
 def _set_bits(words: Array, at: int, begin: int, end: int) -> None:
-    """Set the bits from `begin` up to `end` of the words from ``words[at]`` on."""
+    """Set the bits ``[begin, end)``, counted from the lowest bit of ``words[at]``."""
     if begin < end:
         first, last = at + (begin >> 6), at + ((end - 1) >> 6)
         low, high = ALL << np.uint64(begin & 63), ALL >> np.uint64(63 - ((end - 1) & 63))

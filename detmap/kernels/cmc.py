@@ -137,9 +137,9 @@ def shots(
 ) -> None:
     """Write CMC at ranks 1 .. k of queries ``[begin, end)`` where identities, not items, are ranked.
 
-    DRAW takes one random item of each identity, many times. EXPECT is the expectation over all draws. An identity is
-    ahead of a match with a probability equal to the share of its items that are ahead, independently of other
-    identities. MERGE counts the identities with an item ahead of the first match. Ties are in index order.
+    DRAW takes one random item of each identity, many times. EXPECT is the expectation over all draws. The probability
+    that an identity is ahead of a match is the share of its items that are ahead. Identities are independent. MERGE
+    counts the identities with an item ahead of the first match. Ties are in index order.
     """
     n, k, merge, people = identities.people.size, out.shape[1], drawing.rule == MERGE, identities.total
     room = Room(

@@ -29,7 +29,7 @@ MOST_CROSSINGS = 1 << 26
 
 @kernel
 def areas_of_strings(text: bytes, out: Array) -> int:
-    """Write the area of each mask; return the first mask whose string is truncated, or `FINE`. Runs are not stored."""
+    """Write the area of each mask; return the first mask whose string is truncated, or `FINE`."""
     p = 0
     for i in range(len(out)):
         area, inside = np.int64(0), np.int64(0)

@@ -380,8 +380,8 @@ def best_f1(
     """Write (F1, score, precision, recall) at the score with the best F1 of each ranking; NaN if there are no positives
     or all items are ignored.
 
-    Ranking *r* has the rows ``[starts[r], starts[r + 1])``; rows that are `ignored` do not count. A score accepts all
-    rows with at least this score. If several scores have the same F1, the highest is taken. The rows of `hit` and
+    Ranking *r* has the rows ``[starts[r], starts[r + 1])``; rows that are `ignored` do not count. At a score, all rows
+    with at least this score are accepted. If several scores have the same F1, the highest is taken. The rows of `hit` and
     `ignored`, shape (n, W), hold flags as bits; `bit` is the index of the flag that is read.
     """
     word, shift, one = bit >> 6, np.uint64(bit & 63), np.uint64(1)

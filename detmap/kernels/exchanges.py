@@ -1,9 +1,8 @@
 """Sums of interpolated precision after images are exchanged between two models. These kernels are faster than
 `resampling.average`, but have other rounding errors.
 
-Interpolated precision at a recall of the grid is the maximum of precision at the first hit that reaches this recall and
-at all later hits. The sum over the grid is therefore a sum over hits. The weight of a hit is the number of recalls that
-no earlier hit reaches.
+Interpolated precision at a recall of the grid is the maximum precision at the hits that reach this recall. The sum over
+the grid is therefore a sum over hits. The weight of a hit is the number of recalls that this hit is the first to reach.
 """
 
 from __future__ import annotations
@@ -108,8 +107,8 @@ def add_curves(
     words : (blocks, i) uint64
         As for `resampling.collect_hits` with two sides.
     weights, weight_starts : (n,) float64, (K + 1,) int64
-        ``weights[weight_starts[c] + j]`` is the number of recalls that hit *j* of class *c*, counted from 1, is the
-        first to reach. A class whose weights are all 0 is left out.
+        ``weights[weight_starts[c] + j]`` is the weight of hit *j* of class *c*, counted from 1: the number of recalls
+        that this hit is the first to reach. A class whose weights are all 0 is left out.
     out : (r, 2) float64
         Out: the sums of each replicate.
     """

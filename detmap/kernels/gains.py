@@ -1,5 +1,5 @@
-"""Measures that depend on the ranks of items with a gain, or of wrong items: trec_eval's variants of nDCG, and the
-residual of unjudged items.
+"""Measures from the ranks of items: trec_eval's variants of nDCG, a discount by wrong items, and the residual of
+unjudged items.
 
 `ranks` and `gains` hold the ranks and gains of all ranked items that have a gain; query *q* has the elements from
 ``starts[q]`` to ``starts[q + 1] - 1``. The ideal ranking of query *q* has the descending gains

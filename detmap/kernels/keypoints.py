@@ -17,7 +17,7 @@ Array = NDArray[Any]
 #: ``np.spacing(1)``, which pycocotools adds to areas.
 _EPSILON = 2.220446049250313e-16
 
-#: Exponent above which a point is called far, and an upper bound of exp(-exponent), its term in the mean.
+#: Exponent above which a point is called far, and an upper bound of a far point's term exp(-exponent) in the mean.
 _FAR, _FAR_TERM = 3.0, 0.05
 #: Numbers per point of the ground truth, and the offsets of y and v.
 _XYV, _Y, _V = np.uint64(3), np.uint64(1), np.uint64(2)

@@ -44,8 +44,8 @@ def read_mappings(data: Any, starts: Any, numbers: Any, words: Any) -> int:
     Returns
     -------
     int
-        The number of rows read. Reading stops at the first row that has an unsupported type, or a string with a zero
-        byte or more than 65,535 bytes, or whose mapping does not have the number of rows that `starts` says.
+        The number of rows read. Reading stops at an unsupported type, at a string with a zero byte or more than 65,535
+        bytes, and at a mapping whose number of rows differs from `starts`.
     """
     i, row = 0, 0
     for mapping in range(len(starts) - 1):

@@ -17,8 +17,8 @@ Array = NDArray[Any]
 
 _NONE = readonly((), np.uint8)
 
-#: The roles of objects in matching: single objects or groups of objects, either with the compared geometry or with only
-#: a box (boxed).
+#: The roles of objects: a single object, or a group of objects. A boxed object or group has only a box, and lacks the
+#: compared geometry, such as a mask.
 SINGLE, GROUP, BOXED, BOXED_GROUP = range(4)
 
 
@@ -45,8 +45,8 @@ class Ranges(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """The requirements of a match: the minimum overlaps, ``thresholds`` (T,); the ``ranges``; and ``only_best``, whether a
-    detection only considers its best object (VOC's rule).
+    """The requirements of a match: ``thresholds``, shape (T,), are minimum overlaps, and ``ranges`` are area ranges. With
+    ``only_best``, a detection only considers its best object (VOC's rule).
     """
 
     thresholds: Array

@@ -1,5 +1,5 @@
-"""Read JSON lists of numbers, such as keypoints of COCO's records, into columns. The scanner of records has validated
-the JSON except the content of the lists' brackets.
+"""Read JSON lists of numbers, such as keypoints of COCO's records, into columns. The scanner of records has
+only checked the brackets of these lists.
 """
 
 from __future__ import annotations

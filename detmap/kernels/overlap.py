@@ -88,7 +88,7 @@ def longest_run(starts: Array, stops: Array, begin: int, end: int) -> int:
 
 @helper
 def _corners(boxes: Boxes, position: int) -> tuple[float, float, float, float, float]:
-    """Return x1, y1, x2, y2 and the area; the far corner of a box given by its size is x + w - pixel."""
+    """Return x1, y1, x2, y2 and the area. If boxes are given by their sizes, x2 is x + width - pixel."""
     record = boxes.order[position]
     x, y = boxes.coordinates[record, 0], boxes.coordinates[record, 1]
     p, q = boxes.coordinates[record, 2], boxes.coordinates[record, 3]

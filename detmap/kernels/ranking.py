@@ -62,8 +62,8 @@ def _place(steps: Array, count: int, x: float) -> int:
 
 @helper
 def _count(row: Array, steps: Array, groups: int, below: Array, equal: Array) -> None:
-    """Count the values of `row` that are below each of the `steps`, and those that equal it. The compiler vectorises
-    these plain loops.
+    """For each of the `steps`, count the values of `row` that are below the step, and the values that equal it. The
+    compiler vectorises these plain loops.
     """
     for low in range(0, row.size, 16384):
         part = row[low : low + 16384]
@@ -404,7 +404,7 @@ def count_shared(labels: Array, wanted: Array, several: bool, begin: int, end: i
 TILE, GROUP, STRIP = 4096, 8, 64
 _PLACES = np.arange(STRIP, dtype=np.uint8)  # indices as bytes, because indices of loops have 64 bits in numba
 
-#: Number of items per relevant item below which `_stream_many` is used.
+#: Ratio of items to relevant items below which `_stream_many` is used.
 MANY = 14
 
 #: Codes of at most `NARROW` words have distances that fit into bytes. If there are fewer than `FEWER` items, a count
@@ -515,8 +515,8 @@ class Coded(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Buffers for the items of a tile: distances (`near`, with room for one strip more), and the relevant items, as
-    numbers (`listed`) and as `flags`.
+    """Buffers for a tile of items. `near` is for their distances, with room for one strip more. `listed` is for the
+    indices of relevant items, and `flags` for a flag per item, 1 if the item is relevant.
     """
 
     near: Array

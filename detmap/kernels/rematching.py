@@ -48,7 +48,7 @@ class Rows(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """The minimum overlaps, ``thresholds`` (T,); the ``ranges``; and the flag ``stop``, which ends the work once set."""
+    """``thresholds``, shape (T,), are minimum overlaps, and ``ranges`` are area ranges. Once ``stop`` is set, work ends."""
 
     thresholds: Array
     ranges: Ranges
@@ -56,11 +56,11 @@ class Levels(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Output of matching, by position of detections. ``hit`` and ``ignored`` are the words of the first pass. For each
-    area range and threshold (bit), ``found`` and ``missed``, int32 (n, bits), are the changes of the image's numbers of
-    hits and misses when the minimum score is lowered to the detection's score, and ``alike``, float64 (n, bits), is the
-    image's sum of similarities of orientation at this minimum. ``taken``, int32 (n,), is the object that a detection is
-    matched to in the first pass, numbered within its image and category; the array may be empty.
+    """Output of matching, by position of detections. ``hit`` and ``ignored`` are the words of the first pass. The next
+    three columns have a value for each area range and threshold (bit). When the minimum score is lowered to the
+    detection's score, the image's numbers of hits and misses change by ``found`` and ``missed``, int32 (n, bits), and
+    its sum of similarities of orientation becomes ``alike``, float64 (n, bits). ``taken``, int32 (n,), is the object
+    that a detection is matched to in the first pass, numbered within its image and category; the array may be empty.
     """
 
     hit: Array
@@ -320,8 +320,8 @@ class Sampled(NamedTuple):
 
 @helper
 def _wanted(place: int, hits: int, positives: int, recall: float) -> bool:
-    """Return whether precision at `recall` is read at the hit with the index `place`. This is so for the last hit,
-    and if the recall of the next hit is not nearer to `recall`.
+    """Return whether precision at `recall` is read at the hit with the index `place`. It is read there if the hit is
+    the last one, or if the recall of the next hit is not nearer to `recall`.
     """
     last = place == hits - 1
     low = (place + 1) / positives

@@ -1,10 +1,10 @@
 """Overlaps of quadrilaterals, such as rotated boxes, given by their corners.
 
-Corners are taken relative to one corner of the pair and carried as sums of two floats (double-double: about 32 digits),
-so that an overlap does not depend on the position of the quadrilaterals, or on how thin they are. Except for one pair
-in billions, the overlap is the float nearest to the exact value. A polygon is clipped by the sides of a convex polygon
-(Sutherland and Hodgman, 1974). A non-convex quadrilateral is the sum of two signed triangles: a region counts as often
-as the outline winds around it, as in DOTA's development kit.
+Corners are taken relative to one corner of the pair, and each coordinate is a sum of two floats (double-double, about 32
+digits). Therefore an overlap does not depend on the position of the quadrilaterals, or on how thin they are. Except for
+one pair in billions, the overlap is the float nearest to the exact value. A polygon is clipped by the sides of a convex
+polygon (Sutherland and Hodgman, 1974). A non-convex quadrilateral is the sum of two signed triangles: a region counts as
+often as the outline winds around it, as in DOTA's development kit.
 """
 
 from __future__ import annotations

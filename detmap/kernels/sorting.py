@@ -33,8 +33,8 @@ def _count(keys: Array, order: Array, out_starts: Array) -> Any:
 def group_by(keys: Array, order: Array, out_order: Array, out_starts: Array) -> None:
     """Stably sort the rows in `order` by key; ``out_starts`` (g + 1) says where groups start.
 
-    `keys` has an integer in ``[0, g)`` for each row. An empty `order` stands for all rows, so `keys` must be empty, too,
-    if no row is to be sorted.
+    `keys` has an integer in ``[0, g)`` for each row. If `order` is empty, all rows are sorted. To sort no
+    rows, pass empty `keys`, too.
     """
     count = _count(keys, order, out_starts)
     at = out_starts.copy()

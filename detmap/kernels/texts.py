@@ -364,7 +364,7 @@ class Tied(NamedTuple):
 
 @kernel
 def count_before(listed: Tied, sought: Tied, descending: bool, before: Any) -> None:
-    """Count for each sought string the strings of its group with the same score that come before it.
+    """For each sought string, count the strings of its group that have the same score and come before it.
 
     Parameters
     ----------

@@ -102,9 +102,9 @@ def collapsed_average_precision(
 
 @helper
 def _group_sums(before: int, ahead: int, inside: int, trapezoid: bool) -> tuple[float, float]:
-    """Return two sums over the first `inside` places of a tied group with `before` hits ahead of it. The first sum adds
-    the precision at each place if only this place of the group holds a hit. The second sum adds by how much this
-    precision increases if all earlier places of the group hold hits, too.
+    """Return two sums over the first `inside` places of a tied group with `before` hits ahead of it. The first sum is
+    over the precisions at these places, each computed as if its place held the group's only hit. The second sum is over
+    the increases of these precisions if all earlier places of the group hold hits, too.
     """
     alone, gained = 0.0, 0.0
     for i in range(1, inside + 1):

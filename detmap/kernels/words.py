@@ -80,7 +80,7 @@ def _before(flags: Any) -> Any:
 @kernel
 def survey(data: Any, begin: int, end: int, mark: int, inner: bool) -> int:
     """Return the number of bytes of ``data[begin:end]`` that equal `mark`; -1 minus that number if any byte is not
-    ASCII. With `inner`, braces after a colon, or a colon and a space, are not counted, because a value begins there.
+    ASCII. With `inner`, a mark after a colon, or after a colon and a space, does not count, because a value begins there.
     """
     count, joined, wanted = 0, np.uint8(0), np.uint8(mark)
     # A count of up to `AT_ONCE` fits into a byte, which lets the compiler vectorise the loop.

@@ -112,7 +112,7 @@ class _Images:
     def __init__(self, own: _Side, theirs: _Side) -> None:
         self.own, self.theirs = own, theirs
         objects, predictions = np.diff(own.segments.starts), np.diff(theirs.segments.starts)
-        #: The number of pairs of segments of each image.
+        #: The number of segment pairs per image.
         self.pairs = objects * predictions
         #: The number of entries of each image's table of shared pixels.
         self.room = (objects + 2) * (predictions + 1)

@@ -47,7 +47,7 @@ def evaluate(
     Parameters
     ----------
     ground_truth, predictions : path, bytes, or mapping
-        COCO's panoptic JSON, as a file, bytes or parsed.
+        COCO's panoptic JSON: the path of a file, bytes, or the parsed document.
     gt_maps, pred_maps : path, or mapping of image id to array, optional
         Folders of PNG files (needs the extra ``images``); by default the path of each JSON file without ``.json``. Label
         maps can also be arrays: integer segment ids of shape (H, W), or uint8 colours of shape (H, W, 3), which stand for

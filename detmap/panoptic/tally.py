@@ -71,15 +71,15 @@ class PanopticTally:
     image_ids : ndarray of int64 or str, shape (i,)
         The images, in the order in which their IoUs are summed.
     match_image, match_category : ndarray of int32, shape (m,)
-        Image and category of each matched pair, by index; in the order in which IoUs are summed.
+        Image index and category index of each matched pair, in the order in which IoUs are summed.
     match_iou : ndarray of float64, shape (m,)
         IoU of each matched pair.
     cell_image, cell_category : ndarray of int32, shape (c,)
-        Image and category, by index, of each cell, in ascending order. A cell is an image and a category with segments
-        on the image.
+        Image index and category index of each cell, in ascending order. A cell is an image and a category that has
+        segments on the image.
     cell_counts : ndarray of int64, shape (c, 4)
-        Numbers of matched pairs, false segments, missed segments, and ground-truth segments other than crowd of each
-        cell.
+        For each cell, the numbers of matched pairs, false segments, missed segments, and ground-truth segments that are
+        not crowd regions.
     rules : Rules
         The rules of the evaluation, such as the number of parts in which IoUs are summed.
     notices : dict of str to int
@@ -133,7 +133,7 @@ class PanopticTally:
         return Sums(iou, counts[:, 0], counts[:, 1], counts[:, 2])
 
     def weighted(self, weights: NDArray[Any]) -> Sums:
-        """Return the sums of a data set that contains image *i* ``weights[i]`` times; equal to `sums` up to rounding."""
+        """Return the sums if image *i* counts ``weights[i]`` times. Weights of 1 give `sums`, up to rounding."""
         number, own = len(self.classes.ids), weights[self.cell_image]
 
         def total(categories: NDArray[np.int32], values: NDArray[Any]) -> NDArray[np.float64]:
@@ -190,7 +190,7 @@ class PanopticTally:
         return self
 
     def objects(self) -> NDArray[np.int64]:
-        """Return a row for each category and image with ground truth, which holds category, image and number of segments."""
+        """Return rows of category, image and number of ground-truth segments. Rows with 0 segments are left out."""
         held = self.cell_counts[:, 3] > 0
         return np.column_stack((self.cell_category, self.cell_image, self.cell_counts[:, 3]))[held].astype(np.int64)
 

@@ -48,7 +48,7 @@ class RelevanceEvaluator:
     ValueError
         ``unsupported measure X``. detmap's own errors (`detmap.errors.DetmapError`) are raised for parameters that make
         pytrec_eval end the process: a cutoff of 0, two equal cutoffs, or gains for nDCG. They are also raised for ids
-        with a zero byte, grades beyond 2 ** 31, and recalls above 1 (for ``iprec_at_recall``, above 1 and up to 1.1).
+        with a zero byte, grades beyond 2 ** 31, and recalls above 1. At a recall above 1.1, ``iprec_at_recall`` is 0.
     TypeError
         For arguments of a wrong type, with pytrec_eval's message, and for a level below 1.
     """
@@ -89,8 +89,8 @@ class RelevanceEvaluator:
             Values by query and measure. The queries are the judged queries of the run, in the order of the run; the
             measures are in trec_eval's order. All values are floats: logarithms for geometric means, and 0.0 for
             measures that trec_eval prints as text. For a query without a relevant document, or with an empty ranking,
-            values are 0 (logarithms of 0.00001 for geometric means); the interpolated precision of an empty ranking at
-            recall 0 is NaN, as in trec_eval.
+            values are 0; for geometric means, they are the logarithm of 0.00001. The interpolated precision of an empty
+            ranking at recall 0 is NaN, as in trec_eval.
 
         Raises
         ------

@@ -12,7 +12,7 @@ _NAMES = {
 
 
 def patch_pytrec_eval() -> Patch:
-    """Make code that uses pytrec_eval use detmap: MTEB, BEIR, ir_measures, PyTerrier and others.
+    """Let MTEB, BEIR, ir_measures, PyTerrier and other users of pytrec_eval compute with detmap.
 
     ``RelevanceEvaluator``, ``compute_aggregated_measure``, ``parse_run`` and ``parse_qrel`` are replaced in pytrec_eval
     and in loaded modules that have imported these names; existing evaluators are unchanged. If pytrec_eval is not

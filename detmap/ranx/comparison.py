@@ -69,9 +69,9 @@ def compare(
     metrics : str or iterable of str
         As for `evaluate`.
     stat_test : {"student", "fisher", "tukey"}
-        Student's paired t-test; Fisher's randomisation test, whose p-values are the same in each call (ranx's p-values
-        are not: ranx seeds only one thread, and its means depend on the number of threads); or Tukey's HSD, which needs
-        scipy.
+        Student's paired t-test, Fisher's randomisation test, or Tukey's HSD, which needs scipy. Fisher's p-values are the
+        same in each call. In ranx they vary, because ranx seeds only one thread, and its means depend on the number of
+        threads.
     n_permutations, random_seed : int
         Options of Fisher's test.
     max_p : float
@@ -192,7 +192,7 @@ def _fisher(one: Values, other: Values, drawn: int, seed: int) -> float:
 
 
 def _mean(values: Values) -> float:
-    """Return a mean, summed from the first to the last value."""
+    """Return the mean, without numpy's pairwise summation."""
     return float(np.add.accumulate(values)[-1] / values.size)
 
 

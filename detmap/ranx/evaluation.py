@@ -60,9 +60,9 @@ def evaluate(
     Parameters
     ----------
     qrels, run : Qrels and Run, mapping of mapping, or list of arrays
-        Grades and scores by query and document; or for each query an array of shape (n, 2) of documents and numbers
-        (arrays of a run must be sorted). Documents with equal scores keep their order, except in plain dicts, where
-        their order is reversed, as in ranx.
+        Grades and scores by query and document. A list has one array of shape (n, 2) per query, with a document
+        number and its grade or score in each row. Arrays of a run must be sorted by descending score. Documents with equal
+        scores keep their order, except in plain dicts, where their order is reversed, as in ranx.
     metrics : str or iterable of str
         Names such as ``"map@10"`` (``@0``: all ranks), ``"ndcg@5-l2"`` (grades from 2 on are relevant), ``"rbp.95"``.
     return_mean : bool

@@ -341,7 +341,7 @@ class Run(Rows):
     Attributes
     ----------
     scores : dict of dict
-        The value of each query, by metric and query.
+        The values by metric and query.
     mean_scores, std_scores : dict
         Mean and standard deviation over the queries, by metric.
     metadata : dict

@@ -13,7 +13,7 @@ _PAUSES: list[bool] = []
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Disable cyclic garbage collection within this context, which saves a third of the time of reading lines."""
+    """Disable cyclic garbage collection within this context. Reading a file line by line then takes a third less time."""
     with _LOCK:
         _PAUSES.append(gc.isenabled())
         gc.disable()
@@ -21,5 +21,5 @@ def paused() -> Iterator[None]:
         yield
     finally:
         with _LOCK:
-            if _PAUSES.pop():  # true only in the outermost context, because nested contexts found the collector off
+            if _PAUSES.pop():  # only in the outermost context; inner contexts found the collector off
                 gc.enable()

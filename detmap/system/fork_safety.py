@@ -1,5 +1,5 @@
-"""Make a fork wait while another thread compiles or loads a kernel, or imports one of the modules for this. A lock that
-the thread held during the fork would never be released in the forked process.
+"""Make a fork wait while another thread compiles or loads a kernel, or imports a module of `_PACKAGES`. A lock that the
+thread held during the fork would never be released in the forked process.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class Limit(NamedTuple):
         return size(given, self.variable) if given else self.default
 
     def advice(self) -> str:
-        """Return the remedy of a message about this limit."""
+        """Return advice for an error message: how to change this limit."""
         return f"the environment variable {self.variable} sets another limit"
 
 

@@ -69,8 +69,8 @@ def check() -> None:
 
 
 def steps(begin: int, end: int, cost: int, limit: int) -> Iterator[tuple[int, int]]:
-    """Cut a block into parts with a total cost of about `limit`, if each item costs `cost`. Check for cancellation before
-    each part.
+    """Yield consecutive parts of a block of items that cost `cost` each. A part costs about `limit`. Before each part,
+    check for cancellation.
     """
     step = max(1, limit // max(1, cost))
     for low in range(begin, end, step):

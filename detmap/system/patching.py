@@ -19,8 +19,8 @@ class Patch:
     instead : mapping of (str, str) to object
         Replacements by module and name. Packages that are not installed are skipped.
     stand_ins : mapping of str to module
-        Modules, by full name, that stand in for a package that is not installed, the package itself first. None creates
-        an empty module.
+        Modules by full name, the package itself first. They are added if the package is not installed. None creates an
+        empty module.
 
     Attributes
     ----------

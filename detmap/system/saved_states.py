@@ -70,7 +70,7 @@ def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
 
 
 def _gathered(state: bytes, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None) -> list[bytes]:
-    """Return the states of all processes by rank; `world_size` is by default that of ``torch.distributed``."""
+    """Return the states of all processes by rank. By default, ``torch.distributed`` gives `world_size`."""
     if world_size is None:
         distributed = sys.modules.get("torch.distributed")
         if distributed is None:
@@ -119,7 +119,7 @@ class Accumulator(ABC):
         return made
 
     def sync(self, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None = None) -> Self:
-        """Return a new evaluator of the data that all processes have seen; each process gets the same result.
+        """Return a new evaluator that holds the data seen by all processes. Each process gets the same result.
 
         This evaluator stays unchanged.
 
@@ -138,7 +138,7 @@ class Accumulator(ABC):
 
         Examples
         --------
-        In every process of a job, whose sampler pads the last batch::
+        Run this in every process. A sampler may repeat images to fill the last batch; ``"first"`` ignores repeated images::
 
             evaluator = Evaluator(duplicates="first")
             for ids, images, targets in loader:

@@ -69,7 +69,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def write_together(files: Mapping[Path, bytes]) -> None:
-    """Write several files such that, if one cannot be written, all are unchanged."""
+    """Write several files. If one cannot be written, none is changed."""
     path: Path | None = None
     with _lock:
         while _over:  # wait for the end of the process

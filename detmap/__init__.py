@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from detmap.system import fork_safety  # noqa: F401 - ahead of all that is imported while another thread may fork
+from detmap.system import fork_safety  # noqa: F401 - imported first, because another thread may fork during later imports
 
 if TYPE_CHECKING:
     from detmap.checks import check

@@ -49,7 +49,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Numbers:
-    """The rules, the numbers and notices by name, and the hashes of arrays, for a card that covers several results."""
+    """The parts of a card that covers several results."""
 
     rules: Any
     numbers: Mapping[str, float]
@@ -103,10 +103,10 @@ def table_digest(table: Any) -> str:
 
 
 def beside_digest(source: Any, opened: Iterable[str]) -> str:
-    """Return the hash (SHA-256) of the opened files that are neither the input file nor in the input folder. It is "" if
-    there are none.
+    """Return the hash (SHA-256) of the further files that were opened to read the input `source`; "" if there are none.
 
-    The hash covers the contents of these files and their paths relative to their common folder.
+    Further files are neither the input file nor in the input folder. The hash covers their contents and their paths
+    relative to their common folder.
     """
     if isinstance(source, bytes):
         return ""
@@ -196,7 +196,7 @@ def finished(card: dict[str, Any]) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a number can depend on. For numba, it is the version that compiled the kernels."""
+    """Return the versions of the packages that can change a metric. Numba's is the version that compiled the kernels."""
     found = {"detmap": detmap.__version__, "python": platform.python_version()}
     return {**found, "numpy": np.__version__, "numba": _ahead.numba_version()}
 
@@ -272,7 +272,7 @@ def compare(card: Mapping[str, Any], again: Mapping[str, Any]) -> list[Differenc
 
 
 def incomparable(card: Mapping[str, Any], rules: Any, truth: Mapping[str, str]) -> list[Difference]:
-    """Return the differences in decisions and in ground truth between a card and an evaluation by `rules` on `truth`."""
+    """Return the decisions and the ground truth in which a card differs from an evaluation by `rules` on `truth`."""
     again = {"decisions": _plain({field.name: getattr(rules, field.name) for field in fields(rules)})}
     known = {**_defaults(again), **card["decisions"]}
     own = [one for one in card["inputs"] if one.get("role") == truth["role"]]

@@ -1,4 +1,4 @@
-"""Parse, normalise, check and describe the values of a protocol's decisions."""
+"""Parse, normalise, check and describe the values of a protocol's decisions. A cap is a maximum number of detections."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from detmap.errors import OptionError, shorten
 
-#: Value of a maximum number of detections that stands for no limit.
+#: Cap that stands for no limit.
 UNLIMITED = 2**31 - 1
 
 #: COCO's area range named "all". Objects above its maximum are ignored.
@@ -85,9 +85,8 @@ def plain_pairs(of: Callable[[Any], Any], given: Any) -> tuple[tuple[str, Any], 
 
 
 def parse_pairs(of: Callable[[str], Any], sign: str, form: str, text: str) -> tuple[tuple[str, Any], ...]:
-    """Return pairs of name and value from text such as ``car:0.7,cyclist:0.5``. `sign` separates name and value. The
-    text ``none`` gives no pairs. `of` converts the text of a value, and `form` describes the expected text
-    in the error.
+    """Parse pairs of names and values, such as ``car:0.7,cyclist:0.5``. `sign` separates a name from its value, and `of`
+    converts the value. The text ``none`` gives no pairs. The error message describes the expected text as `form`.
     """
     if text == "none":
         return ()

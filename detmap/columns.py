@@ -94,8 +94,8 @@ def _handed(values: Any) -> NDArray[Any]:
 
 
 def plain(values: Any, dtype: type[np.float64 | np.int64 | np.bool_]) -> NDArray[Any] | None:
-    """Return a new array of exactly this `dtype` from a list of Python's own values or from an array; None from
-    anything else.
+    """Return a new array if `values` is an array of exactly this `dtype`, or a list of Python numbers or booleans that
+    numpy converts to it. Return None for anything else.
 
     An array that is returned needs no further check. If None is returned, `numbers`, `flags` or `identifiers` convert the
     values, or raise an error with the reason. The function is meant for small columns, for which the checks would take

@@ -36,7 +36,7 @@ class Flag:
 
     #: The name with dashes, such as ``--iou-thresholds``.
     name: str
-    #: Text for ``--help``; by default the decision's sentence.
+    #: Text for ``--help``; by default the description of the decision.
     help: str = ""
     #: Placeholder of the value; by default the allowed values.
     metavar: str = ""
@@ -44,7 +44,7 @@ class Flag:
     read: Callable[[Any], Any] | None = None
     #: The value of the decision if the flag is given, for a flag that takes no value.
     value: Any = None
-    #: Whether the value is the path of a JSON file, whose content `read` takes.
+    #: Whether the value is the path of a JSON file. The content of the file is then passed to `read`.
     is_file: bool = False
     #: Whether the flag may be given several times; `read` takes a list then.
     repeated: bool = False
@@ -52,11 +52,11 @@ class Flag:
 
 @dataclass(frozen=True, kw_only=True)
 class Declared:
-    """A field of a dataclass that users choose: a decision, or a reading option."""
+    """A dataclass field whose value users choose: a decision, or a reading option."""
 
     #: A sentence or more that describes the decision.
     says: str
-    #: The allowed values; for a tuple, the allowed items. If empty, only `wrong` checks values.
+    #: The allowed values; for a tuple, the allowed items. If empty, values are checked only by `wrong`.
     allowed: Collection[Any] = ()
     #: ``plain(value)`` returns the normalised value; raises TypeError or ValueError for an invalid value.
     plain: Callable[[Any], Any] | None = None
@@ -77,8 +77,8 @@ class Decision(Declared):
 
     #: What the decision affects, see `Affects`.
     affects: tuple[Affects, ...]
-    #: ``phrase(whole)`` returns the phrase that `describe` uses for the protocol or convention `whole`; None if there is
-    #: no phrase.
+    #: ``phrase(whole)`` returns the words in which `describe` states the decision of the protocol or convention `whole`.
+    #: If `phrase` is None, `describe` leaves the decision out.
     phrase: Callable[[Any], str] | None = None
     #: Whether `describe` always mentions the decision; otherwise only if the value differs from the default.
     always: bool = False
@@ -96,7 +96,7 @@ def decision(says: str, *affects: Affects, **more: Any) -> Mapping[str, Any]:
 
 @cache
 def declared_of(of: type) -> Mapping[str, Any]:
-    """Return the declarations in the fields of a class by field name, in order."""
+    """Map the field names of a class, in order, to the declarations in the fields."""
     return MappingProxyType(
         {field.name: field.metadata["declared"] for field in fields(of) if "declared" in field.metadata}
     )

@@ -113,8 +113,8 @@ class InputError(DetmapError, ValueError):
 
 @contextmanager
 def relocated(place: Callable[[int], tuple[str, int | str | None]]) -> Iterator[None]:
-    """Within this context, change errors that name a record by its number. They then name the source and the record that
-    `place` returns for this number.
+    """Relocate errors that are raised in this context for a numbered record. ``place(number)`` returns the source and the
+    record that the error names instead.
     """
     try:
         yield
@@ -152,8 +152,8 @@ def most_similar(word: str, known: Iterable[str]) -> str | None:
 
 
 def one_of(word: object, known: Iterable[str], meant: str = "") -> str:
-    """Return the end of a message that lists the known words and suggests one of them. This is `meant`, or else the
-    word that is most similar to `word`.
+    """Return the end of a message that lists the known words and suggests one of them. The suggestion is `meant` or,
+    without it, the known word that is most similar to `word`.
     """
     names = list(known)
     near = f"; did you mean {meant!r}?" if meant in names else did_you_mean(str(word)[:100], names)

@@ -90,9 +90,11 @@ def evaluate(
     Notes
     -----
     Under ``coco`` results equal those of pycocotools 2.0.11 to the bit, with NaN where pycocotools writes -1. Three
-    bugs of pycocotools, which only a drop-in should reproduce, are exceptions: a match with ground truth of id 0
-    counts as a miss (here with ``id_zero="missed"``), the last of several annotations with one id is scored once for each
-    of these annotations, and two boxes whose areas underflow (sides below 1e-160 pixels) match.
+    bugs of pycocotools are not reproduced, except the first with ``id_zero="missed"``:
+
+    * a match with ground truth of id 0 counts as a miss;
+    * if several annotations have the same id, the last one is scored in place of each of them;
+    * two boxes match if their areas underflow (sides below 1e-160 pixels).
     """
     if bootstrap is None and (seed, level, method) != (0, 0.95, "t"):
         raise OptionError("seed, level and method are those of intervals: they need bootstrap=N")

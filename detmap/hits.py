@@ -239,7 +239,7 @@ class Hits(Frozen):
         return out
 
     def select(self, mask: NDArray[np.bool_], positives: ArrayLike) -> Hits:
-        """Return the hits for which `mask` is true, with another number of `positives`."""
+        """Return the hits for which `mask` is true; `positives` replaces the numbers of positives."""
         total = np.concatenate(([0], np.cumsum(mask)))
         columns = {
             name: getattr(self, name)[mask] if getattr(self, name).size else getattr(self, name)
@@ -249,7 +249,7 @@ class Hits(Frozen):
         return replace(self, starts=total[self.starts], positives=found, **columns)
 
     def cut(self, depth: ArrayLike, positives: ArrayLike) -> Hits:
-        """Return the hits at ranks up to `depth` (one number, or one per ranking), with another number of `positives`."""
+        """Return the hits at ranks up to `depth` (one number, or one per ranking), with new `positives` of the rankings."""
         return self.select(up_to(self.starts, self.ranks, depth), positives)
 
     def break_ties(self, rule: TieRule) -> Hits:
@@ -427,7 +427,7 @@ class Hits(Frozen):
 
 
 def blocks(hits: Hits, threads: int | None) -> list[tuple[int, int]]:
-    """Cut rankings into blocks for `threads` threads; into one block if starting threads would cost more."""
+    """Divide the rankings into blocks for `threads` threads. Few rankings form one block, because threads start slowly."""
     return parallel.even(len(hits), threads if len(hits) > 64 or hits.ranks.size > _MANY_HITS else 1)
 
 

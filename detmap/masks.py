@@ -190,8 +190,8 @@ class Masks(Frozen):
         Raises
         ------
         InputError
-            If a record lacks a field, a size is not of positive integers or has 2**32 pixels or more, a string is cut off
-            or has a foreign character, or runs do not add up to the number of pixels of the image.
+            If a record lacks a field. If a size is not two positive integers, or the image has 2**32 pixels or more. If a
+            string is cut off or has an invalid character. If the runs do not add up to the number of pixels of the image.
         """
         records = list(records)
         for i, record in enumerate(records):
@@ -421,8 +421,8 @@ class Masks(Frozen):
         return Masks(self._regular().merged(freeze(np.array([0, len(self)])), bool(intersect)))
 
     def boundary(self, dilation: float = 0.02, *, threads: int | None = None) -> Masks:
-        """Return the boundary of each mask, as in Boundary IoU. It consists of the pixels of the mask that are at most
-        d pixels, in x and in y, from the background or from the outside of the image; `dilation` determines d.
+        """Return the boundary of each mask, as in Boundary IoU. It consists of the pixels of the mask within a distance d,
+        in x and in y, of the background or of the outside of the image.
 
         Parameters
         ----------

@@ -139,10 +139,11 @@ def _save(figure: Any, path: str | os.PathLike[str] | None) -> Any:
 def precision_recall(
     lines: Sequence[Line], *, path: str | os.PathLike[str] | None = None, title: str = "Precision and recall"
 ) -> Any:
-    """Draw precision against recall: raw curves thin, interpolated curves as steps; the area of a single curve is shaded.
+    """Draw precision against recall. Raw curves are thin, and interpolated curves are steps.
 
-    Lines after the first 14 are grey and without a name. If `path` is given, the picture is written to this file, as .svg,
-    .pdf or .png. Raises `OptionError` if there are no lines, or for another kind of file.
+    If there is only one curve, the area under it is shaded. Lines after the first 14 are grey and without a name. If `path`
+    is given, the picture is written to this file, as .svg, .pdf or .png. Raises `OptionError` if there are no lines, or for
+    another kind of file.
     """
     if not lines:
         raise OptionError("there is no curve to draw")

@@ -63,8 +63,8 @@ class _Later(NamedTuple):
 
 
 class Registry(dict[str, T]):
-    """Objects of the type `of` by name. `what` is the noun for an object in messages. `also` maps other words for an
-    object, such as "box", to the name that messages then suggest.
+    """A registry of objects by name. The class of the objects is `of`, and messages call an object `what`. `also` maps
+    unknown names, such as "box", to the registered name that messages suggest instead.
     """
 
     def __init__(self, of: type[T], what: str, also: Mapping[str, str] | None = None) -> None:

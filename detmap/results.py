@@ -26,7 +26,7 @@ _PLAIN = frozenset((*_SURE, float))
 
 
 class Intervals(Protocol):
-    """Protocol of the confidence intervals of a result; see `detmap.statistics.Intervals`."""
+    """Interface of a result's confidence intervals; see `detmap.statistics.Intervals`."""
 
     def __getitem__(self, name: str) -> tuple[float, float]:
         """Return the ends of the interval of a metric."""
@@ -212,7 +212,7 @@ def in_brief(notices: Mapping[str, int]) -> str:
 
 
 def sentences(notices: Mapping[str, Mapping[str, int]], iou_type: str | None = None) -> list[dict[str, str]]:
-    """Return rows of ``model`` and ``notice`` for several models or runs. If all of them have a notice, it has a single
+    """Return rows of ``model`` and ``notice`` for several models or runs. A notice that all of them share has a single
     row.
     """
     said = {name: describe(found, iou_type) for name, found in notices.items()}

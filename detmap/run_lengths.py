@@ -1,5 +1,5 @@
-"""Masks as runs, without validation: conversions from strings, bitmaps and polygons, conversion to strings, areas, boxes
-and unions. `detmap.masks` validates masks for users; the drop-in for pycocotools uses masks unchecked.
+"""Convert, measure and unite masks that are stored as runs, without validation. `detmap.masks` validates masks for users;
+the drop-in for pycocotools uses masks unchecked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WORD = 2**32 - 1
 #: A point takes 8 bytes.
 _MAX_CROSSINGS, _MORE_CROSSINGS = 2**26, 2**10
 
-#: Maximum number of ends of runs allocated at once, unless a single mask needs more.
+#: Maximum number of run ends allocated at once, unless a single mask needs more.
 _MOST_ROOM = 1 << 24
 
 #: Minimum number of bytes of runs for which several threads are used.

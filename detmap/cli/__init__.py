@@ -47,7 +47,7 @@ def command(name: str) -> Command:
 
 
 def has_use_of_blas_threads(arguments: Sequence[str]) -> bool:
-    """Return whether the command on the command line, if there is one, may multiply large matrices."""
+    """Return whether the chosen command may multiply large matrices; True if no command is chosen."""
     chosen = _chosen(arguments)
     return chosen not in _HOMES or command(chosen).multiplies
 

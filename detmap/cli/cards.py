@@ -34,7 +34,7 @@ _DECIDES = {
 
 
 def files() -> dict[str, str]:
-    """Map each option that names an input file to the flag of `detmap verify` that gives the path of this file."""
+    """Map each option that names an input file to the flag by which `detmap verify` takes this file."""
     from detmap.reading.options import flags
 
     read = {dest: one.flag.name for dest, one in flags().items() if one.option.is_path}
@@ -42,7 +42,7 @@ def files() -> dict[str, str]:
     return {**read, "decision_sigmas": "--sigmas", "splits": "--splits", **last}
 
 
-#: Maps the option that names a file to the role of the file on cards. For all other options, the role is the option's name.
+#: Roles of files on cards by option, for options whose name is not the role.
 ROLES = {"decision_sigmas": "sigmas"}
 
 
@@ -55,7 +55,7 @@ class Scored(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """Ground truth, with the paths of the files from which it was read, without those that other options name."""
+    """Ground truth, and the paths of the files opened to read it. Files that other options name are left out."""
 
     input: Input
     table: Any
@@ -112,7 +112,7 @@ def manifests_of(predictions: Sequence[str]) -> list[dict[str, str]]:
 
 
 def files_of(options: argparse.Namespace, command: str) -> list[dict[str, str]]:
-    """Return the card's entries for files that are named by an option that affects the command's numbers."""
+    """Return the card's entries for the files named by options that affect the command's numbers."""
 
     apart = apart_of(command)
     given = {name: getattr(options, name, None) for name in files() if name not in apart}

@@ -81,8 +81,8 @@ def check_tests(options: argparse.Namespace) -> None:
 
 
 def compare_rankings(options: argparse.Namespace, kind: str, fill: Callable[[argparse.ArgumentParser], None]) -> None:
-    """Show whether the order of ranked systems holds under other rules. Refuse options of the command that do
-    not apply to rankings; to find them, `fill` adds all options to a parser.
+    """Show whether the order of ranked systems holds under other rules. Refuse options that do not apply to rankings. To
+    find such options, `fill` adds all options of the command to a parser.
     """
     if options.why or not options.under:
         raise OptionError(

@@ -592,7 +592,7 @@ def suggest_clusters(options: argparse.Namespace, table: Any, truth: Input) -> N
 
 
 def _deserve_processes(options: argparse.Namespace, entries: Sequence[Entry]) -> bool:
-    """Return whether processes score the files faster than threads. Only the main process can read streams."""
+    """Return whether worker processes would be faster than threads. Only the main process can read streams."""
     from detmap.formats.inputs import is_stream
     from detmap.system.parallel import thread_count
 

@@ -33,7 +33,7 @@ examples:
   detmap diagnose gt.json dt.json --parts slices --attributes weather.csv --bootstrap 1000
 """
 
-#: Maximum number of values listed below the tables of a part of the diagnosis. If there are more, none is listed.
+#: Maximum number of values listed below the tables of a part. If a part has more values, none is listed.
 _MOST_NUMBERS = 9
 
 

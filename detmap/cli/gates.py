@@ -86,8 +86,8 @@ class Gates:
         return bool(self.demands)
 
     def check_names(self, known: Sequence[str], meant: Callable[[str], object]) -> None:
-        """Refuse gates on unknown metrics before scoring. `known` are the names of metrics, and `meant` returns the
-        metric that another name stands for.
+        """Refuse gates on unknown metrics before scoring. `known` are the names of metrics. For any other name, `meant`
+        returns a true value if the name means a metric.
         """
         for gate in self.demands:
             if gate.metric not in known and not meant(gate.metric):

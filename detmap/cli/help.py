@@ -22,8 +22,8 @@ _FLAGS = 26
 class Parser(argparse.ArgumentParser):
     """A parser whose help is one screen, and whose errors are one line.
 
-    If help is abridged, it explains only the flags in `first`. Errors point to the help of the command in `asked`, which
-    is needed because unknown options of all commands are reported by the main parser.
+    If help is abridged, it explains only the flags in `first`. `asked` is the command whose help an error recommends. It
+    is set on the main parser, which also reports unknown options of commands.
     """
 
     first: Sequence[str] = ()
@@ -39,7 +39,9 @@ class Parser(argparse.ArgumentParser):
         self._later.append((action, text))
 
     def _get_formatter(self, *given: Any) -> argparse.HelpFormatter:
-        """Return the formatter of help. The terminal's width is measured only for printing, as this imports modules."""
+        """Return the formatter of help. The terminal's width is measured only for printing, because measuring it imports
+        modules.
+        """
         if self._prints:
             return super()._get_formatter(*given)
         return argparse.HelpFormatter(self.prog, width=WIDTH)
@@ -180,8 +182,8 @@ def add_page(parser: argparse.ArgumentParser) -> Any:
 
 
 def add_option(group: Any, spelled: str, says: str | Callable[[], str], **more: Any) -> None:
-    """Add an option or operand with the spelling `spelled`, such as ``--level/-l N``. Its help is `says`, or the result
-    of `says` if computing the help imports modules.
+    """Add an option or operand with the spelling `spelled`, such as ``--level/-l N``. `says` is the help text. If
+    computing the text imports modules, `says` is a function that returns the text.
 
     Without a placeholder the option is a flag. The value is a number if the placeholder is N or the default is a number.
     An option that may be repeated gives a list.

@@ -299,7 +299,7 @@ CORRECTED = {"holm": "Holm", "bh": "BH"}
 
 
 def add_score(group: Any) -> None:
-    """Add the option for the minimum score of detections that users see."""
+    """Add the option --score."""
     says = "minimum score of detections that users see; default: best F1 over all classes"
     add_option(group, "--score SCORE", says, type=float)
 

@@ -115,7 +115,7 @@ def write_json(path: str | None, document: Any) -> None:
 
 
 def write_result(result: Any, options: argparse.Namespace) -> None:
-    """Write a result as JSON, and draw it, if ``--out`` or ``--plot`` names a file."""
+    """Write a result as JSON to the file of ``--out``, and its plot to the file of ``--plot``, if they are given."""
     if options.out:
         write(options.out, (result.to_json() + "\n").encode())
     if getattr(options, "plot", None):

@@ -22,7 +22,7 @@ DEFAULTS = {"trec": "trec", "reid": "reid", "hashing": "hits_topk"}
 #: Options that apply to rankings: the options of `add_rankings`, and the output options of a command.
 CONCERNING = frozenset(["trec", "reid", "hashing", "relevance_level", "depth", "distance", "format", "quiet", "out"])
 
-#: Further depths of a run to try, and grades to try as the lowest grade that counts as relevant.
+#: Further depths of a run that are tried, and further minimum grades of relevant documents.
 _DEPTHS, _LEVELS = (10, 100, 1000), (1, 2, 3)
 
 
@@ -97,7 +97,7 @@ def evaluators(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> 
 
 
 def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) -> list[Variant]:
-    """Return evaluations of the runs with other depths, or with another lowest grade that counts as relevant."""
+    """Return evaluations of the runs with other depths, or with another minimum grade of relevant documents."""
     from detmap.explanations import Variant
 
     if kind != "trec":

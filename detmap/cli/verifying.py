@@ -135,7 +135,7 @@ def _readable(role: str, paths: Sequence[str]) -> list[dict[str, str]]:
 
 
 def _find_files(card: Mapping[str, Any], given: argparse.Namespace) -> None:
-    """Refuse a card if a file that its options name is missing. The error names the option for the new path."""
+    """Refuse a card if a file named by its options is missing. The error names the option for the new path."""
 
     for name, flag in files().items():
         role, path = ROLES.get(name, name), getattr(given, name, None)

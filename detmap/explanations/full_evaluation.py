@@ -1,4 +1,6 @@
-"""AP of two tables under protocols with decisions that `Lean` does not implement; each protocol is evaluated separately."""
+"""AP of two tables under protocols that `detmap.explanations.incremental.Lean` does not implement. Each protocol is
+evaluated separately.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""AP of two tables under many protocols. Work that protocols share is done once, and only overlapping pairs are
-considered.
+"""AP of two tables under many protocols. Work that protocols share is done once, and only overlapping pairs of a
+detection and an object are considered.
 
 Most detections overlap no object enough to match under any rule. These are misses, and only the number of misses above
 each hit matters. So the cost of a protocol only depends on its overlapping pairs. These intermediate results are shared
@@ -77,7 +77,8 @@ _OF_MATCHING = (*_OF_PAIRS, *(name for name in _NOT_OF_PAIRS if name not in _OF_
 #: Decisions that `Lean` does not implement.
 _UNKNOWN = tuple(name for name in _PLAIN if name not in {*_NOT_OF_PAIRS, *_OF_PAIRS, *_LATE})
 
-#: Maximum absolute coordinate of boxes whose areas stay within COCO's widest range, however boxes are rounded or moved.
+#: If no coordinate exceeds this magnitude, the areas of boxes stay within COCO's widest range, however boxes are rounded
+#: or moved.
 _TAME = 3e4
 
 
@@ -238,7 +239,7 @@ class Lean:
         return self._orders.get_or(("objects", merged), arrange) if merged else self.arranged.truth
 
     def _zero(self, protocol: Protocol) -> NDArray[np.bool_] | None:
-        """Mask of the objects, in the order of `_truth`, that count as missed because their id is 0; None without any."""
+        """Mask of the objects (in the order of `_truth`) that count as missed because their id is 0; None if none does."""
         zero = self.ground_truth.zero_ids
         return None if zero is None or protocol.id_zero != zero_ids.MISSED else zero[self._truth(protocol).order]
 

@@ -44,11 +44,15 @@ def values_under(
 
 def orders(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Test for each pair of neighbours on the leaderboard whether their order survives, and return a row per pair.
-    `models` has the outcome of `values_under` for each model, the best first. A row has the names ``first`` and
-    ``second``, ``equal`` (whether their values are equal, so that there is no order), ``tried`` (the number of rules
-    that change any model's value), ``held`` (the number of these rules under which the order holds), ``survives`` and
-    ``against``. ``against`` lists the rules under which the first model is not above the second, sorted by number of
-    changes: name, kind, number of changes, and both values.
+    `models` has the outcome of `values_under` for each model, the best first. A row has these items:
+
+    * ``first``, ``second``: the names of the two models;
+    * ``equal``: whether their values are equal, so that there is no order;
+    * ``tried``: the number of rules that change any model's value;
+    * ``held``: the number of these rules under which the order holds;
+    * ``survives``: whether the order holds under all of these rules;
+    * ``against``: the rules under which the first model is not above the second. Each rule has a name, a kind, its number
+      of changes, and both values. Rules with fewer changes come first.
     """
     names = list(models)
     every = list(dict.fromkeys(name for one in models.values() for name in one["situations"]))

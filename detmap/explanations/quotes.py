@@ -27,7 +27,7 @@ class Candidate:
     values : dict of str to float
         The values under these rules, by the name of the quoted number.
     by_chance : float
-        Expected number of rules, at least as usual as these, that agree with the quoted digits by chance.
+        Expected number of chance agreements with the quoted digits, among rules that are at least as usual as these.
     others : tuple of str
         Up to five other rules with exactly the same values.
     """
@@ -65,7 +65,7 @@ class Search:
     expected : float
         Number of candidates expected by chance, that is, if none of the rules produced the quoted numbers.
     named : dict of str to dict of str to float
-        The values under every named protocol, by the names of protocol and number.
+        The value of each quoted number under each named protocol, as ``named[protocol][number]``.
     idle : tuple of str
         Kinds of changes without any effect on these tables.
     tried : tuple of int
@@ -88,9 +88,8 @@ class Search:
 
     @property
     def verdict(self) -> str:
-        """Return "nothing" without candidates, "chance" if the first candidate may agree by chance, and "found" otherwise.
-        It may agree by chance if more than 0.02 agreeing rules are expected by chance. This number only includes rules that
-        are at least as usual as the candidate.
+        """The value is "nothing" if there are no candidates, "found" if the first candidate's `by_chance` is at most 0.02,
+        and "chance" otherwise.
         """
         if not self.candidates:
             return "nothing"

@@ -1,4 +1,4 @@
-"""Find the convention that gives a number for rankings, and test whether orders of systems survive other
+"""Find the convention under which rankings have a quoted value, and test whether orders of systems survive other
 conventions."""
 
 from __future__ import annotations

@@ -306,7 +306,7 @@ class Replay:
         if self._changes_nothing(numbers=protocol.numbers):
             same["numbers"] = "float64"
         if same.get("numbers", protocol.numbers) == "float64":
-            # For masks and keypoints `box_decimals` is kept, because it is an error there, even if it changes no box.
+            # For masks and keypoints `box_decimals` is kept, because it must raise an error even if it changes no box.
             if boxes and not protocol.box_offset and self._changes_nothing(box_decimals=protocol.box_decimals):
                 same["box_decimals"] = None
             if self._changes_nothing(score_decimals=protocol.score_decimals):
@@ -376,8 +376,8 @@ def undefined(ground_truth: GroundTruth, protocol: Protocol, metric: str) -> Inp
 
 
 def decided(protocol: str | Protocol, iou_type: str | None, *tables: GroundTruth | Detections) -> Protocol:
-    """Return a protocol, parsed if it is text. It is the variant for the geometry `iou_type`, by default the geometry
-    of the tables.
+    """Return a protocol, which may be given as text, in the variant for a geometry. The geometry is `iou_type`, by
+    default that of the tables.
     """
     if not isinstance(protocol, str):
         return resolve(protocol, iou_type=scored_kind(protocol, iou_type, *tables))
@@ -423,7 +423,7 @@ def grouped(source: Any, target: Any, labels: Mapping[str, str]) -> list[tuple[s
     return [(label, tuple(names)) for label, names in sorted(groups.items(), key=place)]
 
 
-#: Maps a decision to related decisions, which are left out of a description that mentions the decision.
+#: Maps a decision to related decisions. A description that states the decision leaves the related decisions out.
 TACIT = {
     "interpolation": ("recall_thresholds", "epsilon"),
     "ignore": ("crowd_overlap",),

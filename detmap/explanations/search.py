@@ -88,7 +88,7 @@ def find_value(
     """Find the rules that give a quoted number, or several numbers at once. Only rules that match boxes are searched.
 
     A single number of four digits nearly always agrees with some rules, so `Search` states how many rules are expected to
-    agree by chance. Two numbers identify nearly all rules.
+    agree by chance. Two numbers are nearly always enough to identify the rules.
 
     Parameters
     ----------
@@ -97,11 +97,11 @@ def find_value(
     detections : Detections
         The detections.
     value : str or float, or mapping of str to str or float
-        The quoted number, of which all digits must agree. A number above 1 is a percentage. Or several numbers by name: a
-        name is a metric as for `metric`, a class, or both, such as ``{"AP": "0.437", "AP50": "0.612", "person": "0.51",
+        The quoted number, of which all digits must agree. A number above 1 is a percentage. Several numbers are given as a
+        mapping. Each name is a metric, a class, or both, such as ``{"AP": "0.437", "AP50": "0.612", "person": "0.51",
         "AP50/person": "0.7"}``.
     metric : str
-        The metric of a number without a name, and of a number named by a class only. As for `detmap.explain`.
+        The metric, as for `detmap.explain`, of a number without a name and of numbers whose name is only a class.
     most : int
         Maximum number of candidates returned.
     threads : int, optional
@@ -140,7 +140,7 @@ class Number(NamedTuple):
 
 
 def _number(name: str, metric: str, ground_truth: GroundTruth) -> Number:
-    """Return the meaning of the name of a quoted number: a metric, a class, or a metric and a class."""
+    """Parse the name of a quoted number, which is a metric, a class, or both."""
     if name == metric or _is_metric(name):
         return Number(name, None)
     first, _, rest = name.partition("/")
@@ -318,7 +318,7 @@ class _Looked(Vocabulary):
         return self._treated.get_or(ways, lambda: treated(self._tables(ways[:-1]), *ways[-1]))
 
     def _mean(self, made: _Made, plain: Protocol, mean: str, metric: str, category: int | None) -> float:
-        """Return a metric for the class `category`. If it is None, return the kind of mean over classes named by `mean`."""
+        """Return a metric for the class `category` or, if it is None, for all classes. `mean` names the kind of mean."""
         if self._last[0] is not made or self._last[1] != plain:
             self._last = (made, plain, made.replay.value(plain))
             made.replay.forget()  # keep the numbers, free the per-class values

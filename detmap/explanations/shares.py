@@ -25,7 +25,8 @@ from detmap.shapes.kinds import BOXES
 #: orders are sampled.
 EXACT = 7
 
-#: Orders are sampled until standard errors are at most `SURE`, but at least `_PAIRS` pairs of an order and its reverse.
+#: Orders are sampled in pairs of an order and its reverse, until standard errors are at most `SURE`. At least `_PAIRS`
+#: pairs are sampled.
 SURE, _PAIRS = 1e-4, 4
 
 #: A sentence on causes of differences that cannot be seen in a file of detections.
@@ -175,7 +176,7 @@ class Explained(Generic[Rules]):
         return [first, *(share.sentence for share in self.shares if share.exact), *self.remarks()]
 
     def remarks(self) -> list[str]:
-        """Return the `sentences` without the sentences on the two values and on the shares."""
+        """Return sentences on everything but the two values and the shares."""
         idle = [share.decision for share in self.shares if not share.exact]
         more = [f"No difference here: {', '.join(idle)}."] if idle else []
         if not self.shares:
@@ -259,7 +260,7 @@ class Explanation(Explained[Protocol]):
         return super().sentences()
 
     def remarks(self) -> list[str]:
-        """Return the `sentences` without the sentences on the two values and on the shares."""
+        """Return sentences on everything but the two values and the shares."""
         return [*super().remarks(), BEFORE]
 
     def to_dict(self) -> dict[str, Any]:

@@ -496,8 +496,8 @@ def _without(
     level: float,
 ) -> list[tuple[float, float]]:
     """Return for each of `images` an interval of the difference without this image; NaN without an interval."""
-    # Draws that lack an image are draws from the other images, and the jackknife has samples that lack it. Draws of
-    # clusters cannot be used, because a draw that lacks an image also lacks the other images of its cluster.
+    # A draw that lacks an image is a draw from the other images. The jackknife sample that lacks the image is left out.
+    # Draws of clusters cannot be used, because a draw that lacks an image also lacks the other images of its cluster.
     from detmap.statistics import draws, intervals
 
     if drawn.unit == "clusters":

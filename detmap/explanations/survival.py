@@ -41,7 +41,8 @@ KINDS = ("conventions", *dict.fromkeys(_KINDS.values()), "relevance levels", "ot
 #: a mistake in a file, not a rule for comparing models.
 _OF_BOXES, _MISTAKES = ("pixels", "box_decimals", "numbers"), ("box_offset",)
 
-#: At most one suspicious label per 100 objects, or 10 if that is more, is left out for each model.
+#: Maximum number of suspicious labels left out for each model: one per `_OBJECTS_PER_SUSPECT` objects, but at least
+#: `_FEWEST_SUSPECTS`.
 _OBJECTS_PER_SUSPECT, _FEWEST_SUSPECTS = 100, 10
 
 
@@ -92,9 +93,9 @@ class Claim:
     against : list of Situation
         The situations in which `first` is not above, sorted by number of changes, then by change of the values.
     draws, against_draws : float
-        The shares of the draws of images in which `first`, or `second`, is above; NaN without draws.
+        The share of draws in which `first` is above, and the share in which `second` is above; NaN without draws.
     survives : bool
-        Whether `first` is above in all situations, and in a share of the draws of at least the level.
+        Whether `first` is above in all situations, and in at least the share `level` of the draws.
     """
 
     first: str
@@ -373,7 +374,7 @@ def other_conventions(
 
 
 class Trial(Generic[Rules]):
-    """Scores models under other rules than `base`, and collects the values. `values` are those under `base`, best first."""
+    """Scores models under other rules than `base`. `values` has the value of each model under `base`, the best first."""
 
     def __init__(self, base: Rules, questions: Mapping[str, Question[Rules]], values: Mapping[str, float]) -> None:
         self.base, self.questions = base, questions
@@ -443,8 +444,8 @@ class _Trial(Trial[Protocol]):
     questions: Mapping[str, Replay]
 
     def try_labels(self, most: int) -> None:
-        """Score the models again without suspicious labels, which their detections contradict. At most `most` labels
-        are left out for each model.
+        """Score the models again without the labels that `detmap.diagnostics.suspects` lists. At most `most` labels are left
+        out for each model.
         """
         from detmap.diagnostics import diagnose
         from detmap.diagnostics._pairs import BACKGROUND
@@ -496,7 +497,7 @@ class _Trial(Trial[Protocol]):
 
 
 def _ignoring(truth: GroundTruth, suspect: NDArray[np.bool_], base: Protocol) -> tuple[GroundTruth, Protocol]:
-    """Return ground truth and a protocol that also ignore the objects flagged by `suspect`."""
+    """Return the ground truth and the protocol, changed so that the objects flagged by `suspect` are ignored too."""
     ignored = truth.difficult & ("difficult" in base.ignore)
     objects = replace(truth, difficult=readonly(ignored | suspect, np.bool_))
     if "difficult" in base.left_out:

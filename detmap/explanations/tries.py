@@ -34,8 +34,8 @@ _STRIDE = 5
 #: Minimum prior weight of a change to be tried in combinations of three changes.
 _RAREST = 5e-4
 
-#: If a rule with several changes has a value that differs from its quoted number by more than this, its other values are
-#: not evaluated.
+#: Maximum difference of a value from the quoted number. If one value of a rule with several changes differs more, the
+#: rule's other values are not evaluated.
 _REACH = 0.03
 
 #: Maximum number of candidates expected by chance for the verdict "found".
@@ -145,8 +145,8 @@ class Tries:
         return self._chance()(0.0)
 
     def _chance(self) -> Callable[[float], float]:
-        """Return a function that maps a prior weight to the expected number of rules of at least this weight that agree
-        by chance.
+        """Return a function of a prior weight. The function returns how many rules with at least this weight are expected
+        to agree by chance.
         """
         values = np.array(list(self.tried)).reshape(-1, len(self.quoted))
         density, shares = Chance(values, np.array(self.quoted)), np.array(list(self.tried.values()))
@@ -223,7 +223,7 @@ class Tries:
         self._combined(1)
 
     def _interpolate(self, name: str, label: str) -> None:
-        """Interpolate the effects of changes that were not evaluated from the nearest evaluated changes of the row."""
+        """Estimate the effects of the row's other changes by interpolation between the evaluated changes."""
         effects = self.effects[name]
         places = [at for of, at in effects if of == label]
         if not places:

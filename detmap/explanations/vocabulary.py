@@ -73,7 +73,7 @@ SMOOTH = ("other cuts",)
 
 
 def treated(tables: Tables, name: str, how: str) -> Tables:
-    """Return both tables after the transformation `name`; the given objects if the transformation changes nothing."""
+    """Return both tables after the transformation `name`. Tables that do not change are returned as they are."""
     return _WAYS[name](tables, how)
 
 
@@ -213,8 +213,8 @@ class ByImage:
         return bool(self.images.size <= _MOST_CELLS)
 
     def mean(self, values: NDArray[np.float64], category: int | None) -> float:
-        """Return the mean over images of the value of the class `category`. If `category` is None, each image has the mean
-        of its classes as its value. Return NaN without values.
+        """Average the values of the class `category` over images. If `category` is None, the value of an image is the mean
+        of its classes. Return NaN without values.
         """
         there = ~np.isnan(values) & (category is None or self.classes == category)
         if not there.any():

@@ -130,7 +130,7 @@ class Leaderboard:
 
     def doubts(self) -> list[dict[str, Any]]:
         """Return a row for each pair of neighbours whose order changes under other rules. The row holds the two models, the
-        number of rules under which the order holds, and the smallest change of rules under which it does not.
+        number of rules under which the order holds, and the smallest change of rules that breaks the order.
         """
         rows = []
         for one in self.orders:
@@ -442,7 +442,7 @@ def _strings(pa: Any, values: list[bytes]) -> Any:
 
 @dataclass(frozen=True)
 class _Classes:
-    """Values by class and mean curves of the best models, as shown on the HTML page. Each document is unpacked only once."""
+    """Per-class values and mean curves of the best models, for the HTML page. Each document is unpacked only once."""
 
     #: Id and name of each class on which any model was scored.
     keys: list[tuple[Any, str]]

@@ -21,8 +21,8 @@ _FAILED = "it could not be scored"
 
 def check(folder: PathLike, out: PathLike | None, splits: Sequence[str], hidden: Sequence[str]) -> None:
     """Raise `OptionError` if a leaderboard must not be published into `folder`. The folder must not contain private files
-    or the organisers' folder `out`, and must not lie among private files. A leaderboard that it already has must show the
-    same splits.
+    or the organisers' folder `out`, and must not lie among private files. If it already contains a leaderboard, that
+    leaderboard must show the same splits.
     """
     if splits and not hidden:
         raise OptionError(f"--publish needs --hide SPLIT: say which of {', '.join(splits)} must not be seen")
@@ -64,8 +64,8 @@ def _shown(folder: Path) -> list[str] | None:
 
 
 def public(board: Leaderboard) -> Leaderboard:
-    """Return a leaderboard without the notices, numbers of images and objects, paths and errors that only organisers may
-    see. (Notices count all images, including those of hidden splits.)
+    """Return a copy of a leaderboard for participants. It has no paths, no numbers of images or objects, and no notices,
+    because notices count all images, including those of hidden splits.
 
     Error messages written by `detmap batch --discreet` are kept; others are replaced by a general message.
     """

@@ -169,8 +169,8 @@ def _of_metrics(part: Mapping[str, Any]) -> dict[str, Any]:
 @dataclass(frozen=True)
 class Options:
     """Options of scoring a file. A saved result is found by a key, which depends only on options that can change a metric.
-    `recorded` is the part of the key that depends on `reading`. It holds the values of options, and hashes of the files
-    that options name.
+    `recorded` is the part of the key that depends on `reading`. It holds the values of options, and a hash of each file
+    that is given as an option.
     """
 
     protocol: Protocol
@@ -369,8 +369,8 @@ def score(
         with `splits`.
     executor : concurrent.futures.Executor, optional
         Executor that reads and scores files: a process pool, an executor of ``dask.distributed``
-        (``Client.get_executor()``) or of MPI; by default a pool of threads. Tasks open the paths; relative paths are
-        resolved in this process. The executor is not shut down.
+        (``Client.get_executor()``) or of MPI; by default a pool of threads. Workers open the files by their absolute
+        paths, which are resolved in this process. The executor is not shut down.
     threads : int, optional
         Total number of threads, by default one per processor; with an `executor`, threads per task, by default 1.
     **decisions
@@ -465,7 +465,7 @@ def make_folder(path: Path) -> Path:
 
 
 def documents(folder: Path) -> dict[str, dict[str, bytes]]:
-    """Return the packed documents of an earlier run by key. Each key has a dict by file name. Damaged files are left out."""
+    """Return the packed documents of an earlier run, by key and then by file name. Damaged files are left out."""
     found: dict[str, dict[str, bytes]] = {}
     for path in sorted(folder.glob("*.json")):
         document = saving.unsealed(path)
@@ -480,8 +480,8 @@ def digest(parts: list[Any]) -> str:
 
 
 def options_of(protocol: Protocol, reading: Reading | Mapping[str, Any] | None, rules: Mapping[str, Any]) -> Options:
-    """Return options under which files are read by `rules` and `reading`. Where both set a value, `reading` takes
-    precedence.
+    """Return scoring options that include the reading options in `rules` and `reading`. If both set a value, `reading`
+    takes precedence.
     """
     given = reading.given() if isinstance(reading, Reading) else reading or {}
     made = made_of({**rules, **given}, "reading", iou_type=protocol.iou_type)
@@ -496,8 +496,8 @@ def rules_of(
     decisions: EveryDecision | None = None,
     caller: Callable[..., Any] | None = None,
 ) -> Protocol:
-    """Return the protocol, with the given `decisions` replaced. If the ground truth is a table, its geometries decide
-    what the protocol compares.
+    """Return the protocol, in which `decisions` replace the decisions of the same name. If the ground truth is a table,
+    its geometries decide what the protocol compares.
     """
     given: dict[str, Any] = {**(decisions or {})}
     if isinstance(ground_truth, GroundTruth):

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 #: Maximum number of relevant items per block of queries.
 _BLOCK_ITEMS = 1 << 21
-#: Maximum number of values in the buffer that all blocks share if the result does not keep the ranks of hits. The buffer
-#: is large enough to keep all threads busy.
+#: Maximum number of values in the buffer that all blocks of queries reuse if the result keeps no ranks of hits. A block
+#: of this size keeps all threads busy.
 _PASSING_ITEMS = 1 << 22
 #: Maximum number of comparisons of codes between two checks for cancellation.
 _STEP = 1 << 24
@@ -32,7 +32,7 @@ _STEP = 1 << 24
 #: Number of elements of a matrix that are checked and packed at a time.
 _PART = 1 << 18
 
-#: Maximum ratio of the range of integer labels to the number of items for a counting sort.
+#: Integer labels are grouped by a counting sort if their range is smaller than this multiple of the number of items.
 _SPREAD = 4
 
 #: Metrics that, at depth k, ignore hits beyond rank k.
@@ -197,7 +197,7 @@ def evaluate_codes(
     Parameters
     ----------
     query_codes, gallery_codes : array_like, shapes (q, bits), (g, bits)
-        Codes whose elements are all -1 or 1, all 0 or 1, or bool; or packed codes. Codes of dtype uint64 are packed,
+        Binary codes, with one element per bit (-1 and 1, 0 and 1, or bool) or packed. Codes of dtype uint64 are packed,
         64 bits to a word. Codes of dtype uint8 are packed, 8 bits to a byte as in faiss and numpy.packbits, if
         `packed` is true or an element is neither 0 nor 1.
     query_labels, gallery_labels : array_like, shapes (q,), (g,) or (q, l), (g, l)

@@ -1,4 +1,4 @@
-"""Conventions: named sets of the decisions by which projects score rankings."""
+"""Conventions: named sets of decisions, such as the order of ties, that reproduce how projects score rankings."""
 
 from __future__ import annotations
 

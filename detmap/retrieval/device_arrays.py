@@ -213,9 +213,9 @@ def feature_blocks(
     first: NDArray[np.int64],
     metric: str,
 ) -> Blocks:
-    """Return the same as `features.blocks`, with distances that are computed on the device by the same formulas.
+    """Return the bounds of blocks of queries, and a function that computes the distances of a block on the device.
 
-    `squares` are the squared lengths of all queries and of all gallery items, in the dtype of the products.
+    `squares` are the squared lengths of all queries and of all gallery items. Distances are computed in their dtype.
     ``first[i]`` is the first gallery item that equals item *i*.
     """
     kind, xp = squares[0].dtype.type, theirs.xp

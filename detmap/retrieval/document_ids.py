@@ -1,8 +1,8 @@
 """Ids of queries, documents and classes.
 
-Ids are compared as text. An integer stands for its decimal digits, bytes are decoded as UTF-8, and nothing is
-normalised: ``7``, ``"7"`` and ``b"7"`` are one id, ``"07"``, ``" 7"`` and ``"+7"`` are other ids. The ids of one
-column, or the keys on one level of a mapping, must be all integers or all strings. Integral floats, as made by data
+Ids are compared as text. An integer stands for its decimal digits, and bytes are decoded as UTF-8, so ``7``, ``"7"``
+and ``b"7"`` are the same id. Nothing is normalised, so ``"07"``, ``" 7"`` and ``"+7"`` are three other ids. The ids of
+one column, or the keys on one level of a mapping, must be all integers or all strings. Integral floats, as made by data
 frames, are accepted; booleans, missing values and other types are errors. If two columns both hold integers, the
 integers are compared without conversion to text.
 """
@@ -188,9 +188,8 @@ def _too_long(name: bytes, source: str, field: str) -> InputError:
 
 class Keys:
     """The keys of several mappings, numbered consecutively. There is one mapping per query. Keys are read a few
-    mappings at a time, because copying all keys into a buffer would double the memory of a large run. The joined keys
-    are kept if further evaluations need them. If `checked` is true, the caller makes sure that all keys are
-    strings without a zero byte.
+    mappings at a time, because copying all keys into a buffer would double the memory of a large run. If `checked` is
+    true, the caller makes sure that all keys are strings without a zero byte.
     """
 
     def __init__(
@@ -273,7 +272,7 @@ class Keys:
         return found
 
     def whole(self) -> Located:
-        """Return all keys; errors about invalid keys or mixed types name the mapping."""
+        """Return all keys. If keys are invalid or of several types, the error says in which mapping."""
         try:
             return keys(list(chain.from_iterable(self.mappings)), self._source, self._field)
         except InputError:
@@ -292,8 +291,8 @@ class Keys:
         return f"query {shorten(self.queries[which])}, document {shorten(key)}"
 
     def take(self, which: list[int]) -> Keys:
-        """Return the keys of the mappings `which`, where -1 stands for an empty mapping. All other mappings are also
-        read, so that invalid keys in them raise an error.
+        """Return the keys of the mappings with the indices `which`; -1 stands for an empty mapping. All other mappings
+        are also read, so that invalid keys in them raise an error.
         """
         if not self.checked:
             others = self.some(sorted(set(range(len(self.mappings))) - set(which)))
@@ -302,7 +301,7 @@ class Keys:
         return self.some(which)
 
     def some(self, which: Sequence[int]) -> Keys:
-        """Return the keys of the mappings `which` (-1: an empty mapping), without reading other mappings."""
+        """Do the same as `take` without reading the other mappings."""
         mappings = [{} if i < 0 else self.mappings[i] for i in which]
         queries = [None if i < 0 else self.queries[i] for i in which]
         some = Keys(mappings, queries, self._source, self._field, self.checked)
@@ -310,9 +309,7 @@ class Keys:
         return some
 
     def lines(self, begin: int, end: int, lines: NDArray[np.int64]) -> Texts:
-        """Return some keys of the mappings ``[begin, end)``. `lines` are their indices, in ascending order, among all keys
-        of these mappings.
-        """
+        """Return the keys at the ascending positions `lines`, counted over the mappings ``[begin, end)``."""
         ends = np.searchsorted(lines, self.starts[begin : end + 1] - self.starts[begin])
         sizes = np.diff(ends)
         used = np.flatnonzero(sizes)

@@ -53,8 +53,8 @@ class _Counts:
 
 
 class Evaluator(Accumulator):
-    """Evaluate rankings of a gallery, runs, or samples with scores, batch by batch. All batches share the gallery or the
-    judgements.
+    """A streaming evaluator. It takes batches of queries to one gallery, parts of runs with one set of judgements, or
+    samples with scores.
 
     `update` ranks a batch immediately and keeps the ranks of the relevant items (for runs, of the judged documents),
     but neither distances nor features. `compute` may be called at any time and repeatedly. Without gallery and
@@ -67,9 +67,9 @@ class Evaluator(Accumulator):
     order of updates; `merge` numbers the queries of the other evaluator after the queries of this one. A saved and
     restored evaluator returns the same results.
 
-    There is one exception: BLAS may round the same distance between features differently in different batches. Equal
-    features always tie, but two distances that only differ in the last bit may be ordered differently after another
-    split into batches. Distances of integer features are exact.
+    Distances that are computed from features are an exception, because BLAS may round the same distance differently in
+    different batches. Equal features always tie, but two distances that only differ in the last bit may be ordered
+    differently after another split into batches. Distances of integer features are exact.
 
     Parameters
     ----------
@@ -90,8 +90,8 @@ class Evaluator(Accumulator):
     metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
         How features are compared.
     duplicates : {"error", "first"}
-        Whether a repeated name of a query (for example because a sampler pads the last batch) is an error, or only the
-        first query of that name is kept.
+        What happens to a query whose name was seen before (for example because a sampler pads the last batch):
+        ``"error"`` raises an error, ``"first"`` ignores the query.
 
     Raises
     ------
@@ -228,7 +228,7 @@ class Evaluator(Accumulator):
         self_match: ArrayLike | None = None,
         names: ArrayLike | None = None,
     ) -> None:
-        """Add a batch of queries, given by distances, features, neighbours or a part of a run; or a batch of samples.
+        """Add a batch of queries (as distances, features, neighbours or a part of a run), or a batch of samples.
 
         Parameters
         ----------
@@ -360,8 +360,8 @@ class Evaluator(Accumulator):
         self._add(made, "run", made.names, False, _Counts(extra, dict(ranked.notices)))
 
     def _of_run(self, judged: Table, ranked: Table, kept: list[int], theirs: list[int]) -> Seen:
-        """Rank some queries of a run. `kept` are their indices in the judgements, `theirs` those in the run, or -1 if the
-        run lacks the query.
+        """Rank some queries of a run. `kept` holds the index of each query in the judgements. `theirs` holds the index of
+        each query in the run, or -1 if the run lacks the query.
         """
         assert self._judged is not None
         block, _, _ = rank_run(

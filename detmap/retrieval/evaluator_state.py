@@ -99,7 +99,7 @@ class Seen(Frozen):
         """Return the rankings of all `parts`, concatenated."""
         if len(parts) == 1:
             return parts[0]
-        # Parts without hits always have the columns of ties, so they do not tell whether ties are known.
+        # A part without hits always has the columns ``ahead`` and ``tied``, even if ties are not known.
         telling = [part for part in parts if part.columns["ranks"].size] or list(parts[:1])
         names = set.intersection(*(set(part.columns) for part in telling))
         columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in COLUMNS if name in names}
@@ -109,7 +109,7 @@ class Seen(Frozen):
         )
 
     def take(self, which: NDArray[np.int64]) -> Seen:
-        """Return the queries `which`, in that order."""
+        """Return the queries with the indices `which`, in that order."""
         rows = {"query": which, "rank": which}
         for per, sizes in (("item", "counts"), ("gain", "gains")):
             if sizes in self.columns:
@@ -147,7 +147,7 @@ class Seen(Frozen):
     def restore(
         cls, names: list[Any], layout: Sequence[tuple[str, int]], payload: memoryview, level: int, grades: int
     ) -> Seen:
-        """Check and return the rankings of a saved state; `grades` is the maximum of stored grades."""
+        """Check and return the rankings of a saved state. `grades` is the highest valid grade."""
         if sum(8 * size for _, size in layout) != len(payload) or min((size for _, size in layout), default=0) < 0:
             raise StateError("not an evaluator: its columns are not of the size that it says")
         columns: dict[str, NDArray[Any]] = {}
@@ -180,7 +180,7 @@ def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _rows(counts: NDArray[np.int64], which: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the row numbers of the members of the groups `which`, group by group."""
+    """Return the row indices of the groups numbered `which`, group by group; group *i* has ``counts[i]`` rows."""
     sizes = counts[which]
     shift = _starts(counts)[which] - (np.cumsum(sizes) - sizes)
     return np.asarray(np.arange(int(sizes.sum())) + np.repeat(shift, sizes))

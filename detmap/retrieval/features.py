@@ -67,8 +67,8 @@ def evaluate_features(
     ----------
     query, gallery : array_like of float, shapes (q, d), (g, d)
         Features of any float type (float16 and bfloat16 are multiplied in single precision); may be a `numpy.memmap`.
-        Float arrays of PyTorch, or of a library with the array API, that are on another device are multiplied and ranked
-        there; both arrays must be on the same device. Distances computed on a device may differ in the last bits from
+        Float arrays of PyTorch, or of a library with the array API, may be on another device. They are multiplied and
+        ranked there, so both must be on the same device. Distances computed on a device may differ in the last bits from
         distances computed on the processor. Whole numbers give exact distances as long as their products are exact,
         unless the library is set to multiply in lower precision (TF32).
     metric : {"euclidean", "sqeuclidean", "cosine", "dot"}

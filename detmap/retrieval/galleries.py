@@ -80,8 +80,8 @@ class Gallery:
         return [(begin + a, begin + b) for a, b in parallel.split(costs, _BLOCK_ITEMS)]
 
     def lists(self, begin: int, end: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Return the relevant items of queries ``[begin, end)``, as bounds per query and item numbers, and then the junk
-        items in the same form.
+        """Return the relevant items of queries ``[begin, end)`` in two arrays: the bounds of each query, and item numbers.
+        Two further arrays hold the junk items in the same form.
         """
         sizes = self.last[begin:end] - self.first[begin:end]
         starts = np.concatenate(([0], np.cumsum(sizes)))
@@ -289,7 +289,7 @@ def blocks_of(matrix: NDArray[Any] | DeviceTable) -> tuple[Blocks, RowsOf]:
 
 
 def _columns(rows: Rows, columns: NDArray[np.int64] | None) -> Rows:
-    """Return the distances to the items `columns` only; None stands for all items."""
+    """Return the distances to the items with the indices `columns` only; None selects all items."""
     if columns is not None and isinstance(rows, DeviceRows):
         return rows.take(columns)
     return rows if columns is None else lambda a, b: np.take(rows(a, b), columns, axis=1)
@@ -449,8 +449,8 @@ def evaluate_distances(
     ----------
     distances : array_like of float, shape (q, g)
         Element (i, j) is the distance from query *i* to item *j*; smaller is better. May be a `numpy.memmap`, of any
-        float type. Float arrays of PyTorch, or of a library with the array API, that are on another device are ranked
-        there, with bit-identical results.
+        float type. Float arrays of PyTorch, or of a library with the array API, may be on another device. They are
+        ranked there, with bit-identical results.
     query_ids, gallery_ids : array_like of int or str, shapes (q,), (g,)
         Identities. An item is relevant to the queries of the same identity.
     query_cameras, gallery_cameras : array_like of int or str, shapes (q,), (g,), optional

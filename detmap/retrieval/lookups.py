@@ -67,7 +67,9 @@ class Order(NamedTuple):
 
 
 def groups_of(starts: NDArray[np.int64], which: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Concatenate the groups `which` (-1: an empty group). Return the bounds of the groups, and the former row numbers."""
+    """Concatenate the groups with the indices `which`, where -1 stands for an empty group. Return the new bounds of these
+    groups, and the former index of each row.
+    """
     sizes = np.where(which >= 0, starts[which + 1] - starts[which], 0)
     new = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     return new, np.arange(new[-1]) + np.repeat(starts[which] - new[:-1], sizes)

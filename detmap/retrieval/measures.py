@@ -59,8 +59,8 @@ def _precision_at_hits(ranked: Ranked, rule: str, divisor: str, cut: NDArray[np.
     known = ("step", "trapezoid") if ranked.expected else tuple(r for r in INTERPOLATIONS if r != "trapezoid-hits")
     if convention.ties in ("expected", "collapsed") and rule not in known:
         raise OptionError(f"ties={convention.ties!r} is defined for AP by {', '.join(known)}, not by {rule!r}")
-    # The other rules read the maximum precision at a hit or any later hit. Within tied hits, this is the precision at the
-    # last hit, so ties need no special case.
+    # Rules other than step and trapezoid read the maximum precision at a hit or any later hit. Within tied hits, this is
+    # the precision at the last hit, so ties need no special case.
     if convention.ties in ("expected", "collapsed") and rule in ("step", "trapezoid") and hits.tied.size:
         out = np.empty(len(hits))
         trapezoid = rule == "trapezoid"
@@ -84,7 +84,7 @@ def _precision_at_hits(ranked: Ranked, rule: str, divisor: str, cut: NDArray[np.
 
 
 def _ties(hits: Hits, positives: NDArray[np.int64], depth: NDArray[np.int64]) -> ties.Ties:
-    """Return the tied groups of rankings, for kernels; `depth` is each query's last rank to count."""
+    """Return the tied groups of rankings, for kernels. Ranks beyond ``depth[q]`` do not count for query *q*."""
     return ties.Ties(hits.starts, hits.ahead, hits.tied, readonly(positives, np.int64), readonly(depth, np.int64))
 
 
@@ -216,8 +216,8 @@ def inverse_negative_penalty(ranked: Ranked, request: Request) -> Values:
 
 
 def best_ranking(ranked: Ranked) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return the ideal rankings as bounds of queries, ranks and grades. An ideal ranking contains every item with a
-    gain, whether the system ranked it or not.
+    """Return the bounds of each query's ideal ranking, and the ranks and grades of the items in it. An ideal ranking
+    contains every item with a gain, whether the system ranked it or not.
     """
     if ranked.ideal_starts is not None and ranked.ideal is not None:
         starts, grades = ranked.ideal_starts, ranked.graded(ranked.ideal)

@@ -425,7 +425,7 @@ IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
 #: in the run.
 _OF_IR_MEASURES = {*(name.partition("(")[0] for name in IR_MEASURES), "num_q", "num_rel"}
 
-#: The option of each measure in ir_measures, or its beginning. Other options are refused.
+#: The only option that ir_measures supports for each measure, or the first characters of that option.
 _IR_OPTIONS = {"nDCG": "exp", "ERR": "max=4", "RBP": "p=", "set_F": "beta="}
 
 

@@ -60,8 +60,8 @@ def evaluate_neighbors(
         than the metrics read.
     metrics : sequence of str, optional
         Names from the metric table. Unless the rows hold the whole gallery, a depth beyond *k* is an error, and so is a
-        metric of whole rankings, such as mAP without a depth (use mAP@k). By default mAP and R at *k*, and CMC; if the rows
-        hold the whole gallery, the default metrics of `evaluate_distances`.
+        metric of whole rankings, such as mAP without a depth (use mAP@k). By default mAP@k, R@k and CMC, or the default
+        metrics of `evaluate_distances` if the rows hold the whole gallery.
     convention : str or Convention
         See ``detmap conventions``; single decisions (``ties=``, ``empty=`` …) can be given as well. The CMC variants that
         draw or merge identities need rows that hold the whole gallery.
@@ -276,7 +276,7 @@ def scattered(items: NDArray[np.int64], measured: NDArray[Any] | None, count: in
 def _marked(
     items: NDArray[np.int64], starts: NDArray[np.int64], members: NDArray[np.int64], count: int
 ) -> NDArray[np.bool_]:
-    """Return a mask of `items`, true for the members of the query. The members of query *q* are
+    """Return a mask of `items` that is true for items in the query's list. The list of query *q* is
     ``members[starts[q]:starts[q + 1]]``, in ascending order.
     """
     if not members.size:

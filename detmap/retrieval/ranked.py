@@ -55,7 +55,7 @@ class Ranked:
     shots: Values | None = None
     #: For hash codes: the numbers of items, and of relevant items, within each Hamming radius, shape (q, bits + 1, 2).
     radius: NDArray[np.int64] | None = None
-    #: The ranked documents that are judged for any query at all, if a metric needs them.
+    #: The ranked documents that are judged for at least one query, if a metric needs them.
     anywhere: Pool | None = None
     #: The same rankings in other orders, for the metrics that need them.
     others: Mapping[Order, Ranked] = field(default_factory=dict)
@@ -132,8 +132,8 @@ class Request:
     """A requested metric: ``nDCG(exp)@10`` is the metric nDCG with options ("exp",) and depth 10.
 
     ``AP(rel=2)@100`` is the metric AP with depth 100 and level 2: only items of grade 2 or higher count as relevant.
-    Under a convention that reproduces several programs, `order` and `digits` are the order of documents and the number
-    of decimals in the program that computes this metric.
+    If the convention reproduces several programs, one of them computes this metric. `order` is the order of documents in
+    that program, and `digits` the number of decimals to which it rounds.
     """
 
     metric: Metric

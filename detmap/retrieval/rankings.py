@@ -191,7 +191,7 @@ def _positives(positives: ArrayLike, found: NDArray[np.int64]) -> NDArray[np.int
 def _ideal(
     grades: NDArray[np.int64], owner: NDArray[Any], unseen: NDArray[np.int64], lowest: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the ideal rankings as bounds of queries and grades. An ideal ranking has all grades above 0 in
+    """Return the bounds of each query's ideal ranking, and the grades in it. An ideal ranking has all grades above 0 in
     descending order. The `unseen` items have grade `lowest`.
     """
     good = grades > 0

@@ -67,7 +67,7 @@ class Table:
     found: Found | None = None
 
     def take(self, which: list[int]) -> Table:
-        """Return the queries `which` (-1: a query without lines), in that order."""
+        """Return the queries with the indices `which`, in that order; -1 stands for a query without lines."""
         if which == list(range(len(self.queries))):
             return self
         starts, lines = groups_of(self.starts, np.array(which, dtype=np.int64))
@@ -111,7 +111,7 @@ def _columns(data: Any, kind: str) -> tuple[Any, Any, Any]:
 
 def _values(values: Any, kind: str, count: int, place: Callable[[int], str] | None = None) -> NDArray[Any]:
     """Return scores as float64. Return grades as int64 if all are whole numbers, else as float64."""
-    # `place` returns the name of an element's record for messages; by default the record is the row number.
+    # In messages, ``place(row)`` names the record of an element; by default, the record is the row number.
     field = "grades" if kind == "qrels" else "scores"
 
     def at(row: int) -> int | str:
@@ -197,7 +197,7 @@ def read_table(data: Any, kind: str, lenient: bool = False) -> Table:
     if _is_source(data):
         first = [lines.queries[code] for code in first]
     listed = document_ids.names(first, kind, "queries")
-    if len(set(listed)) < len(listed):  # the lines of a query are apart, and are brought together
+    if len(set(listed)) < len(listed):  # the lines of a query are not contiguous
         place = {name: i for i, name in enumerate(dict.fromkeys(listed))}
         codes = readonly(np.repeat([place[name] for name in listed], np.diff(starts)), np.int32)
         order, starts = np.empty(found.size, np.int32), np.empty(len(place) + 1, np.int64)
@@ -336,12 +336,13 @@ def evaluate_run(
     Parameters
     ----------
     qrels, run : dict of dict, three columns, mapping or frame of columns, or file
-        Grades (integers or fractions) and scores by query and document: ``{query: {document: value}}``; or a tuple of
-        arrays (query, document, value); or named columns, of any data frame; or the path, bytes or open file of a TREC file
-        (also compressed); or the path of a table with these columns (CSV, TSV, Parquet, Feather), of a JSON object of
-        objects, or of BEIR's folder with ``qrels/test.tsv``. Queries are paired by id. The ids of an argument are all
-        integers or all strings, and are compared as text: ``7``, ``"7"`` and ``b"7"`` are the same id, ``"07"`` is not.
-        Integral floats are taken as integers. Nothing is stripped, case-folded or normalised.
+        Grades (integers or fractions) and scores by query and document. In memory, they are a dict
+        ``{query: {document: value}}``, a tuple of arrays (query, document, value), or a mapping or data frame with these
+        columns. A TREC file, also compressed, is given as its path, its bytes or an open file. A table (CSV, TSV, Parquet,
+        Feather), a JSON object of objects, or BEIR's folder with ``qrels/test.tsv`` is given as its path. Queries are
+        paired by id. The ids of an argument are all integers or all strings, and are compared as text: ``7``, ``"7"`` and
+        ``b"7"`` are the same id, ``"07"`` is not. Integral floats are taken as integers. Nothing is stripped, case-folded
+        or normalised.
     metrics : sequence of str, optional
         Names from the metric table, or trec_eval's names.
     convention : str or Convention
@@ -489,7 +490,7 @@ def ranked_run(qrels: Any, run: Any, rules: Rules, requests: Sequence[Request]) 
 
 
 def _judged_anywhere(every: Located | Keys, ranked: Table, rules: Rules) -> Pool | None:
-    """Rank the documents of a run that are judged for any query; `every` holds the documents of all judgements."""
+    """Rank the documents of a run that are judged for at least one query. `every` holds the documents of all judgements."""
     distinct = Texts.of(list(dict.fromkeys(document_ids.texts(every).tolist())))
     own = document_ids.texts(ranked.documents)
     ends = np.array([0, distinct.words.size], np.int64), np.array([0, own.words.size], np.int64)
@@ -604,7 +605,7 @@ def _searched(judged: Table, ranked: Table, convention: Convention) -> tuple[Poo
     found, repeated = _find(ranked.documents, ranked.starts, judged.documents, judged.starts)
     _check(ranked, repeated, "run", "there")
     owner = np.repeat(np.arange(count), np.diff(judged.starts))
-    # Sort the judged documents that were ranked by query and line, because the kernel needs this order.
+    # The kernel needs the judged documents of the run in the order of query and line.
     got = np.flatnonzero(found >= 0)
     known = got.size
     lines = ranked.starts[owner[got]] + found[got]

@@ -44,9 +44,9 @@ def average_precision_score(
     Parameters
     ----------
     y_true : array_like, shape (n,), (n, 1) or (n, c)
-        Binary labels; rows of 0 and 1 (multilabel, at least two columns); or three classes or more (multiclass: `y_score`
-        has a column per class, in the sorted order of classes). Labels are integers, floats without a fraction, booleans
-        or strings, also of dtype object; a matrix of one column is the same as a flat array.
+        Binary labels, multilabel rows of 0 and 1 (at least two columns), or multiclass labels of at least three classes.
+        For multiclass labels, `y_score` has a column per class, in the sorted order of classes. Labels are integers, floats
+        without a fraction, booleans or strings, also of dtype object. A matrix of one column is the same as a flat array.
     y_score : array_like of float, shape (n,), (n, 1) or (n, c)
         Higher means more likely positive.
     average : {"macro", "micro", "weighted", "samples"} or None

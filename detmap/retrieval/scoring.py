@@ -121,8 +121,8 @@ class RankingResult(Result):
         The metric values of each query; NaN for a query that is left out of the mean.
     queries : dict of str to int
         Numbers of queries that were ``scored``, ``empty`` (without relevant items), ``missing`` (from the run) and
-        ``extra`` (in the run, not judged). If AP is divided by hits and queries without hits up to AP's depth are left out
-        (``hashnet``), ``without hits`` is the number of these queries.
+        ``extra`` (in the run, not judged). Under conventions such as ``hashnet``, AP is undefined for queries without hits
+        up to AP's depth, and ``without hits`` is their number.
     junk : int
         Number of (query, item) pairs removed from the rankings.
     cmc : ndarray of float64, shape (k,), or None

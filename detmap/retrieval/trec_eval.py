@@ -111,7 +111,7 @@ _SET = (
     "set_F",
 )  # fmt: skip
 
-#: Unsupported nicknames with their measures. They need judgements that are preferences or come from several assessors.
+#: Unsupported nicknames with their measures. These measures need preferences, or judgements by several assessors.
 ABSENT: Mapping[str, tuple[str, ...]] = {
     "all_prefs": (
         "runid", "num_q", "prefs_num_prefs_poss", "prefs_num_prefs_ful", "prefs_num_prefs_ful_ret", "prefs_simp",

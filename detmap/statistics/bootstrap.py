@@ -291,8 +291,8 @@ def check_level(level: float) -> None:
 
 
 def alpha_of(level: float) -> float:
-    """Return the significance level, which is 1 minus the confidence level. It is subtracted in decimal and rounded up, so
-    that a p-value of 0.1 is significant at the confidence level 0.9 in spite of rounding errors.
+    """Return the significance level, which is 1 minus the confidence level. The difference is computed in decimal and
+    rounded up, so that a p-value of 0.1 is significant at the confidence level 0.9 in spite of rounding errors.
     """
     return float(1 - Decimal(repr(float(level)))) * (1 + 1e-12)
 
@@ -309,9 +309,9 @@ def bootstrap(
     """Draw the images with replacement and score every draw. An image that is drawn twice counts twice, with its
     positives. If images are in clusters of dependent images, such as frames of a video, whole clusters are drawn.
 
-    The metrics of every replicate are bit-identical to those of a data set that really contains the copies of images.
-    In that data set, the copies of an image directly follow each other. If ties are broken by position in the file, the
-    copies of a line directly follow each other. The same holds for the jackknife. Nothing is matched again.
+    The metrics of every replicate and jackknife sample are bit-identical to those of a data set that really consists of
+    the drawn images, but nothing is matched again. In that data set, the copies of an image directly follow each other.
+    If ties are broken by position in the file, the copies of a line directly follow each other.
 
     Parameters
     ----------

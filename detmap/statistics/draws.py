@@ -60,12 +60,13 @@ def drawn(size: int, seed: int, replicate: int) -> NDArray[np.int32]:
 
 
 def exchanged(size: int, seed: int, replicate: int) -> NDArray[np.uint8]:
-    """Return whether a permutation exchanges each image, shape (size,). The values 1 and 0 are equally probable."""
+    """Return for each image whether a permutation exchanges it, shape (size,). The values 1 and 0 are equally probable."""
     words = _stream(seed, replicate, PERMUTATION).bit_generator.random_raw(-(-size // 64))
     return np.unpackbits(np.asarray(words, "<u8").view(np.uint8), count=size)
 
 
-#: Maximum number of images for which exchanges are cached for the next pair of models; the cache takes at most 32 MB.
+#: Maximum number of images for which exchanges are cached. The next pair of models reuses them. The cache takes at most
+#: 32 MB.
 _KEPT = 8192
 
 

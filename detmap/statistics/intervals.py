@@ -26,10 +26,10 @@ FEWEST = {"images": 10, "videos": 10, "samples": 10, "queries": 10, "clusters": 
 FEWEST_EFFECTIVE = 1.2
 #: Minimum expected successes and failures, n·p and n·(1−p), for the effective sample size n.
 FEWEST_EVENTS = 2.0
-#: The AP of one class has an interval only if it is at least this far from 0 and from 1. AP is a mean over 101 recalls.
-#: An AP below 0.02 depends on whether the first detection is a hit. At a single IoU threshold, an AP above 0.985 depends
-#: on whether the last object is found. This does not apply to means over several thresholds. For a mean over K classes,
-#: divide both distances by K.
+#: Minimum distances from 0 and from 1 at which the AP of one class has an interval. AP is a mean over 101 recalls. An AP
+#: below 0.02 depends on whether the first detection is a hit. At a single IoU threshold, an AP above 0.985 depends on
+#: whether the last object is found; means over several thresholds may be nearer to 1. For a mean over K classes, divide
+#: both distances by K.
 LEAST_AP, LAST_AP = 0.02, 0.015
 #: Maximum Kolmogorov-Smirnov distance of the replicates from a normal distribution; above this distance, the metric
 #: moves in jumps.
@@ -44,7 +44,7 @@ _AT = np.array([_NORMAL.inv_cdf(share) for share in _SHARES.tolist()])
 
 def nearest(thresholds: int, classes: int) -> tuple[float, float]:
     """Return how far an AP must be from 0 and from 1 to have an interval. The AP is a mean over the given numbers of
-    IoU thresholds and classes. For other metrics than AP, pass 0 `thresholds`.
+    IoU thresholds and classes. For other metrics than AP, `thresholds` is 0.
     """
     classes = max(classes, 1)
     return LEAST_AP / classes if thresholds else 0.0, LAST_AP / classes if thresholds == 1 else 0.0
@@ -164,7 +164,7 @@ def interval(
     """Return the interval of one metric from its estimate, its replicates and its jackknife. `images` is the number of
     images with positives; for clusters, `balance` is the effective number of clusters. `near` holds the minimum
     distances of an estimate from 0 and from 1; a closer estimate has no interval. An end of an interval that is closer to
-    0 or 1 is set to 0 or 1. Otherwise intervals would miss the expected value too often.
+    0 or 1 is set to 0 or 1, because intervals would otherwise miss the expected value too often.
     """
     tails = ((1 - level) / 2, (1 + level) / 2)
     if method == "t":

@@ -42,10 +42,10 @@ class Permutations:
     differences : ndarray of float64, shape (P, m)
         Row *r* holds the differences after permutation *r*.
     whole : dict of int to ndarray of float64
-        The differences of all possible permutations, by column, if permutations of some columns were enumerated and
-        those of other columns sampled. The keys are the enumerated columns.
+        The differences after every possible permutation, by column. It holds the columns whose permutations were
+        enumerated although the rows of `differences` were sampled.
     extreme, permutations : ndarray of int64, shape (m,)
-        Number of permutations whose absolute difference is at least the data's, and total number of permutations.
+        Number of permutations with at least the absolute difference of `estimate`, and total number of permutations.
     exact : ndarray of bool, shape (m,)
         Whether all possible permutations of the column were enumerated, rather than sampled.
     support : ndarray of int64, shape (m,)

@@ -185,8 +185,8 @@ def compare_queries(
 
 def too_few_queries(queries: Iterable[int], correction: Correction = "holm", level: float = 0.95) -> str:
     """Return why no p-value of a randomisation or Wilcoxon test can be significant after the correction; "" if one can
-    be. With n queries, two-sided p-values are at least ``2 ** (1 - n)``. `queries` are the numbers of queries of all
-    pairs.
+    be. With n queries, two-sided p-values are at least ``2 ** (1 - n)``. `queries` holds the number of queries of each
+    pair.
     """
     many, alpha = np.array(list(queries), np.float64), alpha_of(level)
 

@@ -15,7 +15,8 @@ from detmap.statistics.reweighting import Reweighted
 @dataclass(frozen=True, eq=False)
 class QuickDifferences:
     """Differences between two models after exchanges of images, for a metric that is a mean of interpolated precision.
-    `error` is the maximum difference from `PairedDetections.differences`, which adds the same terms in another order.
+    `error` is the maximum rounding error relative to `PairedDetections.differences`, which adds the same terms in another
+    order.
     """
 
     _data: Reweighted
@@ -26,7 +27,9 @@ class QuickDifferences:
 
     @classmethod
     def of(cls, data: Reweighted) -> QuickDifferences | None:
-        """Return the differences in the only metric of `data`; None if the metric is not a mean of precision at recalls."""
+        """Prepare the differences in the single metric of `data`. Return None if the metric is not a mean of interpolated
+        precision.
+        """
         protocol = data.tally.protocol
         kind, _, _, _, group = dict(metric_table(protocol, ()))[data.metrics[0]]
         grid = readonly(protocol.recall_thresholds, np.float64)

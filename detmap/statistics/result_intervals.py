@@ -63,7 +63,7 @@ class Intervals(Mapping[str, tuple[float, float]]):
         return f"<Intervals: {100 * self.level:.6g} % of {len(self)} metrics, {len(made.replicates):,} replicates>"
 
     def of_metrics(self, names: Iterable[str]) -> list[dict[str, Any]]:
-        """Return a row for each of the metrics `names`, with low, high, bias and number of images."""
+        """Return a row for each metric in `names`, with low, high, bias and number of images."""
         return self._rows([self.bootstrap.columns[name] for name in names])
 
     def of_categories(self) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Score a tally with other weights of its images, without matching again."""
+"""Score a tally with reweighted images, without matching again."""
 
 from __future__ import annotations
 
@@ -507,7 +507,7 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
     stays, before = stays[follows], before[follows]
     own = category[stays] == category[run_at[before]]
     stays, before = stays[own], before[own]
-    order = np.lexsort((pattern[stays], before))  # sort the misses before a run by the area ranges in which they count
+    order = np.lexsort((pattern[stays], before))  # group misses by the run that follows, then by area ranges
     stays, before = stays[order], before[order]
     starts = np.ones(stays.size, np.bool_)
     starts[1:] = (before[1:] != before[:-1]) | (pattern[stays][1:] != pattern[stays][:-1])

@@ -26,7 +26,7 @@ def pyarrow() -> Any:
 
 @contextmanager
 def taken(field: str, source: str) -> Iterator[None]:
-    """Within this context, turn errors of pyarrow about a column into `InputError`."""
+    """Context manager that converts pyarrow's errors to an `InputError` about the column `field`."""
     try:
         yield
     except MemoryError:
@@ -79,7 +79,7 @@ def plain(column: Any) -> Any:
 
 
 def _of_views(views: Any) -> Any:
-    """Return list views as lists; pyarrow's cast reads wrong values if the views are a slice."""
+    """Convert list views to lists, without pyarrow's cast, because it reads wrong values from a sliced array."""
     pa = pyarrow()
     lengths = np.asarray(views.value_lengths().fill_null(0), np.int64)
     ends = pa.array(np.concatenate([[0], np.cumsum(lengths)]))
@@ -126,7 +126,7 @@ def listed(column: Any, field: str, source: str) -> NDArray[Any]:
 
 
 class Coded(NamedTuple):
-    """Distinct strings (`values`) and the index of each row's string (`codes`), to make `detmap.data.ids.Ids` from."""
+    """The distinct strings of a column (`values`), and each row's index into them (`codes`)."""
 
     values: NDArray[Any]
     codes: NDArray[np.int32]

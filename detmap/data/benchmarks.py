@@ -14,8 +14,8 @@ class Benchmark(NamedTuple):
     """A benchmark whose ground truth has fields of its own."""
 
     name: str
-    #: The benchmark's own fields in each list of COCO's JSON: images, annotations and categories. Tables such as CSV are
-    #: searched for the fields of annotations.
+    #: The benchmark's own fields in each list of COCO's JSON: images, annotations and categories. Tables such as CSV may
+    #: have the fields of annotations as columns.
     fields: Mapping[str, tuple[str, ...]]
     #: The protocol that reads these fields; "" if there is none.
     protocol: str = ""
@@ -52,7 +52,8 @@ BENCHMARKS = (
     Benchmark("KITTI", {}, protocol="kitti"),
 )
 
-#: Values that identify a benchmark's field if other data sets use a field of the same name.
+#: The benchmark's values of fields whose names other data sets use, too. A field with other values is not the
+#: benchmark's.
 VALUES = {"frequency": ("r", "c", "f")}
 
 #: Prefix of the code of notices on foreign fields.
@@ -78,8 +79,8 @@ NO_FLAG = "must be 1 or true, 0 or false, or -1 where it is not known"
 
 
 def fields_of(section: str) -> dict[str, str]:
-    """Return a dict from each benchmark-specific field to the name of the benchmark. `section` is a list in COCO's JSON,
-    such as images.
+    """Return a dict from each benchmark-specific field to the name of the benchmark. `section` is the key of a list in
+    COCO's JSON, such as "images".
     """
     return {field: one.name for one in BENCHMARKS for field in one.fields.get(section, ())}
 
@@ -123,7 +124,7 @@ def _of_benchmark(code: str, one: Benchmark) -> bool:
 
 
 def noted(fields: Iterable[str], section: str) -> dict[str, int]:
-    """Return a notice for each benchmark-specific field among the `fields` of a list in COCO's JSON (`section`)."""
+    """Return a notice for each of the `fields` that is benchmark-specific. `section` is as in `fields_of`."""
     known = fields_of(section)
     return {_code(field, known[field]): 1 for field in fields if field in known}
 
@@ -145,7 +146,7 @@ def has_field(record: Mapping[str, Any], field: str) -> bool:
 
 
 def noted_of_titles(titles: Iterable[str], groups: int = 0) -> dict[str, int]:
-    """Return the notices on columns of other benchmarks, and on `groups`, the number of boxes around several objects."""
+    """Return the notices on columns of other benchmarks, and one on boxes around several objects (`groups` in all)."""
     known = {plain(field): name for field, name in fields_of("annotations").items()}
     found = {_code(title, known[plain(title)]): 1 for title in titles if plain(title) in known}
     return {**found, "group_boxes": groups} if groups else found
@@ -157,7 +158,7 @@ def is_group(title: str) -> bool:
 
 
 def flagged(columns: Iterable[Iterable[Any]]) -> int:
-    """Return the number of rows with a flag set, in any spelling, in at least one of these columns."""
+    """Return the number of rows in which at least one of these columns is true, in any spelling."""
     return sum(any(map(is_flag, row)) for row in zip(*columns, strict=True))
 
 
@@ -167,7 +168,7 @@ def is_flag(value: Any) -> bool:
 
 
 def is_no_flag(value: Any) -> bool:
-    """Return whether a cell is invalid as a flag, because no spelling of set, unset or unknown matches."""
+    """Return whether a cell is not a spelling of true, of false or of unknown."""
     if isinstance(value, str):
         return value.strip().lower() not in (*_TRUE, *_NOT_TRUE)
     return value is not None and not (isinstance(value, int | float) and value in (1, 0, -1))

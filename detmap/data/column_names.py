@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-#: For each role of a column, the known names besides the role's own, in lower case without punctuation.
+#: Alternative titles of each column, in lower case without punctuation. The keys are the columns' roles, and are
+#: recognised as titles, too.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "image_id": ("imgid",),
     "image": ("img", "filename", "file", "imagename"),
@@ -40,5 +41,5 @@ BOXES = {
 
 
 def role_of_title(title: str) -> str | None:
-    """Return the role of a column by its title, a key of `COLUMNS`; None if unknown."""
+    """Return the role (key of `COLUMNS`) of the column with this title; None if unknown."""
     return _KNOWN.get(re.sub(r"[^a-z0-9]", "", title.lower()))

@@ -35,7 +35,9 @@ _ROWS, _CHARACTERS = 40, 300
 
 
 def fragment(title: str, tables: Mapping[str, Sequence[Mapping[str, Any]]], notes: Sequence[str] = ()) -> str:
-    """Return escaped HTML without scripts for a notebook: title, the first rows of each table under its caption, notes."""
+    """Return HTML for a notebook: a title, the first rows of each table under its caption, and notes. All text is escaped,
+    and there are no scripts.
+    """
     import html
 
     def safe(text: str) -> str:

@@ -22,8 +22,8 @@ from detmap.shapes.kinds import BOXES as BOX_KIND
 LISTS = {BOX_FIELD: "xywh", "box": "xywh", "boxes": "xywh", "bbox_xyxy": "xyxy", "boxes_xyxy": "xyxy"}
 
 
-#: Key for the number of rows whose masks or other shapes were left out, in metadata of Arrow schemas and in ``attrs`` of
-#: data frames.
+#: Metadata key of the number of rows whose masks or other shapes were left out. It is in the metadata of an Arrow schema
+#: or in the ``attrs`` of a data frame.
 _SHAPES_LEFT_OUT = "detmap.shapes_left_out"
 
 
@@ -68,8 +68,8 @@ def columns_of(
     source: str,
     have: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Return the arguments of ``from_arrays`` from a `pyarrow.Table`. In error messages, `have` are the titles of the
-    existing columns, by default the titles in the table. Raises `InputError` for a missing column or invalid values.
+    """Convert a `pyarrow.Table` to the arguments of ``from_arrays``. `have` are the titles of all columns of the file, for
+    error messages, if the table has only some of them. Raises `InputError` for a missing column or invalid values.
     """
     titles = list(table.column_names if have is None else have)
     found = _by_role(table, columns, source, titles)
@@ -127,7 +127,7 @@ _OF_IMAGES = ("image_id", "image", "image_width", "image_height")
 
 
 def _objects(found: Mapping[str, Any], category: str, source: str) -> Any:
-    """Return a mask of the rows of ground truth that are objects; other rows only name an image."""
+    """Return a mask of the rows of ground truth that describe an object. The other rows stand for images without objects."""
     empty = np.asarray(array_of(found[category].is_null(), category, source), np.bool_)
     for name, column in found.items():
         if name in _OF_IMAGES or name == category:
@@ -249,7 +249,7 @@ def _listed(column: Any, name: str, source: str) -> NDArray[Any]:
 
 
 def _of_images(found: Mapping[str, Any], image: str, source: str) -> dict[str, Any]:
-    """Return all images that rows of ground truth name, with the sizes of the images."""
+    """Return the ids of the images in a table of ground truth, and the sizes of these images if the table has them."""
     given = ids_of(found[image], image, source)
     values, codes = given if isinstance(given, Coded) else np.unique(given, return_inverse=True)
     out: dict[str, Any] = {"images": values}
@@ -298,7 +298,7 @@ T = TypeVar("T", bound="Framed")
 
 
 class Framed:
-    """Conversions from and to data frames and Arrow that all tables share."""
+    """Base class of tables, with conversions from and to data frames and Arrow."""
 
     make_ids: Any  # makes ids from values and codes
 
@@ -317,11 +317,12 @@ class Framed:
         Parameters
         ----------
         data : data frame, pyarrow.Table or RecordBatch, mapping of columns, or anything with ``__arrow_c_stream__``
-            Columns ``image_id`` (or ``image``), ``category_id`` (or ``category``), of integers or strings; ``score`` for
-            detections; and boxes, as four columns (x, y, width, height; x1, y1, x2, y2; cx, cy, width, height), or as
-            lists of four numbers, ``bbox`` (x, y, width, height) or ``bbox_xyxy``. Ground truth may have area, crowd,
-            difficult, image_width and image_height; a row without a category lists an image without objects. Other common
-            column names are recognised, as in CSV (`detmap.data.column_names.COLUMNS`).
+            The columns ``image_id`` (or ``image``) and ``category_id`` (or ``category``) hold integers or strings.
+            Detections need ``score``. Boxes are in one column of lists, ``bbox`` (x, y, width, height) or ``bbox_xyxy``,
+            or in four columns of numbers (x, y, width, height; x1, y1, x2, y2; or cx, cy, width, height). Ground truth
+            may have area, crowd, difficult, image_width and image_height. A row of ground truth without a category stands
+            for an image without objects. Other common column names are recognised, as in CSV
+            (`detmap.data.column_names.COLUMNS`).
         columns : mapping of str to str, optional
             Titles of columns that are not recognised, keyed by a known name: ``{"score": "p"}`` reads scores from ``p``.
         box_format : {"xywh", "xyxy", "cxcywh"}, optional
@@ -365,13 +366,13 @@ class Framed:
     def to_arrow(self) -> Any:
         """Return the boxes as a `pyarrow.Table` with a row per object or detection, which `from_arrow` reads.
 
-        Masks and other shapes are left out. The schema's metadata counts the rows with such shapes, and `from_arrow` gives
-        a notice.
+        Masks and other shapes are left out. The number of rows with such shapes is in the schema's metadata, so that
+        `from_arrow` can give a notice.
 
-        The columns of integer ids are image_id and category_id, and those of strings are image and category,
-        dictionary-encoded. Boxes are in ``bbox`` (x, y, width, height) or ``bbox_xyxy``. Detections also have score;
-        ground truth has area, crowd, difficult, and the names and sizes of images. An image without objects has a row
-        with values only in the columns of images. Categories without objects are left out.
+        Integer ids are in image_id and category_id. String ids are in image and category, dictionary-encoded. Boxes are in
+        ``bbox`` (x, y, width, height) or ``bbox_xyxy``. Detections also have score; ground truth has area, crowd,
+        difficult, and the names and sizes of images. An image without objects has a row with values only in the columns
+        of images. Categories without objects are left out.
 
         Raises
         ------
@@ -383,7 +384,8 @@ class Framed:
     def to_frame(self) -> Any:
         """Return a `pandas.DataFrame` like the table of `to_arrow`, in which a box has four columns.
 
-        The frame's ``attrs`` count the rows whose masks and other shapes are left out; `from_frame` gives a notice.
+        Masks and other shapes are left out. The number of rows with such shapes is in the frame's ``attrs``, so that
+        `from_frame` can give a notice.
 
         Raises
         ------

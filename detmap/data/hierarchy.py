@@ -1,4 +1,4 @@
-"""Labels of images and hierarchies of labels, as published by Open Images, applied to tables."""
+"""Apply Open Images' label hierarchy and verified image labels to tables."""
 
 from __future__ import annotations
 
@@ -151,7 +151,9 @@ def _lists(
 def with_image_labels(
     table: GroundTruth, images: Ids, labels: Ids, present: NDArray[np.bool_], source: str
 ) -> GroundTruth:
-    """Add verified labels, present or absent, to ground truth; also add images and categories that only the labels name."""
+    """Add verified labels, present or absent, to ground truth. Images and categories that occur only in the labels are
+    added, too.
+    """
     for what, own, others in (("image", table.images, images), ("category", table.categories, labels)):
         if own.ids.size and others.ids.size and own.ids.dtype.kind != others.ids.dtype.kind:
             problem = f"{what} ids such as {shorten(others.ids[0].item())} are never those of {table.source}, such as "

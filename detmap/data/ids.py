@@ -170,7 +170,7 @@ _ZERO = r"\s*[+-]?(?:(?:[0.]|[^\x00-\x7f])[\d._]*(?:[eE][+-]?[\d_]+)?|[\d._]+[eE
 
 
 def zeros(ids: Sequence[Any]) -> NDArray[np.bool_]:
-    """Return a mask of the ids that pycocotools converts to 0 when it writes ids, even strings, into a float64 array."""
+    """Return a mask of the ids that become 0 when pycocotools writes them into a float64 array. Strings are parsed, too."""
     may_be = re.compile(_ZERO).fullmatch
     rows = [row for row, one in enumerate(ids) if (may_be(one) if isinstance(one, str) else one == 0)]
     made = np.zeros(len(ids), np.bool_)
@@ -213,7 +213,7 @@ def used(table: Ids, rows: NDArray[Any]) -> Ids:
 
 
 def coded(strings: Sequence[str], source: str | None = None, field: str = "id") -> Ids:
-    """Return distinct strings and the index of each given string, because an array would pad all strings to the longest."""
+    """Return the distinct strings and the index of each given string. An array would pad every string to the longest."""
     places: dict[str, int] = {}
     codes = [places.setdefault(value, len(places)) for value in strings]
     return Ids(columns.texts(list(places), source=source, field=field), np.array(codes, np.int32))

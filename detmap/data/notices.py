@@ -159,7 +159,7 @@ def describe(notices: Mapping[str, int], iou_type: str | None = None) -> list[st
     return [KINDS[iou_type].worded(said) for said in sentences]
 
 
-#: Notices that count the images that are missing in a file or folder of detections.
+#: Notices on images that are missing in a file or folder of detections.
 ABSENT = ("missing_samples", "images_without_file")
 
 #: Nouns and verbs of the sentences, in the plural, with their singular.

@@ -24,8 +24,8 @@ def subset(ground_truth: GroundTruth, images: Chosen | None = None, categories: 
     """Return ground truth of some images and categories. The result keeps the whole table as its attribute `whole`,
     because detections may lie on images that are left out.
 
-    Images are named by their ids or by the names of their files, with or without folder and ending, and categories by
-    their ids or names. Raises `InputError` for an image or category that the ground truth does not have.
+    Images are given by id or by file name, with or without folder and extension. Categories are given by id or name.
+    Raises `InputError` for an image or category that the ground truth does not have.
     """
     names = ground_truth.images.names or ()
     image_names = [{name, os.path.basename(name), os.path.splitext(os.path.basename(name))[0]} - {""} for name in names]
@@ -148,7 +148,9 @@ def _categories(categories: Categories, mask: NDArray[np.bool_], place: NDArray[
 
 
 def chosen_of(given: str | os.PathLike[str] | Sequence[Any], option: str) -> list[str]:
-    """Return the values that an option names: a sequence, a file with a name or id per line, or text separated by commas."""
+    """Return the values of an option. They are given as a sequence, as the path of a file with a value per line, or as
+    text separated by commas.
+    """
     if not isinstance(given, str | os.PathLike):
         found = list(map(str, given))
     elif os.path.isfile(given):

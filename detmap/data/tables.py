@@ -179,10 +179,10 @@ class _Shaped(Framed):
         return boxes.sizes
 
     def __getitem__(self, rows: Any) -> Any:
-        """Return one row as a mapping of plain values. For a slice, indices or flags return a table of these rows, as
-        `take` does.
+        """Return one row as a dict of plain values, whose keys are the column names of `to_arrow`. A slice, indices or a
+        boolean mask select a table of several rows, as in `take`.
 
-        A table of one row is ``table[[0]]``. The names of a row's values are the names of the columns of `to_arrow`.
+        A table of one row is ``table[[0]]``.
 
         Raises
         ------
@@ -262,19 +262,20 @@ class GroundTruth(_Shaped, Frozen):
     box_sizes : bool
         Whether columns 2 and 3 of `boxes` are width and height.
     areas : ndarray of float64, shape (n,)
-        Areas in square pixels, which decide the area range: as given by the data, else computed, see `from_arrays`.
+        Areas in square pixels, by which objects are assigned to area ranges. Areas that are not given are computed, see
+        `from_arrays`.
     crowd, difficult : ndarray of bool, shape (n,)
         COCO's ``iscrowd`` and VOC's ``difficult``.
     zero_ids : ndarray of bool, shape (n,), or None
-        Whether the annotation of an object has the id 0, see `Protocol.id_zero`. None if no annotation has that id;
-        always None for files other than COCO's JSON, whose objects have no ids.
+        Whether the annotation of an object has the id 0, see `Protocol.id_zero`. None if no annotation has that id. Only
+        COCO's JSON has ids of annotations.
     group_of : ndarray of bool, shape (n,), or None
         Whether a box stands for a group of objects, Open Images' ``IsGroupOf``; see `Protocol.group_of`. None if no box
         stands for a group.
     negatives, not_exhaustive : CategoryLists, or None
-        LVIS's ``neg_category_ids``, the categories that are known to be absent from an image, and its
-        ``not_exhaustive_category_ids``, the categories of which some objects may not be annotated; see `Protocol.judged`
-        and `Protocol.not_exhaustive`. None if no image has such a list.
+        For each image, the categories that are known to be absent (LVIS's ``neg_category_ids``), and the categories of
+        which some objects may not be annotated (``not_exhaustive_category_ids``). See `Protocol.judged` and
+        `Protocol.not_exhaustive`. None if no image has such a list.
     part_flags : mapping of str to ndarray of bool, shape (n,)
         Whether a part of each object's pose is valid, by name of the flag, as COCO-WholeBody's ``foot_valid``; see
         `Protocol.valid_flag`.
@@ -285,20 +286,21 @@ class GroundTruth(_Shaped, Frozen):
         Other fields of the objects by name, such as occlusion, which `Protocol.levels` read; NaN where an object has no
         value.
     within_unit : bool
-        Whether boxes seem to be given as shares of their images: nearly all within 0 to 1, and not in whole numbers.
+        Whether boxes seem to be given as shares of their images, because nearly all are within 0 to 1 and not all of these
+        are in whole numbers.
     notices : mapping of str to int
         The number of occurrences of each kind of unusual input, by code; see `detmap.data.notices.NOTICES`.
     source : str
         Name of the file or of the data, for messages.
     whole : GroundTruth, or None
-        For a subset of images and categories, the table from which the subset was taken; otherwise None. Detections on
-        other images, or of other categories, of that table are left out.
+        For a subset of images and categories, the table from which the subset was taken; otherwise None. Detections are
+        left out if their image or category is in that table but not in the subset.
     category_names : tuple of str
-        An alias of ``categories.names``, to be removed in version 0.2, as is ``categories.values``, an alias of
-        ``categories.ids``.
+        An alias of ``categories.names``. This alias and ``categories.values``, an alias of ``categories.ids``, will be
+        removed in version 0.2.
     image_sizes : ndarray of int64, shape (i, 2), or None
-        An alias of ``images.sizes``, to be removed in version 0.2, as is ``images.values``, an alias of
-        ``images.ids``.
+        An alias of ``images.sizes``. This alias and ``images.values``, an alias of ``images.ids``, will be removed in
+        version 0.2.
     """
 
     images: Images
@@ -381,8 +383,8 @@ class GroundTruth(_Shaped, Frozen):
         keypoints : array_like of float, shape (n, k, 3), optional
             x, y and visibility of each point; for ``iou_type`` "keypoints".
         rotated : array_like of float, shape (n, 5), (n, 8) or (n, 4, 2), or Rotated, optional
-            Rotated boxes for ``iou_type`` "rotated" and "probiou": centre x, y, width, height, and angle in radians,
-            clockwise on the screen; or the corners. `detmap.shapes.rotated.Rotated` takes other angles.
+            Rotated boxes for ``iou_type`` "rotated" and "probiou". Each is given by centre x, y, width, height and angle
+            in radians, clockwise on the screen, or by its four corners. `detmap.shapes.rotated.Rotated` takes other angles.
         segments : array_like of float, shape (n, 2), optional
             Start and end of segments of time, for ``iou_type`` "temporal" and "temporal_span"; an image is a video.
         tracks : list of list of mapping or None, optional
@@ -394,9 +396,8 @@ class GroundTruth(_Shaped, Frozen):
             The kinds of shape to score, by their `iou_type`; by default all given kinds. With several kinds,
             `detmap.evaluate` needs an ``iou_type``.
         box_format : {"xywh", "xyxy", "cxcywh"}
-            Near corner and size, two corners, or centre and size. Sizes are widths and heights under every protocol: if
-            pixels are inclusive, as in VOC, the far corner is ``x + width - 1``, and a box given by corners is
-            ``x2 - x1 + 1`` wide.
+            Near corner and size, two corners, or centre and size. If a protocol has inclusive pixels, as VOC's has, the
+            far corner of a box given by its size is ``x + width - 1``, and a box given by corners is ``x2 - x1 + 1`` wide.
         areas : array_like of float, shape (n,), optional
             Width times height by default; if `boxes` are left out, the areas of the masks or other geometries.
         crowd, difficult : array_like of bool, shape (n,), optional
@@ -428,15 +429,15 @@ class GroundTruth(_Shaped, Frozen):
         part_flags : mapping of str to array_like of bool, shape (n,), optional
             Whether a part of each object's pose is valid, as ``{"foot_valid": [...]}``, for `Protocol.valid_flag`.
         fields : mapping of str to array_like of float or bool, shape (n,), optional
-            Other fields of the objects that levels of difficulty read, as ``{"occlusion": [0, 2, 1]}``; None or NaN is no
-            value.
+            Other fields of the objects that levels of difficulty read, as ``{"occlusion": [0, 2, 1]}``; None or NaN if
+            an object has no value.
 
         Raises
         ------
         InputError
-            For missing ids or ids of mixed types, boxes that are not finite or have a negative size, values that are
-            masked, missing or of another type, columns of unequal lengths, or an object on an image or of a category that
-            is not listed.
+            If ids are missing or of mixed types; if a box is not finite or has a negative size; if values are masked,
+            missing or of another type; if columns differ in length; or if the image or category of an object is not
+            listed.
         """
         image = index_among(image_ids, images, source, "image_id", "images")
         category = index_among(
@@ -603,12 +604,13 @@ class Detections(_Shaped, Frozen):
     scores : ndarray of float64, shape (n,)
         Confidence on any scale; higher is more confident.
     within_unit : bool
-        Whether boxes seem to be given as shares of their images: nearly all within 0 to 1, and not in whole numbers.
+        Whether boxes seem to be given as shares of their images, because nearly all are within 0 to 1 and not all of these
+        are in whole numbers.
     classes : tuple of str, or None
         The classes that have a file, if results come as a file per class.
     missing_classes : {"zero", "error", "skip"}
-        How scored classes without a file are treated: as classes without detections, with AP 0 and a notice; as an error;
-        or left out.
+        How scored classes without a file are treated. "zero" gives them AP 0 and a notice, "error" raises `InputError`, and
+        "skip" leaves them out.
     notices : mapping of str to int
         The number of occurrences of each kind of unusual input, by code; see `detmap.data.notices.NOTICES`.
     source : str
@@ -617,8 +619,8 @@ class Detections(_Shaped, Frozen):
         Other scores of each detection by name, such as the score of a part of its pose; NaN if a detection has none. See
         `Protocol.score_field`.
     areas : ndarray of float64, shape (n,), or None
-        If there are masks or other geometries besides boxes, the areas that decide area ranges. NaN means that the area
-        of the geometry decides. None if there are only boxes.
+        Areas in square pixels, by which detections are assigned to area ranges. NaN stands for the area of the mask or
+        other geometry. None if there are only boxes.
     """
 
     images: Ids
@@ -670,8 +672,8 @@ class Detections(_Shaped, Frozen):
         more_scores : mapping of str to array_like of float, shape (n,), optional
             Other scores by name, as ``{"foot_score": [...]}``, for `Protocol.score_field`; NaN where a detection has none.
         areas : array_like of float, shape (n,), optional
-            If masks or other geometries are given, the areas that area ranges use; NaN stands for the geometry's own area.
-            By default the areas of the `boxes` if boxes are given too, as in pycocotools, else the geometries' areas.
+            Areas in square pixels, for detections with masks or other geometries. NaN stands for the geometry's own area.
+            The default is the area of the box if `boxes` are given, as in pycocotools, else the area of the geometry.
         box_format : {"xywh", "xyxy", "cxcywh"}
             Near corner and size, two corners, or centre and size; see `GroundTruth.from_arrays`.
         invalid_boxes : {"error", "miss", "drop"}
@@ -683,8 +685,8 @@ class Detections(_Shaped, Frozen):
         Raises
         ------
         InputError
-            For missing ids or ids of mixed types, boxes that are not finite or have a negative size, a NaN score, values
-            that are masked, missing or of another type, or columns of unequal lengths.
+            If ids are missing or of mixed types; if a box is not finite or has a negative size; if a score is NaN; if
+            values are masked, missing or of another type; or if columns differ in length.
         """
         images = index_ids(image_ids, source=source, field="image_id")
         categories = index_ids(_categories(category_ids, labels, source), source=source, field="category_id")
@@ -759,7 +761,7 @@ class Detections(_Shaped, Frozen):
             return self
         kept = known[self.images.codes]
         own, theirs = self.images.ids, ground_truth.images.ids
-        # raised even if unknown images are dropped, because ids of another type would drop all detections
+        # raised even if unknown images are dropped, because with ids of another type all detections would be dropped
         if theirs.size and own.dtype.kind != theirs.dtype.kind:
             raise InputError(
                 f"image ids such as {shorten(own[0].item())} never match the ground truth's, such as "

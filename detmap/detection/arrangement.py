@@ -303,7 +303,7 @@ class Arrangement:
         return self.kind.deviations(*self._compared, rows, others, half[self.truth.category[truth]])
 
     def detection_areas(self, begin: int, end: int) -> NDArray[np.float64]:
-        """Return the areas that decide the area ranges of the detections at positions ``[begin, end)``."""
+        """Return the areas by which the detections at positions ``[begin, end)`` are assigned to area ranges."""
         if self._own_areas is None:
             areas = self._shape_areas(begin, end)
         else:
@@ -439,8 +439,8 @@ def _without(codes: NDArray[np.int32], rows: NDArray[np.bool_] | None) -> NDArra
 def _objects(
     ground_truth: GroundTruth, protocol: Protocol, rows: _Evaluated, images: int, threads: int | None
 ) -> tuple[Side, NDArray[np.bool_] | None]:
-    """Arrange the objects, and the copies of objects of neighbouring classes. Also return a mask of the copies (None if
-    there are none).
+    """Arrange the objects, with the copies that `rematching.with_neighbours` adds. Also return a mask of the copies (None
+    if there are none).
     """
     merged, reverse = not protocol.use_categories, protocol.matching == "first-free"
     repeated = rematching.with_neighbours(ground_truth, protocol, rows.truth_category, rows.truth_image)
@@ -465,7 +465,7 @@ def _ignored(ground_truth: GroundTruth, kind: Kind, protocol: Protocol) -> NDArr
 def _areas(
     areas: NDArray[np.float64], annotated: Column, shape: Column, protocol: Protocol, pixel: float
 ) -> NDArray[np.float64]:
-    """Return the areas that decide the area ranges of objects. `areas` and `annotated` are the areas and boxes in the
+    """Return the areas by which objects are assigned to area ranges. `areas` and `annotated` are the areas and boxes in the
     annotations.
     """
     if isinstance(shape, Boxes) and (protocol.object_areas == "shape" or protocol.inclusive_pixels):
@@ -550,14 +550,14 @@ def least_overlaps(protocol: Protocol, iou_thresholds: Sequence[float]) -> NDArr
 
 
 def rule_at(protocol: Protocol, iou: float) -> pairs.Rule:
-    """Return the matching rule at one threshold for kernels."""
+    """Return the matching rule at one IoU threshold, in the form that the kernels expect."""
     least = float(least_overlaps(protocol, [iou])[0])
     return pairs.Rule(least, protocol.matching == "best", protocol.matching == "by-object")
 
 
 def least_near(protocol: Protocol, iou: float, floor: float) -> float:
-    """Return `floor`, the minimum overlap of a detection with a nearby object, or its equivalent for distances, which are
-    negated.
+    """Return the minimum overlap of a detection with a nearby object. This is `floor` or, if overlaps are negated distances,
+    ``-iou / floor``.
     """
     return -iou / floor if find(protocol.iou_type).falls else floor
 
@@ -614,7 +614,9 @@ def _notices(ground_truth: GroundTruth, detections: Detections, missing: dict[An
 
 
 def _relevant(notices: dict[str, int], protocol: Protocol, own_areas: bool) -> dict[str, int]:
-    """Drop notices that count 0 or have no effect under the protocol; `own_areas` tells whether areas come from files."""
+    """Drop notices on input that is absent (count 0) or has no effect under the protocol. `own_areas` tells whether
+    areas come from files.
+    """
     irrelevant = {
         "group_boxes": protocol.group_of != "object",
         # boxes as fractions of the image have the same IoU as boxes in pixels

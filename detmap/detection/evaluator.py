@@ -80,7 +80,7 @@ class Evaluator(Accumulator):
     With image ids, neither the order nor the number of updates and merges matters: the result equals, bit for bit, that
     of one call of `detmap.evaluate` on all images. Without image ids, images are numbered in the order of the updates, and
     a merge numbers the images of the other evaluator after those of this one. Detections of equal score are ranked by
-    image id, and within an image in the given order; protocols that break ties by file order also take the images by id.
+    image id, and within an image in the given order. This is also the order for protocols that break ties by file order.
 
     Threads may share an evaluator: its state is protected by a lock, and `compute` scores the images seen when it was
     called.
@@ -129,7 +129,7 @@ class Evaluator(Accumulator):
         self._names = read_categories(categories)
         self._frequencies = dict(frequencies or {})
         frequency_column(self._frequencies, np.empty(0, np.int64), "evaluator")  # raises for invalid frequencies
-        # also held by methods that only read the state, because reading may match the collected images first
+        # The lock is also held while the state is read, because the collected images may be matched first.
         self._lock = threading.RLock()
         self.reset()
 
@@ -179,11 +179,11 @@ class Evaluator(Accumulator):
             masks, keypoints or rotated boxes, ``boxes`` may be left out.
         targets : mapping or sequence of mappings
             For each image ``boxes`` (m, 4) and ``labels`` (m,), and ``masks``, ``keypoints`` or ``rotated`` as in
-            predictions. Optional fields of objects, (m,): ``iscrowd``, ``difficult`` and ``group_of``, False by default;
-            ``area``, by default that of the box, or else of the mask or pose. Optional lists of labels:
-            LVIS's ``neg_category_ids`` and ``not_exhaustive_category_ids``; Open Images' verified labels,
+            predictions. Optional fields of objects are ``iscrowd``, ``difficult`` and ``group_of`` (m,), False by default,
+            and ``area`` (m,), by default the area of the box, or else of the mask or pose. Optional lists of labels are
+            LVIS's ``neg_category_ids`` and ``not_exhaustive_category_ids``, or Open Images' verified labels in
             ``neg_category_ids`` and ``pos_category_ids``. CrowdPose's ``crowdIndex`` is a number. Levels of difficulty
-            require the fields that they name, (m,); ranges in percent require ``image_size``, height and width. KITTI's
+            require the fields that they name, (m,). Ranges in percent require ``image_size`` (height, width). KITTI's
             similarity of orientation requires ``alpha``, in radians, in all predictions (n,) and targets (m,).
         image_ids : int, str, or sequence or tensor of them, optional
             The id of each image; by default the ``image_id`` of its target, as in torchvision's data sets. Ids must be
@@ -387,7 +387,7 @@ class Evaluator(Accumulator):
         self._waiting, self._boxes = {}, 0
 
     def _listed(self, name: str) -> dict[Any, list[Any]]:
-        """Return, by image id, the category ids that each collected image lists under `name`."""
+        """Return the category ids in the list `name` of each collected image, by image id; images may lack the list."""
         return {identity: image.lists[name] for identity, image in self._waiting.items() if name in image.lists}
 
     def _noted_of(self, image: Image) -> dict[str, int]:

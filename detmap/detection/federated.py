@@ -1,8 +1,8 @@
 """Decisions of federated data sets such as LVIS, where not every category was looked for on every image.
 
 Each decision is declared here; `detmap.detection.protocols.Protocol` has a field for each, and `Arrangement` calls the
-functions that implement the decisions. The rules are lvis-api's. See `detmap.data.federated` for the categories that ground
-truth lists for each image.
+functions that implement the decisions. The rules are lvis-api's. The lists of categories for each image are described in
+`detmap.data.federated`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ POOLED = _decision(
     flag=Flag(name="--pooled", value=True, help="report AP_pooled too: the AP of one ranking of all categories"),
 )
 
-#: The fields of an image that list categories.
+#: The fields of an image with lists of categories.
 LISTS = ("neg_category_ids", "not_exhaustive_category_ids")
 
 #: For each decision, its default, and the JSON fields that are read unless it has the default.
@@ -172,8 +172,9 @@ def either(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> ND
 
 
 class Judgement:
-    """Flags of detections on images where their category was not looked for (`unjudged`) or not exhaustively annotated
-    (`lenient`). A lenient detection is ignored if unmatched. Each attribute has shape (n,); it is None if no flag is set.
+    """Masks of detections. `unjudged` flags a detection if its category was not looked for on its image. `lenient` flags a
+    detection if not all objects of its category are annotated on its image; it is then ignored if unmatched. Each mask has
+    shape (n,); it is None if no flag is set.
 
     `images` and `categories` are the detections' indices among the images and categories of the ground truth, -1 for a
     category that the ground truth lacks. Objects that are `left_out` are no evidence that their category was looked for.

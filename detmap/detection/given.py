@@ -149,7 +149,7 @@ def _asked(given: Truth) -> str:
 
 
 def _truth(given: Truth, kind: str, fields: tuple[str, ...]) -> Truth:
-    """Read ground truth, returning other types unchanged."""
+    """Read ground truth from a path or COCO's dictionary; any other argument is returned unchanged."""
     if not isinstance(given, str | os.PathLike | Held | Mapping):
         return given
     from detmap.formats.inputs import Input
@@ -158,7 +158,7 @@ def _truth(given: Truth, kind: str, fields: tuple[str, ...]) -> Truth:
 
 
 def _found(given: Found, truth: GroundTruth, kind: str, once: bool) -> Found:
-    """Read detections, returning other types unchanged."""
+    """Read detections from a path or COCO's results; any other argument is returned unchanged."""
     if not isinstance(given, str | os.PathLike | Held | list | tuple | Mapping):
         return given
     from detmap.formats.inputs import Input

@@ -74,8 +74,8 @@ def settle(words: matching.Words, scores: NDArray[np.float64]) -> NDArray[np.boo
 
 
 def tie_order(protocol: Protocol, side: Any, found_groups: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-    """Return the positions of detections in an order that breaks ties of scores, within an image and category, by the
-    protocol's rule. Return None if the order does not change.
+    """Sort detections so that ties of scores within an image and category are broken by the protocol's rule. Return their
+    positions, or None if the order does not change.
 
     Under "reversed", detections that found a group rank before all others of equal score. Among the others, earlier
     rows rank first.

@@ -37,9 +37,9 @@ __all__ = ["HIT", "IGNORED", "MISS", "Matches", "match_pairs"]
 class Matches(Frozen):
     """The outcome of every detection at one IoU threshold and in one area range: one row per detection.
 
-    Rows are sorted by image, category and descending score. Detections beyond the largest of the protocol's `max_dets` have
-    no row. Neither have detections whose image or category is not selected, or not in the ground truth. Where a detection
-    has no matched or nearest object, the object's index is -1 and the overlap NaN.
+    Rows are sorted by image, category and descending score. A detection has no row if it is beyond the largest of the
+    protocol's `max_dets`, or if its image or category is not selected or not in the ground truth. Where a detection has no
+    matched or nearest object, the object's index is -1 and the overlap NaN.
 
     `outcome` agrees with the `detmap.Tally` of the same protocol at that threshold and area range. In each category the
     number of objects in `missed` is the number of false negatives.

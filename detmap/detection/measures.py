@@ -1,4 +1,4 @@
-"""Measures of objects and detections, such as areas, that area ranges and levels compare with limits."""
+"""Measures of objects and detections, such as the area, whose limits define area ranges and levels."""
 
 from __future__ import annotations
 

@@ -252,8 +252,8 @@ def notice_of_zero_ids(tally: Tally, curves: Curves, changed: Sequence[Changed |
     """Return a notice that states AP for both values of the decision `id_zero`. It is empty if every item of `changed` is
     None.
 
-    `curves` has the curves of all categories within the largest cap. `changed` has an item for each of consecutive ranges
-    of categories.
+    `curves` has the curves of all categories within the largest cap. `changed` has an item per range of categories. The
+    ranges are consecutive and together hold all categories.
     """
     parts = [part for part in changed if part is not None]
     if not parts:

@@ -402,8 +402,8 @@ CROWDPOSE = replace(
     crowd_means="published",
 )
 
-#: Protocols of COCO-WholeBody's parts; each part has its own score. The benchmark's scripts divide the sigmas of parts by
-#: 10, but not those of the whole body, so that equal sigmas can differ in the last bits.
+#: Protocols of COCO-WholeBody's parts; each part has its own score. In the benchmark's scripts, the sigmas of parts result
+#: from a division by 10, but those of the whole body do not, so that equal sigmas can differ in the last bits.
 WHOLE_BODY = [
     replace(
         one,
@@ -754,8 +754,8 @@ def resolve(
     use_categories : bool, optional
         False treats all categories as one.
     iou_type : str, optional
-        The kind of shape. In a preset it also sets the other decisions that COCO makes for that kind: poses have no area
-        range "small", and a cap of 20. A preset for a kind other than boxes accepts no other kind.
+        The kind of shape. In a preset it also sets the other decisions that COCO makes for that kind. For example, poses
+        have a cap of 20 and no area range "small". A preset for a kind other than boxes accepts no other kind.
     caller : callable, optional
         The function called with these keywords; errors suggest its parameters in place of unknown keywords.
     **others
@@ -833,7 +833,9 @@ def preset(name: str) -> Protocol:
 
 
 def parts_of(name: str) -> dict[str, Protocol]:
-    """Return the protocols of a skeleton's parts by part name, and the protocol of the whole skeleton as `name`."""
+    """Return the protocol of each part of a skeleton by the part's name. The last item is the protocol of the whole
+    skeleton, whose key is `name`.
+    """
     whole, before = preset(name), f"{name}-"
     parts = {
         own[len(before) :]: one for own, one in PRESETS.items() if own.startswith(before) and one.points is not None

@@ -191,10 +191,10 @@ def absorbers(
     image: NDArray[np.int32],
     category: NDArray[np.int32],
 ) -> tuple[NDArray[np.int32], overlap.Cells]:
-    """For each pair of image and category, find the detections of other categories that can be matched to objects of the
-    pair. `small` is a mask of the detections that can be matched to objects of other categories. Return the table rows of
-    these detections, and where the rows for each pair of image and category start and stop. `small`, `image` and `category`
-    have one value per row of the table.
+    """Find the detections that can be matched to objects of other categories. The mask `small` flags such detections.
+
+    Return their table rows, grouped by the pairs of image and category in `cells`, and where the rows of each pair start
+    and stop. `small`, `image` and `category` have one value per row of the table.
     """
     rows = np.flatnonzero(small & (image >= 0))
     rows = rows[np.argsort(image[rows], kind="stable")]

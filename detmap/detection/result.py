@@ -129,7 +129,7 @@ class DetectionResult(Result):
         return self._source
 
     def described_notices(self) -> list[str]:
-        """Return a sentence per notice. The sentences call the scored items images, videos or samples."""
+        """Return a sentence per notice. In the sentences, the scored items are called images, videos or samples."""
         return describe(self.notices, self.protocol.iou_type)
 
     @property

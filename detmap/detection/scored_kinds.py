@@ -18,8 +18,8 @@ T = TypeVar("T")
 
 
 def asked_protocol(protocol: T, ground_truth: GroundTruth) -> T | PluginName:
-    """Return `protocol`. If it is "auto", return the name of the protocol whose fields and geometries the ground truth
-    has.
+    """Return `protocol`. If it is "auto", choose a protocol by the fields and geometries of the ground truth, and return
+    its name.
     """
     if not (isinstance(protocol, str) and protocol == AUTO):
         return protocol
@@ -29,7 +29,7 @@ def asked_protocol(protocol: T, ground_truth: GroundTruth) -> T | PluginName:
 
 
 def readable(presets: Mapping[str, Protocol], ground_truth: GroundTruth) -> dict[str, Protocol]:
-    """Return named protocols, without those that read category lists or object fields that the ground truth lacks."""
+    """Drop the protocols that need category lists or object fields which the ground truth does not have."""
     lists = ground_truth.negatives, ground_truth.not_exhaustive, ground_truth.present
     federated = any(one is not None for one in lists)
     return {

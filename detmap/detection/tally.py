@@ -96,7 +96,7 @@ STEPS = ("found", "missed", "alike")
 #: Maximum number of hit counts in memory at a time while a saved tally is checked.
 _COUNTED = 2**20
 
-#: Maximum number of precisions that scoring a saved tally may allocate: 8 GB.
+#: Maximum number of precision values in the result of a saved tally: 8 GB of float64.
 _MOST_PRECISIONS = 2**30
 
 
@@ -126,18 +126,18 @@ class Tally(Frozen):
         For each detection within its cap: indices of its category and image, and its 0-based rank among that image's
         detections of that category.
     order : ndarray of int64, shape (n,) or (0,)
-        Position in the file, if the protocol breaks ties by it, either in rankings or at a cap on all images.
+        Position in the file, if the protocol breaks ties by it in rankings or at `Protocol.max_per_category`; else empty.
     scores : ndarray of float64, shape (n,)
         The scores, as given.
     hit, ignored : ndarray of uint64, shape (n, w)
         Bit ``a * T + t`` says whether the detection is a hit, or is ignored, in area range *a* at IoU threshold *t*; the
         levels of the protocol follow its area ranges.
     found, missed : ndarray of int32, shape (n, A * T) or (0, A * T)
-        If detections are matched anew at each score: the change in the image's numbers of hits and misses, by bit, when
-        detections of this score are added.
+        The change in the image's numbers of hits and misses when detections of this score are added, for each bit of `hit`.
+        Empty unless detections are matched anew at each score.
     alike : ndarray of float64, shape (n, A * T) or (0, A * T)
-        If detections are matched anew at each score: the sum of similarities of orientation over the image at this score;
-        NaN if angles are unknown.
+        The sum of similarities of orientation over the image at this score; NaN if angles are unknown. Empty unless
+        detections are matched anew at each score.
     errors : ndarray of float64, shape (n, E) or (0, 0)
         The errors of each detection that matches at `Protocol.error_threshold`; NaN for other detections and for unknown
         errors.
@@ -699,7 +699,7 @@ def _columns(header: Header, protocol: Protocol, payload: memoryview) -> dict[st
 
 
 def _of_images(header: Header, protocol: Protocol, image_ids: NDArray[Any]) -> dict[str, Any]:
-    """Return the columns with one value per image that the header holds."""
+    """Return the columns of the header that have one value per image."""
     images = header.rows[0]
     columns = {}
     if header.clusters is not None:

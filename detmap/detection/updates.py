@@ -158,7 +158,7 @@ def _size(target: Mapping[str, Any], i: int) -> tuple[int, int]:
 
 
 def _category_list(value: Any, name: str, i: int) -> list[Any]:
-    """Return the category ids that a target lists."""
+    """Return a list of category ids of a target, checked."""
     column: NDArray[Any] = _own(value, "targets", name, i, identifiers) if len(value) else np.empty(0, np.int64)
     if column.ndim != 1:
         raise InputError("must be a list of category ids", source="targets", record=f"image {i}", field=name)

@@ -1,4 +1,4 @@
-"""A diagnosis: ground truth, detections and matches; the parts of a diagnosis are computed from these on request."""
+"""A diagnosis holds ground truth, detections and matches, from which its parts are computed on request."""
 
 from __future__ import annotations
 
@@ -168,8 +168,8 @@ class Diagnosis:
 
     @cached_property
     def counted(self) -> NDArray[np.bool_]:
-        """Mask of the objects that count as positives, by position. Ignored objects, and objects outside of the area
-        range, do not.
+        """Mask of the objects that count as positives, by position. These are the objects in the area range that are not
+        ignored.
         """
         objects = self.arranged.objects
         return np.asarray(~(objects.ignored | outside_of(objects.measures, self.arranged.ranges)[:, 0]))

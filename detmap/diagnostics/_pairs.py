@@ -15,12 +15,12 @@ from detmap.detection.matches import images_of, unmatched
 from detmap.kernels import overlap, pairs, readonly
 from detmap.system import parallel
 
-#: By TIDE's definition, a detection lies on background if it overlaps no object by this much or more.
+#: By TIDE's definition, a detection lies on background if all its overlaps with objects are below this value.
 BACKGROUND = 0.1
 
 
 class Overlaps(NamedTuple):
-    """Pairs of a detection and an object on one image, by position, and their overlaps, each of shape (p,)."""
+    """Pairs on one image: positions of detection (`found`) and object (`truth`), and their overlap, each of shape (p,)."""
 
     found: NDArray[np.int64]
     truth: NDArray[np.int64]
@@ -32,7 +32,7 @@ class Overlaps(NamedTuple):
 
 
 def overlaps(arranged: Arrangement, least: float, threads: int | None = None) -> Overlaps:
-    """Return all pairs on one image that overlap by at least `least`, also across categories, sorted by positions."""
+    """Return all pairs on one image that overlap by at least `least`, sorted by position. Categories may differ."""
     cells = images_of(arranged)
     parts: list[tuple[int, Overlaps]] = []
 

@@ -40,8 +40,8 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """The points of the rankings of all classes. Each detection is a point. It has a second point if fixing its error
-    moves it to another class.
+    """The entries of the rankings of all classes, called points. Each detection has a point in the ranking of its class. If
+    fixing its error moves it to another class, it has a second point there.
     """
 
     #: The points sorted by category, descending score, and tidecv's order of detections; shape (n,).
@@ -242,7 +242,7 @@ def _values(
 
 
 def _within_cap(image: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the rows of the `CAP` detections with the best scores of each image; among equal scores, the first rows."""
+    """Return the rows of the `CAP` best detections of each image, by score. Ties are broken by row."""
     full = np.bincount(image, minlength=1) > CAP
     if not full.any():
         return np.arange(image.size)

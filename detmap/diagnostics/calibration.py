@@ -1,4 +1,4 @@
-"""Calibration of scores: the reliability table, and calibration errors of scores read as precisions or as overlaps.
+"""Calibration of scores: the reliability table, and errors of scores as estimates of precision or of overlap.
 
 F. Küppers and others, Multivariate Confidence Calibration for Object Detection, 2020 (D-ECE); K. Oksuz and others, Towards
 Building Self-Aware Object Detectors via Reliable Uncertainty Quantification and Calibration, 2023 (LaECE); S. Kuzucu and

@@ -68,9 +68,9 @@ def confusion(
     Parameters
     ----------
     score : float, optional
-        Minimum score. The default is the score of the diagnosis with ``ap``, and the default of the tool otherwise.
+        Minimum score. By default the diagnosis's score if `match` is ``ap``, else the tool's default.
     iou : float, optional
-        The IoU threshold; by default the threshold of the diagnosis with ``ap``, and the default of the tool otherwise.
+        The IoU threshold. By default the diagnosis's threshold if `match` is ``ap``, else the tool's default.
     match : {"ap", "ultralytics", "supervision"}
         ``ap``: first each class is matched as for AP. Then remaining detections are matched with objects of other
         classes, by descending score, each with the unmatched object that it overlaps most. A row therefore sums to the
@@ -78,9 +78,9 @@ def confusion(
         Ignored detections and objects are not counted. ``ultralytics`` (8.4): detections with scores above the minimum
         are matched in order of score, each with the unmatched object of any class that it overlaps most, by more than
         the threshold. ``supervision`` (0.31): detections with at least the minimum score are paired with the objects
-        that they overlap by more than the threshold. Pairs are matched in descending order of overlap, pairs of one
-        class first. The two tools ignore no objects. The matrix of Ultralytics is the transpose, with predicted classes
-        in rows.
+        that they overlap by more than the threshold. Pairs are matched in descending order of overlap, but pairs of one
+        class before all others. The two tools ignore no objects. The matrix of Ultralytics is the transpose, with
+        predicted classes in rows.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def _cells(
     unmatched detection is an entry.
     """
     # `truth` holds category and image of the objects, `found` those of the detections. `pairs` are the matched
-    # detections and objects. `shown` masks the objects and the detections that are counted when they are unmatched.
+    # detections and objects. `shown` are masks of the objects and of the detections that are counted if unmatched.
     alone_truth, alone_found = shown[0].copy(), shown[1].copy()
     alone_found[pairs[0]] = False
     alone_truth[pairs[1]] = False

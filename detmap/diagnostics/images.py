@@ -83,7 +83,7 @@ def images(diagnosis: Diagnosis, *, most: int = 50) -> Finding:
 
 
 def _places(ranking: Ranking) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return for each place of the ranking the rank and the cumulative number of hits within the category."""
+    """Return two arrays by place of the ranking: rank, and cumulative number of hits, both within the category."""
     first = ranking.starts[:-1][ranking.category]
     made = []
     for flags in (ranking.outcome != IGNORED, ranking.outcome == HIT):

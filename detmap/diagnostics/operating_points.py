@@ -43,8 +43,7 @@ def operating_points(
     Parameters
     ----------
     precision : float or iterable of float
-        Required precisions. For each precision, the score with the highest recall among the scores that reach the
-        precision is reported.
+        Required precisions. Of the scores that reach a precision, the score with the highest recall is reported.
     recall : float or iterable of float
         Required recalls. For each recall, the highest score that reaches the recall is reported.
 
@@ -125,7 +124,7 @@ def _intervals(
         for i, name in enumerate(("score", "precision", "recall")):
             value, bounded = cuts.row(place)[name], name != "score"
             ends = interval(value, table[:, 3 * at + i], diagnosis.replicates, units, objects, bounded=bounded)
-            if name == "score" and cuts.score.size:  # bootstrap replicates have no other scores
+            if name == "score" and cuts.score.size:  # every replicate chooses among the scores of the data
                 ends = tuple(np.clip(ends, cuts.score.min(), cuts.score.max()).tolist())
             row |= dict(zip((f"{name} low", f"{name} high"), ends, strict=True))
         rows.append(row)

@@ -87,8 +87,8 @@ def slices(
     ----------
     by : str or iterable of str, optional
         The measures to slice by: "area", "relative_area", "aspect", "crowding", "position", "truncation", or names of
-        attributes. By default all available measures: some need the sizes of images, and "area" and "aspect" need
-        pixels.
+        attributes. By default all available measures. Some measures need the sizes of images, and "area" and "aspect"
+        need boxes in pixels.
     ranges : mapping of str to (mapping of str to (float, float)), optional
         Custom slices, such as ``{"area": {"tiny": (0, 256), "rest": (256, inf)}}``. A slice includes its first number and
         excludes its second.

@@ -68,12 +68,12 @@ def tide(diagnosis: Diagnosis, *, rules: Literal["detmap", "tidecv"] = "detmap")
     ----------
     rules : {"detmap", "tidecv"}
         ``detmap`` uses the matching of the protocol: every detection is a hit, ignored, or an error. AP is the AP of
-        `detmap.evaluate` at this threshold, and 1 with all errors fixed (NaN if no object is left). Under a protocol
+        `detmap.evaluate` at this threshold. With all errors fixed, AP is 1, or NaN if no object is left. Under a protocol
         that matches again at each score, such as KITTI's, AP is the AP of all levels together after the first matching,
-        which is not the benchmark's AP. ``tidecv`` reproduces tidecv 1.0.1: at most 100 detections per image, over all
-        classes; the first object among equal overlaps; errors for ignored detections; AP 0 for a class that has
-        detections but no objects; fixed errors rank before other detections of the same score, so that ties alone can
-        change AP.
+        which is not the benchmark's AP. ``tidecv`` reproduces tidecv 1.0.1, which differs as follows. It keeps at most 100
+        detections per image, over all classes. Of equal overlaps, it matches the first object. Ignored detections can be
+        errors. A class that has detections but no objects has AP 0. Fixed errors rank before other detections of the
+        same score, so that ties alone can change AP.
 
     Returns
     -------
@@ -147,9 +147,11 @@ def _finding(
 
 
 class Mending:
-    """A ranking of the detections whose errors can be fixed. If fixing Cls moves a detection to another category, it has a
-    place in both categories. `rows` holds the row of ``diagnosis.matches`` at each place, and `starts` the first place of
-    each category. `missed` are the objects with the error Miss.
+    """A ranking of the detections whose errors can be fixed. Its entries are called places, and are sorted by category. If
+    fixing Cls moves a detection to another category, the detection has a place in both categories.
+
+    `rows` holds the detection at each place, as a row of ``diagnosis.matches``. `starts` holds the first place of each
+    category. `missed` are the objects with the error Miss.
     """
 
     def __init__(self, diagnosis: Diagnosis, error: NDArray[np.uint8]) -> None:

@@ -97,6 +97,7 @@ def test_tests_are_kept_for_the_contents_that_were_tested(files, truth, tmp_path
         batch.compare_files(truth, scored, **{**more, "seed": 4})
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_groups_are_those_of_compare(files, truth):
     scored = list(batch.score(truth, files, replicates=200, seed=2))

@@ -18,6 +18,7 @@ from batches import files as files
 from detmap.system import whole_files
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_resume_scores_what_changed(tmp_path, capsys, monkeypatch):
     paths = variants(tmp_path / "runs", 4)
@@ -137,6 +138,7 @@ def test_killed_and_resumed(tmp_path):
     assert parquet[0] == parquet[1]
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_interrupted(tmp_path):
     paths = variants(tmp_path / "runs", 40)

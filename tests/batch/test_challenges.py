@@ -188,6 +188,7 @@ def test_hide_needs_splits(capsys, files):
     assert "--hide needs --splits FILE" in err
 
 
+@pytest.mark.slow
 def test_groups_and_intervals_of_a_split_are_those_of_its_images(truth, capsys, files, names, listed):
     images = [image for image, split in names.items() if split == "private"]
     tallies = {
@@ -293,6 +294,7 @@ Input.detections = slow
 """
 
 
+@pytest.mark.slow
 @needs_proc
 @pytest.mark.parametrize(
     ("option", "value", "errors"),
@@ -511,6 +513,7 @@ def test_messages_tell_nothing_of_the_ground_truth(tmp_path, capsys):
         assert "without ground truth" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("few", [False, True])
 def test_tests_and_intervals_tell_no_number_of_images(tmp_path, capsys, files, few):
     """The sentence about groups told how many images have objects, and so did the reason for no interval."""

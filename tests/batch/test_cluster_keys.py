@@ -38,6 +38,7 @@ def executor_of(cluster, how):
         yield client.get_executor()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["ours", "a caller's"])
 def test_a_file_that_is_rewritten_gets_its_new_score(tmp_path, cluster, how):
     """While an earlier iterator is open, and so its futures alive, the old score was given again."""
@@ -84,6 +85,7 @@ def test_two_runs_side_by_side(tmp_path, cluster):
     assert [outcome.error for outcome in found] == [None] * 8
 
 
+@pytest.mark.slow
 def test_a_file_written_between_hashing_and_reading_is_that_row(tmp_path, monkeypatch):
     """Its result would be kept under the hash of what was there before, for the next run to take up."""
     paths = variants(tmp_path / "runs", 2)

@@ -64,6 +64,7 @@ def test_a_package_without_sources_goes_by_its_version(copied, monkeypatch):
     assert both() != before
 
 
+@pytest.mark.slow
 def test_what_scores_imports_nothing_that_is_apart():
     """Otherwise a change there could change a score, and nobody would score anew. (A plot is drawn of scores.)"""
     apart = [place.removesuffix(".py").strip("/").replace("/", ".") for place in stamps._APART if place != "plots.py"]

@@ -99,6 +99,7 @@ def test_detections_without_a_label_are_counted_again():
     assert f"of {len(looked_at):,} there" in one.says
 
 
+@pytest.mark.slow
 def test_detections_on_missing_labels_are_counted_again():
     data, made = planted("labels_missing_anywhere", "crowded", 0.5)
     assert made["missing_labels"].count == len(alone(data, confident(data, 0.25)))
@@ -153,6 +154,7 @@ def test_objects_beyond_the_best_of_a_class_are_counted_again():
     assert made["category_cap"].count == sum(n - 1 for n in held.values() if n > 1)
 
 
+@pytest.mark.slow
 def test_objects_beyond_the_cap_are_counted_again():
     data = copy.deepcopy(scene(0, "one class")).data()
     first = data.truth["annotations"][0]

@@ -214,6 +214,7 @@ def test_objects_of_hardly_a_pixel(monkeypatch, count, said):
 # ------------------------------------------------------------------------------------------ suppression, images anywhere
 
 
+@pytest.mark.slow
 def test_objects_that_suppression_across_categories_leaves_out_are_counted_again():
     data, made = planted("suppression_across_classes", "crowded", share=1.0)
     one = made["suppressed_across"]

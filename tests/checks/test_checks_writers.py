@@ -127,6 +127,7 @@ def in_place(images, step=2, jitter=0.0, box=(24.0, 18, 92, 44), on=0):
     return "detections_in_place" in findings(data)
 
 
+@pytest.mark.slow
 def test_either_side_of_one_place():
     assert in_place(12)
     assert not in_place(11)

@@ -17,6 +17,7 @@ from detmap import statistics
 from detmap.results import without_nan
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_compare_on_the_command_line(tmp_path, capsys, files, truth):
     files = files[:3]

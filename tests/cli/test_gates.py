@@ -195,6 +195,7 @@ def test_files_for_continuous_integration(run, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_compare_takes_its_first_file_as_the_baseline(run, tmp_path, card, worse, slightly_worse):
     files = (tmp_path / "before.json", slightly_worse, worse)
     gates = ("--fail-under", "AP=0.3", "--max-drop", "AP50=0.001", "--unless-chance", "--quiet")

@@ -94,6 +94,7 @@ def test_many_files_make_a_leaderboard(capsys, tmp_path):
     assert "unknown metric 'AP'" in run(capsys, *words, "--rank-by", "AP", code=2).err
 
 
+@pytest.mark.slow
 def test_what_has_not_changed_is_not_scored_again(capsys, tmp_path, monkeypatch):
     """What has not changed: content, label maps, ground truth, rules and draws; tests between files hold all the same."""
     for name in ("ground_truth", "before", "after"):
@@ -139,6 +140,7 @@ def test_files_within_limits(capsys, tmp_path):
     assert "must be a number of seconds above 0" in run(capsys, *words, "--limit-seconds", 0, code=2).err
 
 
+@pytest.mark.slow
 def test_pages(capsys, tmp_path):
     run(capsys, "report", "--pq", TRUTH, BEFORE, "--out", tmp_path / "one.html", "--bootstrap", 0)
     page = (tmp_path / "one.html").read_text()

@@ -141,6 +141,7 @@ def test_a_model_is_not_compared_with_itself(capsys):
     assert f"{str(FOUND)!r} is given twice" in err
 
 
+@pytest.mark.slow
 def test_a_picture_is_drawn_in_three_forms_that_stay_the_same(tmp_path):
     pytest.importorskip("matplotlib")
     line = plots.Line("a", np.array([0.5, 1.0]), interpolated=np.array([1.0, 0.5]))

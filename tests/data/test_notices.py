@@ -39,6 +39,7 @@ def folder(tmp_path):
 EXPECTED = {"plain": {}, "unknown": {"unknown_category": UNKNOWN}, HOSTILE: {"unknown_image": 1}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pool", [None, concurrent.futures.ThreadPoolExecutor, concurrent.futures.ProcessPoolExecutor])
 def test_of_every_file_of_a_batch(folder, tmp_path, pool):
     if pool is concurrent.futures.ProcessPoolExecutor:

@@ -442,6 +442,7 @@ def polygons(sides, number=3):
     return {"images": images, "categories": [{"id": 1, "name": "a"}], "annotations": objects}, results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [3, 20_000])  # the latter is scanned
 def test_polygons_that_are_shares_of_images_are_noticed(number):
     for sides, sum_of in (((100, 1), 1), ((1, 100), 1), ((1, 1), 2), ((100, 100), 0), ((100, 4), 0)):

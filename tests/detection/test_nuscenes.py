@@ -98,6 +98,7 @@ def quarter_turn(box):
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_nothing_changes_with_the_direction_of_the_axes(seed, folder):
@@ -110,6 +111,7 @@ def test_nothing_changes_with_the_direction_of_the_axes(seed, folder):
         assert other[name] == pytest.approx(value, abs=1e-9, nan_ok=True), name
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), x=st.integers(-512, 512), y=st.integers(-512, 512))
 def test_nothing_changes_with_the_origin(seed, x, y, folder):
@@ -134,6 +136,7 @@ def test_nothing_changes_with_the_origin(seed, x, y, folder):
     assert same_bits(list(here.values()), list(there.values()))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(80), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), parts=st.integers(2, 4))
 def test_merged_tallies_equal_the_whole(seed, parts, folder):
@@ -240,6 +243,7 @@ def test_intervals_of_errors_need_not_lie_between_0_and_1(folder):
         assert np.array_equal((row["low"], row["high"]), result.intervals[name], equal_nan=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("samples", "metrics"), [(18, ("NDS", "AVE_car")), (8, ("mATE", "AP_car_0.5"))])
 def test_comparing_models_by_their_errors(folder, samples, metrics, monkeypatch):
     """With few samples all permutations of those that have a class are looked at."""

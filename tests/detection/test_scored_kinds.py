@@ -182,6 +182,7 @@ def large(dataset, results):
     return {**dataset, "images": images, "annotations": annotations}, records[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["segm", "keypoints"])
 @pytest.mark.parametrize("seed", range(5))
 def test_results_without_boxes_equal_pycocotools(kind, seed, tmp_path):

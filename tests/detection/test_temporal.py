@@ -84,6 +84,7 @@ times = st.integers(0, 40).map(float)
 segments = st.lists(st.tuples(times, times).map(sorted), max_size=12)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None)
 @given(segments, segments, st.data())
 def test_laws(objects, found, data):

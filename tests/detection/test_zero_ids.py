@@ -206,6 +206,7 @@ def test_explanations_give_what_evaluations_give(sample, preset):
                 check(looked, truth, found, base)
 
 
+@pytest.mark.slow
 def test_pycocotools_number_is_explained_by_the_rule(sample):
     truth, found = tables(*sample)
     value = detmap.evaluate(truth, found, **MISSED)["AP"]

@@ -215,6 +215,7 @@ def test_few_images_have_no_intervals():
     assert " to " not in made.sentences()[0]
 
 
+@pytest.mark.slow
 def test_what_is_shown(capsys, tmp_path):
     """Errors and images have their intervals in the table, in Markdown, in CSV, in JSON and in a notebook."""
     rows = json.loads(Path(FOUND).read_text())

@@ -435,6 +435,7 @@ def test_planted_conventions_are_found(monkeypatch):
     assert [line for good, line in plant_conventions.planted(2, 11, images=12) if not good] == []
 
 
+@pytest.mark.slow
 def test_a_protocol_under_which_nothing_can_be_found_is_left_out_of_a_search(monkeypatch):
     """It has no value, and so none that is nearest."""
     truth, found = tables(*workload(0))

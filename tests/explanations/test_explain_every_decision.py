@@ -105,6 +105,7 @@ def test_a_decision_that_shares_nothing_is_carried_out_all_the_same(name, monkey
             )
 
 
+@pytest.mark.slow
 def test_every_decision_on_a_kind_from_outside():
     """Its tables hold no boxes."""
     truth, found = test_spans.scene(3)

@@ -77,6 +77,7 @@ def test_what_agrees_is_not_expected_for_it():
     assert chance.expected(np.zeros(5, np.bool_)) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_a_random_number_is_called_chance(pair):
     """Where the only candidates are two unusual changes, none of them is called found."""
@@ -135,6 +136,7 @@ def test_a_class_is_a_number(pair):
     assert search._number(key, "AP", pair[0]) == search._number("person", "AP", pair[0])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_three_changes_need_two_numbers(pair, monkeypatch):
     monkeypatch.setattr(search, "PRESETS", {"coco": COCO})
@@ -183,6 +185,7 @@ def test_the_command_takes_several_numbers(capsys, pair):
     assert (code, "--value gives 'AP' twice" in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_rankings_take_several_numbers():
     """A second metric leaves fewer conventions, and what is expected by chance says so."""
 

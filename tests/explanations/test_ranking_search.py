@@ -46,6 +46,7 @@ def files(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -143,6 +144,7 @@ def shown(capsys, *words):
     return json.loads(out)
 
 
+@pytest.mark.slow
 def test_the_commands(capsys, files):
     qrels, one, other = files / "qrels", files / "one.run", files / "other.run"
     explained = shown(capsys, "explain", "--trec", qrels, one, "--from", "oxford")

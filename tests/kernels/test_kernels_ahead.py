@@ -205,6 +205,7 @@ def test_without_being_told_to_numba_takes_what_does_not_fit(monkeypatch):
     assert out[0, :4].tolist() == [1, 1, 0, 0]
 
 
+@pytest.mark.slow
 def test_a_call_costs_at_most_5_us_more_than_numbas():
     """Of kernels that are called per image or file, with arrays, and numbers."""
     from detmap.kernels import matching, words
@@ -296,6 +297,7 @@ def test_memory_that_the_system_refuses():
     assert run("-c", _LIMITED)[:2] == (0, "kernel bitmaps.runs_of_bitmaps: an allocation failed\n")
 
 
+@pytest.mark.slow
 def test_an_evaluation_imports_no_numba():
     program = "import sys; from detmap.__main__ import run; sys.argv[1:] = {!r}; run(); print(*sys.modules)"
     for words in (["eval", *COCO], ["diagnose", *COCO], ["check", *COCO], ["--version"]):

@@ -93,6 +93,7 @@ def _at_the_root(monkeypatch):
     monkeypatch.chdir(detmap.__path__[0] + "/..")
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_models_are_compared_by_any_metric_and_in_clusters():
     made = compare(models(), 200, metric="RQ_things")

@@ -121,6 +121,7 @@ def test_plot(r):
     assert r.plot().axes
 
 
+@pytest.mark.slow
 def test_report(g, d, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert detmap.report(g, d, bootstrap=0) == Path("report.html")

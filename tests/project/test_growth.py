@@ -302,6 +302,7 @@ def test_a_format_says_what_it_holds(files):
     assert "a file of the format circles holds circle, not bbox" in found.error
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_the_command_line_takes_the_toy_kind(files):
     plugin = ("--plugin", "growth.circles", "--iou-type", "circle")

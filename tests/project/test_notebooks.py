@@ -105,6 +105,7 @@ def shown(tables):
     }
 
 
+@pytest.mark.slow
 def test_every_result_is_a_small_fragment_that_runs_nothing(shown):
     for name, one in shown.items():
         text = one._repr_html_()

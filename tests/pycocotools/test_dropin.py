@@ -20,6 +20,7 @@ from detmap.kernels import assignment
 # ----------------------------------------------------------------------------------------------------- equality of all
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quirks", QUIRKS, ids=lambda quirks: ", ".join(quirks) or "none")
 def test_everything_is_equal(quirks):
     @settings(max_examples=examples(260))

@@ -306,6 +306,7 @@ REAL_SETS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 @needs_real_data
 @pytest.mark.parametrize("name", REAL_SETS)

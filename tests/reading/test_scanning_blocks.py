@@ -141,6 +141,7 @@ def test_a_list_that_goes_on_behind_a_block_without_its_first_key(monkeypatch: p
             assert exact == tries * 2
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_a_window_may_end_between_a_comma_and_white_space(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even where its block ends there: the next block begins with a record."""

@@ -66,6 +66,7 @@ def written(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> bytes:
     return data
 
 
+@pytest.mark.slow
 @given(written(RESULTS), st.sampled_from([8, 64, 1000, 1 << 22]), st.sampled_from([1, 2, 3]))
 def test_any_results(data: bytes, block: int, threads: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -22,6 +22,7 @@ def test_real_results(name: str, real_data: Path) -> None:
     assert check_results((real_data / "coco" / f"{name}.json").read_bytes()) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.parametrize(
     "name", ["coco/instances_val2014_100", "coco/instances_val2017_COCO-MINI", "voc2007/pascal_test2007"]

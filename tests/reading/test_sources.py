@@ -157,6 +157,7 @@ thread.join()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(UNCOMPILED, reason="a large file takes too long")
 def test_truncations_at_random_moments_of_a_batch(tmp_path):
     """Each row is right for one of the two contents, or an error; the other file's row is always right."""

@@ -381,6 +381,7 @@ def test_long_names_are_cut_in_the_middle():
     assert ">a</th>" in page
 
 
+@pytest.mark.slow
 def test_the_least_error_is_the_best():
     """Of nuScenes' errors the smallest is marked, and those of single classes are columns to choose."""
     rows = [

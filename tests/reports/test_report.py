@@ -53,6 +53,7 @@ def written(tmp_path_factory):
 # ---------------------------------------------------------------------------------------------------------- what it says
 
 
+@pytest.mark.slow
 def test_the_first_screen(written):
     text = written.read_text("utf-8")
     truth = detmap.read(written.parent / "truth.json", "ground_truth", image_facts=True)
@@ -162,6 +163,7 @@ def test_what_ends_an_order_is_named():
     assert titles == ["Which of few and loose is above", "What ends the order of few and loose, least changes first"]
 
 
+@pytest.mark.slow
 def test_what_takes_long_is_left_out_and_said(capsys, tmp_path, monkeypatch):
     words = [FILES[0], *two_copies(tmp_path), "--out", tmp_path / "a.html", "--quiet", "--bootstrap"]
     assert run(capsys, *words, 0) == (0, "", "")
@@ -280,6 +282,7 @@ def test_what_cannot_be_told_is_a_sentence():
     assert "2026-01-02 03:04 UTC" in text
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_two_megabytes_are_enough_at_the_size_of_coco():
     """80 classes and long tables everywhere; what is on the page does not grow with images and detections."""

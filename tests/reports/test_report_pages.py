@@ -40,6 +40,7 @@ def page(written, tmp_path_factory):
 # -------------------------------------------------------------------------------------------------------------- in a browser
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), browser.LOOKS)
 def test_nothing_sticks_out_at_any_width(page, written, width, scheme):
     page.look(width, scheme)
@@ -49,6 +50,7 @@ def test_nothing_sticks_out_at_any_width(page, written, width, scheme):
     assert dark == (scheme == "dark")
 
 
+@pytest.mark.slow
 def test_the_check_of_overflow_finds_a_planted_one(page):
     page.look(390, "light")
     page.evaluate(
@@ -237,6 +239,7 @@ def test_navigation_stays_in_sight(page):
     page.evaluate("scrollTo(0, 0)")
 
 
+@pytest.mark.slow
 def test_what_readers_of_screens_and_keyboards_need(page):
     every = {
         "headers say what they head": "[...document.querySelectorAll('th')].every((one) => one.scope)",

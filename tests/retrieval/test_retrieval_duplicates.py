@@ -39,6 +39,7 @@ def test_the_wrong_copy_is_never_overtaken(items, kind):
     assert low < high
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 @pytest.mark.parametrize(
     ("kind", "metric", "step"),

@@ -166,6 +166,7 @@ def of_flags(flags, positives, name):
     return Fraction(positives, ranks[-1])
 
 
+@pytest.mark.slow
 @given(galleries(most_queries=2, most_items=9, levels=3, people=2))
 @settings(max_examples=examples(150))
 def test_expected_is_the_mean_over_all_orders_and_the_band_their_extremes(data):
@@ -412,6 +413,7 @@ def test_bad_options():
         evaluate_distances(np.zeros((2, 3)), [1, 9], [1, 2, 3], empty="error")
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 @pytest.mark.parametrize(("metrics", "batch"), [(["mAP"], False), (["mAP", "TPR@FPR=0.1"], False), (["mAP"], True)])
 def test_distances_of_one_block_of_queries_are_held(monkeypatch, metrics, batch):

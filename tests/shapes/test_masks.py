@@ -183,6 +183,7 @@ def test_many_crossings_of_one_column():
     same("frPyObjects", [zigzag], 1_000, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_huge_polygons_are_drawn_alike():
     rng = np.random.default_rng(4)

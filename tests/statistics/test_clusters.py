@@ -69,6 +69,7 @@ def test_ground_truth_hands_its_clusters_on():
     assert detmap.match(truth.with_clusters(of).with_clusters(None), found).clusters is None
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 @pytest.mark.parametrize("unequal", [False, True])
 def test_from_the_data_set_to_the_ends(unequal, monkeypatch):
@@ -118,6 +119,7 @@ def test_from_the_data_set_to_the_ends(unequal, monkeypatch):
     assert shown >= 4
 
 
+@pytest.mark.slow
 def test_clusters_change_sides_as_a_whole():
     """Every permutation is a real exchange of all images of some clusters."""
     dataset, first = scene(6, 18, 1.0)

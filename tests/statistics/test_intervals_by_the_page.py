@@ -82,6 +82,7 @@ def assert_same(made, level, thresholds, classes, values=None):
     return shown, opened
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 @pytest.mark.parametrize(("seed", "images", "detections", "fewest"), [(0, 16, 0.5, 5), (1, 18, 2.0, 5)])
 def test_from_the_data_set_to_the_ends(seed, images, detections, fewest, monkeypatch):
@@ -96,6 +97,7 @@ def test_from_the_data_set_to_the_ends(seed, images, detections, fewest, monkeyp
     assert 0 < shown < made.estimate.size  # and some have none
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 @pytest.mark.parametrize("thresholds", [None, (0.9,), (0.95,), (0.3,)])
 def test_every_metric_and_class_of_the_example(thresholds):

@@ -31,6 +31,7 @@ def _parsed(path):
     return json.loads(path.read_text())
 
 
+@pytest.mark.slow
 def test_files_are_compared_as_their_results(other, wanted):
     for models in ([FOUND, other], (str(FOUND), str(other)), {"detections": FOUND, "half": _parsed(other)}):
         assert repr(detmap.compare(TRUTH, models, **DRAWS).to_dict()) == wanted

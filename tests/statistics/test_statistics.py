@@ -22,6 +22,7 @@ from detmap.statistics import draws, reweighting
 from detmap.statistics.bootstrap import replicated
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(workloads.coco_workloads(), st.integers(0, 2**32 - 1))
 def test_replicates_equal_a_data_set_that_is_really_duplicated(workload, seed):

@@ -23,6 +23,7 @@ from detmap.statistics import grouping
 scipy_stats = pytest.importorskip("scipy.stats", reason="the reference for tests of significance")
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_compare_draws_the_same_images_for_all_and_tests_by_permutation(models, compared):
     made = compared

@@ -179,6 +179,7 @@ def test_a_comparison_says_why_a_model_has_no_interval(models):
     ]
 
 
+@pytest.mark.slow
 def test_runs_are_corrected_by_either_method(tmp_path, capsys):
     rng = np.random.default_rng(5)
     (tmp_path / "qrels").write_text("".join(f"q{q} 0 d{d} 1\n" for q in range(30) for d in range(3)))

@@ -261,6 +261,7 @@ def equal_boxes(count):
     return detmap.GroundTruth.from_arrays(**same), detmap.Detections.from_arrays(**same, scores=np.arange(count))
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_equal_boxes_squared_are_refused_with_the_name_of_the_limit(monkeypatch):
     """12,000 on either side took 2.4 GB."""

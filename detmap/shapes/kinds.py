@@ -207,8 +207,8 @@ class Kind:
         the columns, and there are no notices.
     reach : callable, or None
         ``reach(detections, ground_truth, lowest)`` is called with the arguments of `refine`. It returns two `Boxes`,
-        for detections and for objects, or None to propose all pairs. Pairs whose boxes do not touch are not proposed, so
-        they must overlap by less than `lowest`.
+        for detections and for objects. Pairs whose boxes do not touch are not proposed, so they must overlap by less than
+        `lowest`. If the function returns None, `propose` alone decides which pairs are proposed.
     ignored : callable, or None
         ``ignored(column)`` returns a boolean array (n,) of the objects that are ignored whatever their flags are, such
         as poses without a visible keypoint. If None, only flags decide which objects are ignored.

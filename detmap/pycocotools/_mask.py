@@ -215,7 +215,7 @@ def iou(dt: Any, gt: Any, pyiscrowd: Any) -> Any:
     else:
         for side in (found, truth):
             if type(side) is list and side:
-                _runs(side)  # raises for an invalid string before all other errors
+                _runs(side)  # an invalid string is reported before any other error
     if crowd.size != len(truth) and (len(truth) == 0 or len(found) == 0 or boxes[0] == boxes[1]):
         raise AssertionError("iscrowd must have the length of gt")
     if len(found) == 0 or len(truth) == 0:
@@ -274,7 +274,7 @@ def merge(rleObjs: Any, intersect: Any = 0) -> Any:
     both = int(intersect) != 0
     text, sizes, count = _text(objects), _sizes(objects), len(objects)
     if count == 0 or (type(sizes) is not tuple and (sizes != sizes[0]).any()):
-        _runs(objects)  # raises for an invalid string before all other errors
+        _runs(objects)  # an invalid string is reported before any other error
         return {"size": [0, 0], "counts": b""}
     height, width = sizes if type(sizes) is tuple else sizes[0].tolist()
     out = np.empty(7 * len(text), np.uint8)
@@ -448,8 +448,8 @@ def frPyObjects(pyobj: Any, h: Any, w: Any) -> Any:
     Parameters
     ----------
     pyobj : list, dict or ndarray
-        A list of polygons of more than four numbers each, or of uncompressed masks; one uncompressed mask; or an array of
-        boxes, shape (n, 4).
+        A list of polygons (more than four numbers each), a list of uncompressed masks, one uncompressed mask, or an array
+        of boxes, shape (n, 4).
     h, w : int
         Height and width of the image.
 

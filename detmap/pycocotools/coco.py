@@ -32,7 +32,7 @@ def _listed(ids: Any) -> Any:
 
 
 def _members(ids: Any) -> Any:
-    """Return ids as a set, for fast look-ups; return ids that cannot be hashed unchanged."""
+    """Return ids as a set, for fast look-ups, or unchanged if they cannot be hashed."""
     if isinstance(ids, str | bytes):
         return ids
     try:
@@ -88,8 +88,8 @@ class COCO:
     Notes
     -----
     As in pycocotools, `loadRes` adds ``id``, ``area``, ``iscrowd``, ``bbox`` and ``segmentation`` to the records, but
-    only when an attribute or method of the returned object first reads the annotations. Most evaluations never do. A
-    record that lacks a field, or has an invalid box, raises an error at that time.
+    only when an attribute or method of the returned object first reads the annotations. Most evaluations never read them.
+    A record that lacks a field, or has an invalid box, raises an error at that time.
     """
 
     _takes_no_results = False  # whether `loadRes` accepts an empty list, for which pycocotools raises an IndexError

@@ -54,9 +54,9 @@ class COCOeval:
     Notes
     -----
     Usually all images are evaluated at once on detmap's kernels. Then ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are
-    computed when one of them is first read, from the records as they are at that time. If a method is overridden,
-    ``evalImgs`` was read or assigned, or ids, boxes, masks, keypoints or params are unusual, images are evaluated one by
-    one as in pycocotools, with the same numbers.
+    computed when one of them is first read, from the records as they are at that time. Images are evaluated one by one,
+    as in pycocotools and with the same numbers, if a method is overridden, if ``evalImgs`` was read or assigned, or if
+    ids, boxes, masks, keypoints or params are unusual.
     """
 
     evalImgs: Any
@@ -265,7 +265,7 @@ class COCOeval:
         return bool(getattr(self, "use_area", True))
 
     def evaluateImg(self, imgId: Any, catId: Any, aRng: Any, maxDet: Any) -> Any:
-        """Return the matches of one image, category and area range; None without detections and ground truth."""
+        """Return the matches of one image, category and area range; None if there are no detections and no ground truth."""
         return _evaluate_cell(self.params, self._gts, self._dts, self.ious, imgId, catId, [aRng], maxDet)[0]
 
     def accumulate(self, p: Any = None) -> None:

@@ -290,7 +290,7 @@ class _Side:
 
 
 def _areas(found: _Side, results: Results | None, kind: str) -> NDArray[np.float64] | None:
-    """Return the areas of detections to compare with area ranges; None if these are the areas of the geometry."""
+    """Return the area of each detection, which decides its area ranges; None if it is the area of the geometry."""
     sides = found.columns.boxes[:, 2:]
     areas = sides[:, 0] * sides[:, 1]
     if results is None:

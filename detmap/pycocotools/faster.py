@@ -1,4 +1,4 @@
-"""faster_coco_eval's classes, with that package's additions to pycocotools, as subclasses of the drop-in."""
+"""faster_coco_eval's classes: pycocotools' classes with further arguments and metrics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["COCO", "COCOeval", "COCOeval_faster", "Params"]
 _log = logging.getLogger(__name__)
 #: Row of a summary: precision (1) or recall (0), IoU threshold, area range, and cap.
 _Row = tuple[int, float | None, str, int]
-#: Endings of the names of recall at COCO's caps. At any other cap, the name ends in the cap.
+#: Suffixes of AR at COCO's caps, as in ``AR_second`` for 10 detections. At other caps, the suffix is the cap.
 _CAPS = {1: "all", 10: "second", 100: "third"}
 _CROWD = "keypoints_crowd"
 _KINDS = ("segm", "bbox", cocoeval.BOUNDARY, "keypoints", _CROWD)
@@ -97,9 +97,10 @@ class COCOeval_faster(cocoeval.COCOeval):
     use_area : bool
         If False, keypoint similarity uses 0.53 times the area of an object's box instead of ``area``, as CrowdPose does.
     lvis_style : bool
-        Whether LVIS's lists of categories are used. Detections of a category that annotators did not look for on the
-        image are left out. Unmatched detections are ignored if the category is not exhaustively annotated on the image.
-        Caps and other rules are COCO's: for LVIS's numbers use `detmap.lvis` or ``protocol="lvis"``. Not for keypoints.
+        Whether LVIS's lists of categories are used; not supported for keypoints. Detections of a category that annotators
+        did not look for on the image are left out. Unmatched detections are ignored if the category is not exhaustively
+        annotated on the image. Caps and other rules are COCO's. For LVIS's numbers, use `detmap.lvis` or
+        ``protocol="lvis"``.
     boundary_dilation_ratio : float
         Width of a boundary, inwards from the contour, as a share of the image's diagonal.
     separate_eval, boundary_cpu_count, rle_iou_max_workers
@@ -259,7 +260,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         Raises
         ------
         AssertionError
-            If called before `evaluate` with ``separate_eval``. Without ``separate_eval`` such a call does nothing.
+            If ``separate_eval`` is set, and `evaluate` was not called. Without ``separate_eval`` the call does nothing.
         """
         self.matched = False
         if not self._paramsEval:
@@ -358,7 +359,7 @@ class COCOeval_faster(cocoeval.COCOeval):
         return rows
 
     def summarize(self) -> None:
-        """Print the numbers and store them in ``all_stats``; store the numbers that pycocotools also has in ``stats``."""
+        """Print the numbers and store them in ``all_stats``; ``stats`` gets only the numbers that pycocotools prints too."""
         if not self.eval:
             raise Exception("Please run accumulate() first")
         self._check_kind()

@@ -1,4 +1,4 @@
-"""faster_coco_eval's `COCO`: a subclass of the drop-in with that package's additions."""
+"""faster_coco_eval's `COCO`: pycocotools' class with further arguments and methods."""
 
 from __future__ import annotations
 

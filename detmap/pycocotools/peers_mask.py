@@ -1,4 +1,4 @@
-"""`detmap.pycocotools.mask` with hotcoco's aliases ``to_bbox`` and ``fr_py_objects``, and masks in any memory order."""
+"""`detmap.pycocotools.mask` with hotcoco's aliases. `encode` also takes arrays that are not in Fortran order."""
 
 from typing import Any
 

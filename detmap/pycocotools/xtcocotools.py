@@ -53,7 +53,7 @@ class COCOeval(faster.COCOeval):
             self.params.catIds = sorted(cocoGt.getCatIds())
 
     def _evaluate_whole(self) -> bool:
-        """Evaluate all images at once, unless poses are compared, because `_records` changes poses."""
+        """Return False for poses, because `_records` changes them. Otherwise evaluate all images at once."""
         return not self._lists and super()._evaluate_whole()
 
     def _records(self, data: Any, filters: Mapping[str, Any]) -> list[Any]:

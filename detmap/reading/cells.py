@@ -1,4 +1,4 @@
-"""Scan large CSV files of detections that are plain, without quotes. Other files are left to the library parser."""
+"""Scan large, plain CSV files of detections. The library parser reads the others, such as files with quotes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def scan(
     texts: Sequence[str],
     integers: Sequence[str],
 ) -> dict[str, Any] | None:
-    """Scan lines of cells from position `begin` on, and return the columns that have a role in `roles`, by role.
+    """Scan lines of cells from position `begin` on. Return the columns by role, without those whose role is None.
 
     Columns of the roles in `texts` are returned as distinct strings and a code for each row. Columns of the roles in
     `integers` are returned as int64 if all their cells are integers, otherwise as text. All other columns are float64.
@@ -48,7 +48,7 @@ def scan(
 
 
 def _column(table: Table, name: str, kind: int) -> Any:
-    """Return a column; for text the distinct strings, and each row's code."""
+    """Return a column of numbers, or the distinct strings of a text column and the code of each row."""
     if kind == scanning.NUMBERS:
         return table.numbers(name)
     if kind == scanning.INTEGER:

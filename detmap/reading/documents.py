@@ -22,8 +22,8 @@ from detmap.shapes.reading import powers
 # do not depend on either number.
 BLOCK = 1 << 20
 WINDOW = 1 << 23
-# Margin: the number of bytes of a window after the start of its last record. For a longer record the margin grows by
-# the factor `GROWTH`, up to `MOST_MARGIN`. Documents with even longer records are read by the library parser.
+# Number of bytes that a window keeps for its last record. If that record is longer, the window is read again with
+# `GROWTH` times the margin, up to `MOST_MARGIN`. The library parser reads documents with even longer records.
 MARGIN = 1 << 16
 GROWTH, MOST_MARGIN = 4, 1 << 24
 
@@ -42,8 +42,8 @@ class NotUnderstood(Exception):
 class Document:
     """A document's bytes, a window at a time.
 
-    A mark is a byte that occurs in every record: the opening brace in JSON, the line feed in lines of text. Only JSON
-    must be UTF-8. If `inner` is true, values of records may contain marks too.
+    A mark is a byte that occurs in every record: the opening brace in JSON, the line feed in lines of text. If `inner` is
+    true, values of records may contain marks too. JSON must be UTF-8; the encoding of lines of text is not checked.
     """
 
     def __init__(self, data: Buffer | File, threads: int | None, mark: bytes = b"{", inner: bool = False) -> None:
@@ -85,8 +85,8 @@ class Document:
         return own
 
     def survey(self, data: NDArray[np.uint8], begin: int, end: int) -> tuple[int, bool]:
-        """Count the marks in a range of a window, and return whether all bytes are ASCII."""
-        with np.errstate(over="ignore"):  # numpy warns of integers that wrap around if kernels are not compiled
+        """Return the number of marks in a range of a window, and whether all bytes are ASCII."""
+        with np.errstate(over="ignore"):  # numpy warns of overflow if kernels are not compiled
             count = int(survey(data, begin, end, self.mark, self.inner))
         return max(count, ~count), count >= 0
 
@@ -162,7 +162,7 @@ class Document:
         size = MARGIN
         while True:
             base, data = self.window(place, place + size)
-            with np.errstate(over="ignore"):  # numpy warns of integers that wrap around if kernels are not compiled
+            with np.errstate(over="ignore"):  # numpy warns of overflow if kernels are not compiled
                 end = int(skip_value(data, place - base, False, powers()))
             if base + data.size == self.size or 0 <= end < data.size:
                 break

@@ -53,7 +53,9 @@ class Lines(NamedTuple):
         return Lines(self.names, files, numbers, [self.fields[row] for row in rows], self.underlined)
 
     def named(self, rows: NDArray[np.int64] | None = None) -> AbstractContextManager[None]:
-        """Within this context, errors about a record state its file and line; ``rows[i]`` is the line of record *i*."""
+        """Add the file and line number of a record to errors about it in this context. `rows` holds the index of each
+        record's line; by default, record *i* is line *i*.
+        """
 
         def place(record: int) -> tuple[str, str]:
             row = record if rows is None else int(rows[record])
@@ -62,8 +64,8 @@ class Lines(NamedTuple):
         return relocated(place)
 
     def floats(self, skip: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return all words except the first `skip` of each line as numbers, and bounds: line *i* has the numbers from
-        ``bounds[i]`` to ``bounds[i + 1]``. Raise `InputError` for a word that is not a finite number.
+        """Parse all words except the first `skip` of each line. Return the numbers and `bounds`: line *i* has the numbers
+        from ``bounds[i]`` to ``bounds[i + 1]``. Raise `InputError` for a word that is not a finite number.
         """
         fields = [line[skip:] for line in self.fields] if skip else self.fields
         edges = np.cumsum([0, *map(len, fields)])
@@ -91,7 +93,7 @@ def is_number(word: bytes) -> bool:
 
 
 def read_lines(files: Iterable[tuple[bytes, str]]) -> Lines:
-    """Split files, given as content and name for messages, into lines and words."""
+    """Split files into lines and words. Each file is given as its content and its name for messages."""
     lines = Lines([], [], [], [], [])
     for data, name in files:
         lines.names.append(name)

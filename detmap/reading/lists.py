@@ -49,7 +49,7 @@ class Layout(NamedTuple):
     # For lines of words instead of JSON: the field of each word, -1 for ignored words. `more` allows further words.
     tokens: NDArray[np.int64] | None = None
     more: bool = False
-    # Delimiter of CSV, whose columns have the fields in `tokens`; 0 for other layouts
+    # Delimiter of CSV; `tokens` then holds the field of each column. 0 for other layouts
     delimiter: int = 0
     # A field and its reader, which is called with the field's values in each window while the window is in memory. See
     # `Fields.read_by`.
@@ -261,7 +261,7 @@ class List:
         return Part(state, made)
 
     def read(self, window: _Window, state: NDArray[np.int64], first: int, made: list[Any]) -> None:
-        """Pass values to the reader while they are in memory, beginning at row `first`."""
+        """Pass the values of the rows from `first` on to the reader, while they are in memory."""
         row = int(state[scanning.ROW])
         if self.kind.reader is None or row == first:
             return

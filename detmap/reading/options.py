@@ -41,7 +41,7 @@ class Option(Declared):
     flag_roles: tuple[Role, ...] = ROLES
     #: The flag for ground truth, if each role has a flag of its own; `flag` is then the flag for detections.
     truth_flag: Flag | None = None
-    #: For an option of only some formats, a phrase for help that says what it does in these formats; else empty.
+    #: What the option does, as a phrase for help, if only some formats have the option; else empty.
     some: str = ""
     #: Whether the option's value can be the path of a file, which is then an input too.
     is_path: bool = False
@@ -435,7 +435,7 @@ def takes_options(*names: str, **defaults: Any) -> Callable[[F], F]:
 
 
 def _entries(names: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a docstring on parameters. Names of the same option, such as ``gt_format``, share an entry."""
+    """Yield the lines of a docstring's "Parameters". Names of the same option, such as ``gt_format``, share an entry."""
     plain, found = {one.name: one for one in fields(Reading)}, flags()
     together: dict[str, list[str]] = {}
     for name in names:

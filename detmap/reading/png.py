@@ -46,8 +46,8 @@ _PROBLEMS = {
 }
 
 
-#: Number of runs of equal pixels for which a thread reserves memory, beyond the number of pixels of the largest file. With
-#: a larger buffer, numpy would request huge pages, which take memory even if unused.
+#: Runs of equal pixels that a thread's buffer can hold, in addition to one run per pixel of the largest file. For a larger
+#: buffer, numpy would request huge pages, which take memory even if unused.
 _ROOM = 1 << 18
 
 

@@ -46,8 +46,8 @@ class Fields:
         self.table = readonly(rows, np.uint64)
 
     def read_by(self, reader: tuple[str, Reader] | None) -> Fields:
-        """Return a copy of these fields in which the given reader reads the field of the given name. Without a reader,
-        return these fields.
+        """Return a copy of these fields in which a reader reads one of them. `reader` is the field's name and its reader;
+        if it is None, return these fields.
 
         Raises `NotUnderstood` if the name is not among these fields, for example if it is the field of a plug-in.
         """

@@ -188,7 +188,7 @@ def scan_results(
     """Scan COCO results: a JSON list of objects, an object with that list as `annotations` or `predictions`, or JSON
     Lines.
 
-    Returns None for a document that a library parser must read. All other documents are valid JSON. Each record has a
+    Returns None for a document that a library parser must read. Otherwise the document is valid JSON. Each record has a
     score, a box of four numbers or another geometry, and no repeated field; ids are all 64-bit integers or all strings.
     An object has exactly one list of results. If the object also has images or categories, the list is not empty.
     """
@@ -233,8 +233,8 @@ def scan_ground_truth(
 ) -> GroundTruthColumns | None:
     """Scan COCO ground truth: a JSON object with the lists `images`, `annotations` and `categories`. If a
     `reader` is given, the sizes of images are scanned too. If `listing` is true, the raw lists of images and categories
-    are also returned. Returns None for a document that a library parser must read, such as one with a repeated list, or
-    with ids of only some annotations.
+    are also returned. Returns None for a document that a library parser must read, for example if a list is repeated or
+    some annotations lack an id.
     """
     try:
         document = Document(data, threads, inner=reader is not None)

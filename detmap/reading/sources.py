@@ -212,7 +212,7 @@ def held(path: str | os.PathLike[str]) -> str | os.PathLike[str] | Held:
 
 
 def name_of(source: object, otherwise: str) -> str:
-    """Return the name of a source for messages: its path, or the caller's name."""
+    """Return the name of a source for messages: the path, the name of a stream, or `otherwise`."""
     if isinstance(source, str | os.PathLike):
         return os.fspath(source)
     return getattr(source, "name", otherwise) if isinstance(source, Held) else otherwise
@@ -290,8 +290,8 @@ def stamp(path: str | os.PathLike[str], suffix: str) -> Stamp:
 
 @contextmanager
 def unchanged(stamp: Callable[[], T], name: str) -> Iterator[T]:
-    """Yield the result of `stamp`. Raise `InputError` if it changes within this context, in which files are read more than
-    once. This error replaces other errors about their content.
+    """Yield the result of `stamp`, which identifies the state of files that are read more than once in this context. If the
+    state has changed at the end, raise `InputError`, in place of any `InputError` about the content of the files.
     """
     before = stamp()
     try:
@@ -444,7 +444,7 @@ def _target(member: tarfile.TarInfo, paths: Mapping[str, tarfile.TarInfo], name:
         for end in range(1, len(parts) + 1):
             step = paths.get("/".join(parts[:end]))
             if step is not None and (step.issym() or (step.islnk() and end == len(parts))):
-                # The target of a symbolic link is relative to the link's folder, that of a hard link to the archive.
+                # Symbolic links are relative to their own folder, hard links to the root of the archive.
                 folder = "/".join(parts[: end - 1]) if step.issym() else ""
                 place = posixpath.normpath(posixpath.join(folder, step.linkname, *parts[end:]))
                 break

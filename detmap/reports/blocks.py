@@ -94,8 +94,8 @@ class Card(NamedTuple):
 def summary(
     name: str, metric: str, shown: str, ends: tuple[float, float], why: str, level: float, **more: Any
 ) -> dict[str, Any]:
-    """Return a model's summary for the first screen, which is a metric with its interval. `why` says why an interval is
-    missing. `more` may have ``about`` (the scope of the interval), ``cards`` and ``mark`` (a warning about the value).
+    """Return a model's summary for the first screen: a metric with its interval. `why` says why an interval is missing.
+    `more` may have ``about`` (the scope of the interval), ``cards`` and ``mark`` (a warning about the value).
     """
     low, high = ends
     known = not math.isnan(low)
@@ -163,7 +163,7 @@ def _all_filters(alike: Sequence[Section]) -> dict[str, Any] | None:
 
 
 def picked(rows: Sequence[Mapping[str, Any]], names: Sequence[str], **renamed: str) -> list[dict[str, Any]]:
-    """Return `rows` with only those columns `names` that exist; `renamed` maps a column to its new name."""
+    """Return `rows` with only the columns in `names`, as far as they exist; `renamed` maps a column to its new name."""
     return [{renamed.get(name, name): row[name] for name in names if name in row} for row in rows]
 
 
@@ -195,13 +195,13 @@ class Apart(NamedTuple):
 def differences(
     metric: str, level: float, alpha: float, too_few: str, found: Sequence[Apart], rows: Sequence[Mapping[str, Any]]
 ) -> list[Any]:
-    """Return sentences on which models differ, and a table of the pairs."""
+    """Return sentences that say whether the models of a pair differ, and a table of the pairs."""
     told: list[Any] = [Lead(_verdict(one, metric, level, alpha, too_few)) for one in found[:_VERDICTS]]
     return [*told, table(f"Difference of {metric}, {level * 100:g} % interval and test", rows)]
 
 
 def mark_doubts(rows: Sequence[dict[str, Any]], disagree: Sequence[bool]) -> None:
-    """Add a column that marks differences whose interval and test disagree; without such a difference, add no column."""
+    """Add a column that marks the rows whose interval and test disagree, if there are such rows."""
     if any(disagree):
         for row, one in zip(rows, disagree, strict=True):
             row["interval and p"] = "disagree (~)" if one else "agree"
@@ -210,7 +210,7 @@ def mark_doubts(rows: Sequence[dict[str, Any]], disagree: Sequence[bool]) -> Non
 def difference_row(
     one: Difference | QueryComparison, of: Mapping[str, Any], count: Mapping[str, int], p: float, corrected: float
 ) -> dict[str, Any]:
-    """Return a row of a table of differences. The columns `of` follow the two models; `count` precedes the p-values."""
+    """Return a table row for a difference, with the columns `of` after the models, and `count` before the p-values."""
     names = {"from": one.first, "to": one.second}
     ends = {"difference": one.difference, "low": one.low, "high": one.high}
     return {**names, **of, **ends, **count, "p": p, "p corrected": corrected}

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from detmap.explanations import Survival
     from detmap.statistics import Comparison
 
-#: Maximum number of detections of a model for which the rules that change its AP are identified.
+#: The rules that change a model's AP are identified if the model has at most this number of detections.
 REASONS = 100_000
-#: Maximum number of detections of all models together for which the order of models is tested under other rules.
+#: The order of models is tested under other rules if all models together have at most this number of detections.
 SURVIVAL = 200_000
 
 

@@ -52,7 +52,7 @@ class Board:
     errors: Sequence[Mapping[str, Any]] = ()
     #: ``model`` and ``notice`` of each notice.
     notices: Sequence[Mapping[str, Any]] = ()
-    #: Names of the rows (models, in the order of `rows`) and of the columns (categories) of `values`.
+    #: Names of the rows and of the columns of `values`. The models are in the order of `rows`.
     models: Sequence[str] = ()
     categories: Sequence[str] = ()
     #: ``values[i][k]`` is the AP (or the metric `of_category`) of model *i* on category *k*.

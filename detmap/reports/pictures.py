@@ -167,9 +167,7 @@ class Shapes:
         self._limbs = dict(zip(categories.ids.tolist(), categories.limbs or (), strict=False))
 
     def drawing(self, side: str, row: int) -> Drawing:
-        """Return the drawing of a row's mask, pose or other geometry; if the geometry has no drawing, that of the row's
-        box.
-        """
+        """Return the drawing of a row's mask, pose or other geometry. If the geometry has no drawing, draw the row's box."""
         kind = self.diagnosis.protocol.iou_type
         draw = find(kind).draw
         if draw is not None:

@@ -76,7 +76,7 @@ _Ranked = tuple[str, str, NDArray[np.int64], Values]
 
 
 def _found_by_rank(drawn: _Drawn, deepest: int, level: float) -> Plot | Text:
-    """Return a plot of CMC, the share of queries with a hit by each rank."""
+    """Return a plot of CMC, the share of queries with a hit up to each rank."""
     plain = [
         (name, style, one.ranks, one.first) for name, style, one, model in drawn if one is not None and _is_plain(model)
     ]

@@ -65,7 +65,7 @@ _BARS, _WORST = 10, 100
 #: Number of the worst queries whose documents are listed.
 _SHOWN = 50
 
-#: Queries are grouped by their number of relevant items. These are the largest numbers in the groups.
+#: Queries are grouped by their number of relevant items. These are the upper bounds of the groups.
 _SIZES = (1, 3, 10, 30, 100)
 
 
@@ -392,7 +392,7 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
     blocks = differences(metric, level, alpha_of(level), "queries", apart, rows)
     first, second = (columns[model.name] for model in models[:2])
     change = second - first
-    # The names of columns begin with the metric, because a model may be named "query".
+    # With the metric in front, a column of a model named "query" does not replace the column of queries.
     one_column, other_column = (f"{key} {model.name}" for model in models[:2])
     order = [at for at in np.argsort(-np.abs(change), kind="stable").tolist() if abs(change[at]) > 0][:_WORST]
     moved = [

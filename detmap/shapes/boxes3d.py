@@ -2,7 +2,7 @@
 
 The camera looks along z, x points to the right and y down. Boxes stand upright: the height lies along y, and the only
 rotation is about y. Intersections are computed as for rotated boxes (`detmap.kernels.rotated`), in coordinates
-relative to one of the two boxes. So equal boxes overlap by exactly 1, and boxes that only touch by exactly 0.
+relative to one of the two boxes. So the overlap is exactly 1 for equal boxes, and exactly 0 for boxes that only touch.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Boxes3D(Frozen):
 
 
 def seen(angles: NDArray[np.float64]) -> dict[str, Column]:
-    """Return a dict with a column of boxes that only have observation angles (alpha), shape (n,); other values are 0."""
+    """Return a dict with a column of boxes that have the observation angles (alpha) `angles`; all other values are 0."""
     return {BOX3D: Boxes3D.of(np.column_stack([np.zeros((angles.size, 7)), angles]))}
 
 

@@ -313,7 +313,7 @@ class KeypointReader:
 
 
 def _bad(sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mask of the list lengths that no pose has; lengths are negative for records without a list of numbers."""
+    """Mask of the lengths that are no positive multiple of 3. Records without a list of numbers have negative lengths."""
     return np.asarray((sizes <= 0) | (sizes % 3 != 0))
 
 

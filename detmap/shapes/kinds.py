@@ -1,5 +1,5 @@
-"""The interface of kinds of geometries of objects, such as boxes and masks, and the registry of kinds. A new kind is one
-file: a column class, and a `Kind` passed to `detmap.register`. A kernel, if needed, is another file.
+"""The interface and registry of kinds of geometry, such as boxes and masks. A new kind is one file: a column class, and a
+`Kind` passed to `detmap.register`. A kernel, if needed, is another file.
 """
 
 from __future__ import annotations
@@ -190,8 +190,9 @@ class Kind:
     field : str
         The field of COCO's records that holds the geometry.
     propose : {"threshold", "touch", "all"}
-        The pairs of an image and category whose overlap is computed: pairs whose boxes overlap by at least the lowest
-        threshold, pairs whose boxes touch, or all pairs. With a threshold of 0 or less all pairs are proposed.
+        The pairs (a detection and an object of one image and category) whose overlap is computed: pairs whose boxes
+        overlap by at least the lowest threshold, pairs whose boxes touch, or all pairs. With a threshold of 0 or less all
+        pairs are proposed.
     covered : callable or None
         With ``propose="threshold"``: ``covered(column)`` returns the area of each geometry within its box, shape (n,),
         NaN if unreliable. The smaller of two areas limits the shared area of a pair. If `covered` is None, geometries
@@ -206,8 +207,8 @@ class Kind:
         the columns, and there are no notices.
     reach : callable, or None
         ``reach(detections, ground_truth, lowest)`` is called with the arguments of `refine`. It returns two `Boxes`,
-        for detections and for objects. Pairs whose boxes do not touch must overlap by less than `lowest`; such pairs are
-        not proposed. If there are no such boxes, the function returns None.
+        for detections and for objects. Pairs whose boxes do not touch are not proposed, so they must overlap by less than
+        `lowest`. If the function returns None, `propose` alone decides which pairs are proposed.
     ignored : callable, or None
         ``ignored(column)`` returns a boolean array (n,) of the objects that are ignored whatever their flags are, such
         as poses without a visible keypoint. If None, only flags decide which objects are ignored.
@@ -216,11 +217,11 @@ class Kind:
         without a geometry, and an array (n, 4) with the normalised corners of their boxes (None if the file has no
         normalised boxes). If `absent` is None, every object has a geometry.
     measure : callable, or None
-        ``measure(column, order, pixel, begin, end)`` returns areas of detections ``order[begin:end]`` for area ranges.
-        By default these are ``column.take(order[begin:end]).areas()``.
+        ``measure(column, order, pixel, begin, end)`` returns the areas of the detections ``order[begin:end]``, which are
+        compared with area ranges. By default these are ``column.take(order[begin:end]).areas()``.
     areas : callable, or None
-        ``areas(ground_truth, protocol)`` returns the areas of a table's objects for area ranges, or None for the areas
-        in the table.
+        ``areas(ground_truth, protocol)`` returns the areas of a table's objects, which are compared with area ranges. If
+        it returns None, the areas in the table are used.
     stored : str
         The name of the column in tables, if two kinds share a column; the kind's own name by default.
     reader : type, or None
@@ -253,8 +254,8 @@ class Kind:
         ``records(column)`` returns for each row the fields of a COCO record that hold the geometry, as `reader` reads
         these fields.
     sample : callable, or None
-        ``sample()`` returns such fields for a few geometries on an image of height 6 and width 7, for ``detmap warm``.
-        If None, nothing is compiled in advance for this kind.
+        ``sample()`` returns the fields of COCO records of a few geometries on an image of height 6 and width 7, for
+        ``detmap warm``. If None, nothing is compiled in advance for this kind.
     draw : callable, or None
         ``draw(column)`` returns a `Drawing` for each row of a short column. If None, the bounds are drawn.
     image_sizes : callable, or None
@@ -262,8 +263,8 @@ class Kind:
         and width of each mask's image. ``detmap check`` then compares masks with their boxes, areas and images. None
         for other kinds.
     points : callable, or None
-        For geometries made of points: ``points(column)`` returns the `Points`, for ``detmap check``. For these kinds
-        it does not report detections whose boxes exceed the image. None for other kinds.
+        For geometries made of points: ``points(column)`` returns the `Points`, for ``detmap check``. The command then
+        does not report detections whose boxes exceed the image. None for other kinds.
     falls : bool
         Whether the measure is a distance, which falls as a detection comes nearer to an object. Then `refine` writes the
         distance negated, and thresholds are maximum distances of a match. `propose` is then "all", and `reach` decides
@@ -286,7 +287,7 @@ class Kind:
     recalls : tuple of float
         IoU thresholds at which recall is a metric of its own, such as AR50.
     scene : str
-        The word for one image id, in titles and on pages: image, video, or sample (of a recording).
+        The word for an image in titles and on pages: image, video, or sample (of a recording).
     unit : {"pixels", "metres", "seconds"}
         The unit of bounds and drawings. Metres are measured on the ground; seconds are measured along x.
     """

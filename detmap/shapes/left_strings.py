@@ -17,7 +17,7 @@ from detmap.shapes.reading import Scratch
 if TYPE_CHECKING:
     from detmap.reading.opening import File
 
-#: Added to the positions of strings in a file, to distinguish these from positions in memory, which are smaller.
+#: Added to the positions of strings in a file, so that they are larger than all positions in memory.
 IN_FILE = 1 << 50
 
 #: Number of strings read at a time.

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
     from detmap.reading.opening import File
 
-#: If more than one in `_SCATTERED` detections follows a detection of another image, the detections of an image are
-#: scattered in the file, and all strings are loaded at once.
+#: Detections are scattered in the file if more than one in `_SCATTERED` follows a detection of another image. All strings
+#: are then loaded at once.
 _SCATTERED = 8
 
 #: Maximum number of polygons drawn at a time, which bounds memory.

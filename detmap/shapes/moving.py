@@ -33,7 +33,7 @@ _WIDTH = 12
 #: Attribute number of a box without an attribute.
 NO_ATTRIBUTE = -1
 
-#: A quaternion is normalised if its squared length differs from 1 by at least this number.
+#: Minimum difference between 1 and the squared length of a quaternion that is rescaled to length 1.
 _UNIT = 1e-14
 
 

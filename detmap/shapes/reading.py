@@ -203,7 +203,7 @@ def resolved(
     doubts = np.empty((_DOUBTS, 3), np.int64)
     floats = numbers.view(np.float64)
     data, spans = readonly(data, np.uint8), readonly(spans, np.int64)
-    with np.errstate(over="ignore"):  # numpy warns of integers that wrap around if kernels are not compiled
+    with np.errstate(over="ignore"):  # numpy warns of overflow if kernels are not compiled
         while True:
             state[DOUBTS], row = 0, int(state[ROW])
             kernel(data, spans, powers(), doubts, state, *out)

@@ -1,4 +1,4 @@
-"""Columns of rotated boxes, stored as quadrilaterals, with exact IoU, or probIoU of Gaussians."""
+"""Columns of rotated boxes, stored as quadrilaterals. They are compared by exact IoU, or by probIoU of Gaussians."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Rotated(Frozen):
         return Boxes(self.boxes, sizes=False)
 
     def areas(self) -> NDArray[np.float64]:
-        """Return the areas in square pixels. An outline that crosses itself has the difference of its two parts as area."""
+        """Return the areas in square pixels. If an outline crosses itself, the area is the difference of its two parts."""
         return self.quads.areas
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -502,8 +502,18 @@ def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDA
         if 2 * count > np.unique(units.image).size:
             return None  # if most images are affected, other checks report the defect
         if count >= FEWEST and tail(math.ceil(count / evidence.frames), expected) < CHANCE:
-            return np.asarray(which)
+            return None if code == "relabelled" and not _far_more(units, which) else np.asarray(which)
     return None
+
+
+def _far_more(units: Units, images: NDArray[np.bool_]) -> bool:
+    """Return whether the share of bad records is far larger on these images than on others. If it is not, few records of
+    each image make a share of them large by chance, as where some of the labels of all images are wrong.
+    """
+    (rest, some), (others, total) = (
+        np.bincount(images[units.image], column, 2) for column in (units.some, units.total)
+    )
+    return bool(some * others >= HALF_TIMES * rest * total)
 
 
 def _reaching_both(evidence: Evidence, units: Units) -> float:

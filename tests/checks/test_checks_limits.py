@@ -197,6 +197,13 @@ def test_either_side_of_images_anywhere_where_a_threshold_of_suppression_is_know
     assert scattered("unsuppressed", [25] * 8 + [10] * 6, suppressed=0.7) == 0
 
 
+def test_either_side_of_images_anywhere_where_labels_are_wrong_everywhere():
+    """A third of their share on other images, as where some of the labels of all images are drawn at random."""
+    assert scattered("relabelled", [60] * 8 + [20] * 192) == 8
+    assert scattered("relabelled", [60] * 8 + [21] * 192) == 0
+    assert scattered("unsuppressed", [40] * 8 + [19] * 192) == 8  # of other findings a share is told as it is
+
+
 def test_either_side_of_images_where_objects_are_missed_and_detections_lie_on_nothing():
     assert scattered("misplaced", [60] * 8) == 8
     assert scattered("misplaced", [59] * 8) == 0
@@ -565,7 +572,7 @@ def test_either_side_of_a_limit_of_images_and_categories(over, said):
 # --------------------------------------------------------------------------------------------------------------------- sizes
 
 
-def regions(around=4, within=0.9, missed=10, others=0.02, many=40):
+def regions(around=4, within=0.9, missed=10, others=0.02, many=40, reported=0):
     """What is said of objects around so many of their category, some of them missed, beside 1,000 others."""
     cell, box, hit = [], [], []
     for at in range(many):
@@ -588,7 +595,8 @@ def regions(around=4, within=0.9, missed=10, others=0.02, many=40):
     evidence.around = Evidence.around.func(evidence)
     overlaps = Evidence.between_objects.func(evidence)  # those within a box around several are side by side
     assert (overlaps[np.array(cell) < many] > 0).any() == (not evidence.around.any())
-    return codes(sizes._regions(evidence))
+    evidence.object_image = evidence.object_label = np.zeros(len(cell), int)
+    return codes(sizes._regions(SimpleNamespace(unreported=lambda image, label: image == reported), evidence))
 
 
 def test_either_side_of_a_region_of_several_objects():
@@ -599,6 +607,7 @@ def test_either_side_of_a_region_of_several_objects():
     assert regions(missed=9) == []
     assert regions(missed=200, others=0.245, many=400) == ["objects_of_many"]  # twice as many as their sizes explain
     assert regions(missed=200, others=0.255, many=400) == []
+    assert regions(reported=1) == []  # another finding names these objects
 
 
 def test_either_side_of_the_bands_beside_a_dip():

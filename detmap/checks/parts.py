@@ -416,11 +416,11 @@ def _capped(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     if made is not None:
         at = objects == made[0]
         # On images with few objects, a larger share of the confident detections lies on no object.
-        alone = _alone_on(evidence, at, ~at & (2 * objects >= made[0]))
-        if _more(*alone, CUT_OFF):
+        own, rest = _alone_on(evidence, at, ~at & (2 * objects >= made[0]))
+        if _more(own, rest, CUT_OFF):
             more = (
-                f"{made[0]:,}{made[1]}; {share(*alone[0])} of the confident detections there, and {share(*alone[1])} on "
-                "others with at least half as many objects"
+                f"{made[0]:,}{made[1]}; {share(*own)} of the confident detections there, and {share(*rest)} on others "
+                "with at least half as many objects"
             )
             yield _of_limit(facts, evidence, at, more)
             return

@@ -45,6 +45,11 @@ BEYOND = 0.05
 #: Maximum number of detections that are searched for equal boxes of different categories.
 SAMPLE = 250_000
 
+#: Minimum number of detections of an image for two of them to overlap. A part of the images in which overlaps stay below the
+#: threshold is named if they do so on at least the share `ALL` of its images; the rest may be images of another part at its
+#: ends. The share `EXCEEDING` is assumed to exceed it, so small that a part rarely goes on beyond such an image.
+TWO, ALL, EXCEEDING = 2, 0.95, 0.01
+
 #: A part of the images is reported if every box has a single category on at least the share `INSIDE` of its images, and
 #: if this share is at least `TIMES` the share of the other images.
 INSIDE, TIMES = 0.8, 2.5
@@ -65,20 +70,46 @@ def check(facts: Facts) -> Iterator[Finding]:
     if facts.caused("detections", *RESHAPED) or evidence.found.constant.any():
         return  # boxes that are changed or added after suppression may overlap more than suppression allows
     unreported = facts.unreported(np.arange(evidence.images))
-    own, across = (np.where(unreported, largest, 0.0) for largest in largest_overlaps(evidence))
-    for largest, words in ((across, "detections of different categories"), (own, "detections of one category")):
+    overlaps, equal = largest_overlaps(evidence)
+    for at, words in ((1, "detections of different categories"), (0, "detections of one category")):
+        largest = np.where(unreported, overlaps[at], 0.0)
         made = threshold_of(largest)
         if made is not None:
-            threshold, above, beyond = made
-            images = np.flatnonzero((largest >= threshold - WIDTH) & (largest < threshold))
-            more = (
-                f"the largest overlap of two {words} lies just below {number(threshold)}; {many(above, 'image')} exceed it "
-                f"by less than {WIDTH:g}, and {beyond:,} by more"
-            )
-            yield _said(evidence, images, more)
+            yield _strict(facts, evidence, made, largest, unreported & ~equal[at], words)
             return
     if evidence.classes > 1:
         yield from _single(facts, evidence, unreported)
+
+
+def _strict(
+    facts: Facts, evidence: Evidence, made: tuple[float, int, int], largest: Array, known: NDArray[np.bool_], words: str
+) -> Finding:
+    """Return the finding of images whose largest overlap is below a threshold: of all images of a part that holds such
+    images alone or, without a part, of images just below the threshold. Only images in `known` show it.
+    """
+    threshold, above, beyond = made
+    held = np.bincount(evidence.found.image[evidence.detections], minlength=evidence.images)
+    there = np.flatnonzero(held >= TWO)
+    bad = known[there] & (largest[there] < threshold)
+    part = evidence.division.unlike(
+        there, bad, np.full(bad.size, float(bad.mean())), repeats=evidence.frames, left=EXCEEDING
+    )
+    if part is not None and not part.units.all():
+        (inside, total), (outside, others) = (
+            (int(np.count_nonzero(bad[of])), int(np.count_nonzero(of))) for of in (part.units, ~part.units)
+        )
+        if inside >= ALL * total:
+            facts.parts.append((part.images, None))
+            more = (
+                f"{part.says}: of the {TOP} best no two {words} overlap by {number(threshold)} or more on {inside:,} of "
+                f"{many(total, 'image')} there with several, elsewhere on {outside:,} of {others:,}"
+            )
+            return _said(evidence, there[part.units & bad], more)
+    more = (
+        f"the largest overlap of two {words} lies just below {number(threshold)}; {many(above, 'image')} exceed it by less "
+        f"than {WIDTH:g}, and {beyond:,} by more"
+    )
+    return _said(evidence, np.flatnonzero(known & (largest >= threshold - WIDTH) & (largest < threshold)), more)
 
 
 def _said(evidence: Evidence, images: Array, more: str) -> Finding:
@@ -127,12 +158,12 @@ def _single(facts: Facts, evidence: Evidence, unreported: NDArray[np.bool_]) -> 
         yield _said(evidence, images[bad], more)
 
 
-def largest_overlaps(evidence: Evidence) -> NDArray[np.float64]:
+def largest_overlaps(evidence: Evidence) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return for each image the largest IoU between two detections of the same category (row 0), and of different
-    categories (row 1), shape (2, images).
+    categories (row 1), shape (2, images). Return also whether two such detections have equal boxes (see `SAME`), which are
+    left out of the former.
 
-    Only the `TOP` best detections of an image are compared. Pairs of equal boxes are ignored (see `SAME`). The value is 0
-    if no two boxes overlap.
+    Only the `TOP` best detections of an image are compared. The value is 0 if no two boxes overlap.
     """
     order = evidence.by_score
     image = evidence.found.image[evidence.detections[order]]
@@ -155,18 +186,20 @@ def largest_overlaps(evidence: Evidence) -> NDArray[np.float64]:
     )
     for column, value in zip(table, values, strict=True):
         column[rank, image] = value
-    out = np.zeros((2, evidence.images))
+    out, equal = np.zeros((2, evidence.images)), np.zeros((2, evidence.images), np.bool_)
     for step in range(1, min(TOP, int(held.max(initial=0)))):
         one, other = table[:, :-step], table[:, step:]
         width = np.minimum(one[2], other[2]) - np.maximum(one[0], other[0])
         height = np.minimum(one[3], other[3]) - np.maximum(one[1], other[1])
         both = np.maximum(width, 0) * np.maximum(height, 0)
         value = np.divide(both, one[4] + other[4] - both, out=np.zeros_like(both), where=both > 0)
-        value[value >= SAME] = 0.0
+        as_one = value >= SAME
+        value[as_one] = 0.0
         same = one[5] == other[5]
-        for largest, which in zip(out, (same, ~same), strict=True):
+        for largest, twice, which in zip(out, equal, (same, ~same), strict=True):
             np.maximum(largest, np.where(which, value, 0.0).max(axis=0), out=largest)
-    return out
+            twice |= (as_one & which).any(axis=0)
+    return out, equal
 
 
 def threshold_of(largest: Array) -> tuple[float, int, int] | None:

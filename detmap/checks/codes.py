@@ -217,7 +217,7 @@ error inverted_scores
     The ranking is upside down: false detections come first, and AP is far below that of the reverse order.
     Write the confidence, which is high where the model is sure: not a distance, a loss or a rank.
 error mixed_scores
-    {many} with a score below 0 or above 1, where those of others lie within
+    {many} with a score on another scale than those of others
     The ranking mixes two scales: one part stands above the other whatever it is worth.
     Bring all scores to one scale: were files of two models, or two versions, joined?
 error missing_shard

@@ -21,7 +21,7 @@ from detmap.shapes import find
 from detmap.shapes.kinds import BOXES, Kind
 
 #: Codes of causes that do not prevent comparing objects and detections.
-_BESIDE = {
+BESIDE = {
     "classes_disagree",
     "sizes_cut",
     "category_cap",
@@ -109,7 +109,7 @@ class Facts:
     @cached_property
     def evidence(self) -> Evidence | None:
         """Matches between objects and detections; None if these cannot be compared."""
-        if self.agreement is None or {code for _, code in self.causes} - _BESIDE:
+        if self.agreement is None or {code for _, code in self.causes} - BESIDE:
             return None
         assert self.found is not None
         return evidence_of(self.truth, self.found, self.agreement.confidence)

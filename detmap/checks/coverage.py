@@ -149,7 +149,7 @@ def _lost(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64
     chance = f"{expected:,.1f} would be expected by the numbers of detections of the others"
     if tail(count, expected) < 1e-3:
         return chance
-    together = _longest(empty[there])
+    together = longest(empty[there])
     among = int(np.count_nonzero(there))
     # Upper bound of the expected number of runs of `together` or more empty images, if `count` are placed at random.
     runs = float(among * (count / among) ** together) if count < among else 1.0
@@ -189,7 +189,7 @@ def chance_of_none(counts: NDArray[np.int64]) -> float:
     return min(none, 2.0 * ones + 1.0 / counts.size) if mean > 3 else none
 
 
-def _longest(flags: NDArray[np.bool_]) -> int:
+def longest(flags: NDArray[np.bool_]) -> int:
     """Return the length of the longest run of set flags."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int8), [0]])))
     return int((edges[1::2] - edges[::2]).max()) if edges.size else 0

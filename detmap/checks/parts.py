@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from detmap.checks import defaults, exchanges, limits, policies, uneven
 from detmap.checks.agreement import Agreement, Gain
 from detmap.checks.context import Facts
-from detmap.checks.coverage import limit_of
+from detmap.checks.coverage import limit_of, longest
 from detmap.checks.evidence import SUPPRESSED, Evidence
 from detmap.checks.findings import AT_LEAST, Finding, found, names
 from detmap.checks.rates import CHANCE, FEWEST, FLOOR, Part, explained, rates, reaching, tail
@@ -80,6 +80,13 @@ BY_CHANCE = 2.0
 #: at least this factor, on images that reach the limit than on other images. The main evidence is that many images have
 #: the same number of objects.
 CUT_OFF = 1.2
+
+#: To report a limit of the number of objects per image of a part only: largest limit that is searched, because larger ones
+#: are rarely exceeded elsewhere; minimum share of all images that exceed it; assumed and maximum share of the part's images
+#: that exceed it, the former so small that a part rarely goes on beyond such an image; and minimum ratio of the share of the
+#: part's images at the limit to the share of other images with at least as many objects. A limit makes both shares equal if
+#: all images have objects alike, and a part with fewer objects has fewer images at any number.
+LIMITS, FEW_BEYOND, EXCEEDED, EXCEEDING, REACHED = 20, 0.05, 1e-4, 0.01, 0.6
 
 #: Minimum number of categories with nearly the same part, for the part to be reported once, for all categories.
 TOGETHER = 3
@@ -406,25 +413,101 @@ def _capped(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     """
     objects = np.bincount(evidence.truth.image[~evidence.truth.crowd], minlength=evidence.images)
     made = limit_of(objects, "object", 1)
-    if made is None:
-        return
-    at = objects == made[0]
-    image = evidence.found.image[evidence.sure]
-    # On images with few objects, a larger share of the confident detections lies on no object.
-    known = evidence.sure_looked_at[image] & (2 * objects[image] >= made[0])
-    (count, total), rest = (
-        (int(np.count_nonzero(which & evidence.alone)), int(np.count_nonzero(which)))
-        for which in (known & at[image], known & ~at[image])
-    )
-    if count < FEWEST or tail(count, CUT_OFF * total * (rest[0] + 1) / (rest[1] + 2) + 1) >= CHANCE:
-        return
+    if made is not None:
+        at = objects == made[0]
+        # On images with few objects, a larger share of the confident detections lies on no object.
+        own, rest = _alone_on(evidence, at, ~at & (2 * objects >= made[0]))
+        if _more(own, rest, CUT_OFF):
+            more = (
+                f"{made[0]:,}{made[1]}; {share(*own)} of the confident detections there, and {share(*rest)} on others "
+                "with at least half as many objects"
+            )
+            yield _of_limit(facts, evidence, at, more)
+            return
+    yield from _capped_part(facts, evidence, objects)
+
+
+def _of_limit(facts: Facts, evidence: Evidence, at: NDArray[np.bool_], more: str) -> Finding:
+    """Return the finding of images at a limit of the number of objects."""
     facts.parts.append((at, None))
     shown = evidence.truth.on.images.ids[at][:10].tolist()
-    more = (
-        f"{made[0]:,}{made[1]}; {share(count, total)} of the confident detections there, and {share(*rest)} on others "
-        "with at least half as many objects"
-    )
-    yield found("objects_capped", int(at.sum()), "image", records=shown, named="image", more=more)
+    return found("objects_capped", int(at.sum()), "image", records=shown, named="image", more=more)
+
+
+def _alone_on(evidence: Evidence, *images: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Return for each mask of images the number of confident detections on no object, and that of confident detections."""
+    image = evidence.found.image[evidence.sure]
+    known = evidence.sure_looked_at[image]
+    return [
+        (int(np.count_nonzero(which & evidence.alone)), int(np.count_nonzero(which)))
+        for which in (known & one[image] for one in images)
+    ]
+
+
+def _more(own: tuple[int, int], rest: tuple[int, int], times: float) -> bool:
+    """Return whether a share is significantly more than `times` another one; both are given as count and total."""
+    (count, total), usual = own, (rest[0] + 1) / (rest[1] + 2)
+    return count >= FEWEST and tail(count, times * total * usual + 1) < CHANCE
+
+
+def _capped_part(facts: Facts, evidence: Evidence, objects: NDArray[np.int64]) -> Iterator[Finding]:
+    """Yield a finding of a part of the images that hardly ever have more than a number of objects, though others do, if a
+    larger share of confident detections lies on no object where this number is reached than on others with as many objects.
+    """
+    image = np.flatnonzero(objects > 0)
+    held = objects[image]
+    for limit in _limits_of_parts(evidence, image, held):
+        few = held <= limit
+        rate = float(few.mean())
+        part = evidence.division.unlike(
+            image, few, np.full(image.size, rate), LIMITS, repeats=evidence.frames, left=EXCEEDED
+        )
+        if part is None or part.units.all():
+            continue
+        over, beyond = np.count_nonzero(part.units & ~few), np.count_nonzero(~part.units & ~few)
+        if over > EXCEEDING * np.count_nonzero(part.units):
+            continue
+        # Where more objects were left out, as many images are at the limit as others have at least as many objects.
+        reached, usual = np.mean(held[part.units] == limit), np.mean(held[~part.units] >= limit)
+        at = part.images & (objects == limit)
+        fewer = (objects > 0) & (objects < limit)
+        own, rest, below, others = _alone_on(
+            evidence, at, ~part.images & (objects == limit), part.images & fewer, ~part.images & fewer
+        )
+        # If labels are missing on the other images of the part, too, the limit does not explain them.
+        missing = (below[0] + 1) * (others[1] + 2) / (below[1] + 2) / (others[0] + 1) if below[1] else 1.0
+        if reached >= REACHED * usual and _more(own, rest, CUT_OFF * max(missing, 1.0)):
+            there, elsewhere = (int(np.count_nonzero(which)) for which in (part.units, ~part.units))
+            more = (
+                f"{limit:,}; {part.says}: more objects are on {share(int(over), there)} of {many(there, 'image')} there, "
+                f"elsewhere on {share(int(beyond), elsewhere)}; {share(*own)} of the confident detections on images at the "
+                f"limit, and {share(*rest)} on others with as many objects"
+            )
+            yield _of_limit(facts, evidence, at, more)
+            return
+
+
+def _limits_of_parts(evidence: Evidence, image: Array, held: Array) -> Iterator[int]:
+    """Yield the numbers of objects, from 1 on, that a range or a group of `image` does not exceed, though so many images
+    would by chance. `held` is the number of objects of each of them.
+    """
+    division = evidence.division
+    lists = [held[np.argsort(one.place[image], kind="stable")] for one in division.orders]
+    groups = []
+    for grouping in division.groupings:
+        codes = grouping.codes[image]
+        most = np.zeros(len(grouping.names), np.int64)
+        np.maximum.at(most, codes[codes >= 0], held[codes >= 0])
+        groups.append((most, np.bincount(codes[codes >= 0], minlength=most.size)))
+    for limit in range(1, LIMITS + 1):
+        rate = max(float(np.mean(held <= limit)), FLOOR)
+        if rate > 1 - FEW_BEYOND:
+            return
+        needed = math.log(1 / CHANCE) / -math.log(rate)
+        if any(longest(of <= limit) >= needed for of in lists) or any(
+            (count[most <= limit] >= needed).any() for most, count in groups
+        ):
+            yield limit
 
 
 def _all_doubled(facts: Facts, evidence: Evidence, units: Units) -> Iterator[Finding]:
@@ -502,8 +585,18 @@ def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDA
         if 2 * count > np.unique(units.image).size:
             return None  # if most images are affected, other checks report the defect
         if count >= FEWEST and tail(math.ceil(count / evidence.frames), expected) < CHANCE:
-            return np.asarray(which)
+            return None if code == "relabelled" and not _far_more(units, which) else np.asarray(which)
     return None
+
+
+def _far_more(units: Units, images: NDArray[np.bool_]) -> bool:
+    """Return whether the share of bad records is far larger on these images than on others. If it is not, few records of
+    each image make a share of them large by chance, as where some of the labels of all images are wrong.
+    """
+    (rest, some), (others, total) = (
+        np.bincount(images[units.image], column, 2) for column in (units.some, units.total)
+    )
+    return bool(some * others >= HALF_TIMES * rest * total)
 
 
 def _reaching_both(evidence: Evidence, units: Units) -> float:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.checks.boxes import duplicates
+from detmap.checks.context import BESIDE as COMPARABLE
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
 from detmap.checks.evidence import Evidence
@@ -23,7 +25,8 @@ from detmap.shapes import find
 
 Array = NDArray[Any]
 
-#: Width of the bins of widths and heights, in pixels, twice the precision of two decimals; and largest compared side.
+#: Width of the bins of widths and heights, in pixels, twice the precision of two decimals; and the side, in pixels, from
+#: which sides are not compared: the largest side of nearly all images, and bins beyond it would cost time and memory.
 STEP, LONGEST = 0.02, 4096
 
 #: Minimum number, and minimum share, of the boxes in a pile. Sides of detections are decimals, of which ten equal ones
@@ -50,6 +53,11 @@ EDGE = 5.0
 #: because some images have a box in the pile by chance.
 RARER = 0.6
 
+#: A pile of objects is a rule of the data if detections have the same side more often than sides near it, too, and vice
+#: versa. Fewer boxes than in a pile show this: the maximum probability of as many by chance is `BOTH`, and their share of
+#: the boxes must be at least `AS_OFTEN` times that of the pile, because a side that many objects have some detections have.
+BOTH, AS_OFTEN = 1e-2, 0.2
+
 #: Maximum number of piles. Where more values stand out, all values on a grid do.
 MOST = 3
 
@@ -71,15 +79,24 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     made = {}
     for side in facts.sides:
-        if len(side) and not facts.caused(side.role, "normalised_boxes"):
+        # Boxes in other units, or at another size, are another finding, and turn other sides into piles.
+        if len(side) and not {code for role, code in facts.causes if role == side.role} - COMPARABLE:
             bins = _bins(side)
             made[side.role] = side, bins, piles(facts, side, bins)
     for role, (side, bins, of) in made.items():
-        others = [pile.at for other in made if other != role for pile in made[other][2]]
+        others = [own for other, (_, own, _) in made.items() if other != role]
         for pile in of:
-            if pile.at not in others:  # a side that both have is a rule of the data
+            if not any(_also(bins, own, pile) for own in others):
                 facts.causes.add((role, "piled_sides"))
                 yield _said(side, bins[list(pile.axes)], pile)
+
+
+def _also(bins: Array, others: Array, pile: Pile) -> bool:
+    """Return whether the boxes of the other role stand out at the side of a pile, too, so that it is a rule of the data."""
+    own, held = (np.sum([_counts(axis) for axis in sides[list(pile.axes)]], axis=0) for sides in (bins, others))
+    held[0] = own[0] = 0
+    usual, count = USUAL * beside(held, pile.at) + 1, int(held[pile.at])
+    return bool(tail(count, usual) < BOTH and count * own.sum() >= AS_OFTEN * own[pile.at] * held.sum())
 
 
 def _bins(side: Side) -> NDArray[np.int64]:
@@ -103,6 +120,7 @@ def piles(facts: Facts, side: Side, bins: Array) -> list[Pile]:
     least = max(FEWEST, SHARE * np.count_nonzero(bins.any(axis=0)))
     if not _standing_out([_counts(own) for own in bins], least, 1.0):
         return []
+    bins = np.where(duplicates(*side.columns), 0, bins)  # boxes of a copied image say the same again
     once = [_counts(_once(own, side.image)) for own in bins]
     # Of a video each object counts once; `frames` is a property of the ground truth alone.
     made = _standing_out(once, least, Evidence(facts.truth, facts.truth, np.empty(0)).frames)
@@ -157,7 +175,7 @@ def _said(side: Side, bins: Array, pile: Pile) -> Finding:
             (int(np.count_nonzero(beyond[:, which])), int(np.count_nonzero(bins[:, which])))
             for which in (inside, ~inside)
         )
-        if count * others <= RARER * usual * total:
+        if usual and count * others <= RARER * usual * total:
             more += (
                 f"; on their {many(int(images.sum()), 'image')} {count:,} of {total:,} are {word}, "
                 f"elsewhere {usual:,} of {others:,}"

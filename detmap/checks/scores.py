@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from detmap.checks.boxes import marks
 from detmap.checks.context import Facts
-from detmap.checks.findings import Finding, found
+from detmap.checks.findings import AT_LEAST, Finding, found
 from detmap.checks.inputs import Side
 from detmap.checks.rates import CHANCE, FEWEST, tail
 from detmap.checks.reversal import Reversal
@@ -54,6 +54,11 @@ COARSE, COARSE_SHARE = 20, 0.01
 #: have at most two digits by chance once in 10,000.
 SAMPLE, FEWEST_DIGITS, BY_CHANCE = 20_000, 4, 0.05
 
+#: Quartiles of rescaled scores, and maximum distance of the shares of other scores below them from a quarter, a half and
+#: three quarters. For 25 images of eight scores the distance is 0.1 at most by chance, and for scores that are rescaled in
+#: a wrong way a half or more, because most scores of a detector are far below the middle of their range.
+QUARTILES, AS_OTHERS = np.array([0.25, 0.5, 0.75]), 0.15
+
 #: Minimum number of detections on an image to determine the scale of its scores.
 SEVERAL = 8
 
@@ -77,7 +82,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     if facts.agreement is not None and not facts.causes and facts.agreement.upside_down:
         more = f"one on an object stands above one on none in {facts.agreement.ranked[0]:.0%} of the pairs looked at"
         yield found("inverted_scores", len(side), "detection", more=more)
-    scales = list(_scales(side, scores, low, high))
+    scales = list(_scales(facts, side, scores, low, high))
     yield from scales
     mixed = any(one.code == "mixed_scores" for one in scales)
     given = facts.detections.scores
@@ -114,26 +119,57 @@ def _reversed(side: Side, turned: Reversal) -> Finding:
     return found("inverted_scores", rows.size, "detection", more=more, **side.records(rows))
 
 
-def _scales(side: Side, scores: NDArray[np.float64], low: float, high: float) -> Iterator[Finding]:
+def _scales(facts: Facts, side: Side, scores: NDArray[np.float64], low: float, high: float) -> Iterator[Finding]:
     """Yield findings of scores that are not probabilities."""
     if low >= 0 and high <= 1:
         return
-    beyond = scores > 1
-    if low < 0:
-        outside = beyond | (scores < 0)
-        within = _images_within(side, outside)
-        more = f"from {low:.3g} to {high:.3g}" + (f"; on {many(within, 'image')} all lie within" if within else "")
-        code = "mixed_scores" if within else "logit_scores"
-        yield found(code, int(outside.sum()), "detection", more=more, **side.records(outside))
+    beyond = (scores > 1) | (scores < 0)
+    within = _images_within(side, beyond) if low < 0 else 0
+    if within or (low >= 0 and _two_scales(scores)):
+        yield _mixed(facts, side, scores, beyond, within)
         return
-    if _two_scales(scores):
-        more = f"up to {high:.4g}"
-        yield found("mixed_scores", int(beyond.sum()), "detection", more=more, **side.records(beyond))
-    elif high <= 100 and np.quantile(scores, 0.99) > 5:
-        yield found("percentage_scores", len(scores), "detection", more=f"from {low:.3g} to {high:.3g}")
-    else:
-        more = f"from {low:.3g} to {high:.3g}"
-        yield found("logit_scores", int(beyond.sum()), "detection", more=more, **side.records(beyond))
+    code = "percentage_scores" if low >= 0 and high <= 100 and np.quantile(scores, 0.99) > 5 else "logit_scores"
+    count = len(scores) if code == "percentage_scores" else int(beyond.sum())
+    shown = {} if code == "percentage_scores" else side.records(beyond)
+    yield found(code, count, "detection", more=f"from {low:.3g} to {high:.3g}", **shown)
+
+
+def _mixed(facts: Facts, side: Side, scores: NDArray[np.float64], beyond: NDArray[np.bool_], within: int) -> Finding:
+    """Return the finding of scores of another scale than others: of a part of the images, or of those beyond 0 to 1."""
+    known = side.image >= 0
+    count = side.on.images.ids.size
+    held, some = (np.bincount(side.image[which], minlength=count) > 0 for which in (known, known & beyond))
+    part = facts.gathered(some, held)
+    there = (some if part is None else part.images)[side.image] & known
+    how = _rescaled(scores[there], scores[~there])
+    rows = there if how else there & beyond
+    low, high = float(scores[there].min()), float(scores[there].max())
+    span = f"from {low:.3g} to {high:.4g}" if low < 0 else f"up to {high:.4g}"
+    said = [f"{np.count_nonzero(there & beyond):,} are below 0 or above 1, {span}"]
+    if part is not None:
+        said.insert(0, facts.says_part(part))
+        others = int(np.count_nonzero(beyond & ~there))
+        said.append("elsewhere " + (f"{others:,} are" if others else "all lie within"))
+    elif within:
+        said.append(f"on {many(within, 'image')} all lie within")
+    words = AT_LEAST if how and part is None else "{many}"  # images whose scores are all low are not recognised
+    more = "; ".join([*said, *how])
+    return found("mixed_scores", int(rows.sum()), "detection", more=more, words=words, **side.records(rows))
+
+
+def _rescaled(own: NDArray[np.float64], others: NDArray[np.float64]) -> list[str]:
+    """Return, as a list of at most one sentence, how scores become like others: as logits, or divided by 100."""
+    if not others.size or others.min() < 0 or others.max() > 1:
+        return []
+    ascending = np.sort(others)
+    for says, made in (
+        ("divided by 100 they are as those of others", own / 100),
+        ("as logits of scores, 1 / (1 + exp(-x)), they are as those of others", 1 / (1 + np.exp(-own.clip(-500, 500)))),
+    ):
+        places = np.searchsorted(ascending, np.quantile(made, QUARTILES)) / others.size
+        if made.min() >= 0 and made.max() <= 1 and (np.abs(places - QUARTILES) <= AS_OTHERS).all():
+            return [says]
+    return []
 
 
 def _images_within(side: Side, outside: NDArray[np.bool_]) -> int:
@@ -146,7 +182,9 @@ def _images_within(side: Side, outside: NDArray[np.bool_]) -> int:
         return 0
     share = 1 - beyond[some].sum() / held[some].sum()
     count = int(np.count_nonzero(full & (beyond == 0)))
-    return count if tail(count, 2 * float((share ** held[full]).sum()) + 5) < CHANCE else 0
+    if tail(count, 2 * float((share ** held[full]).sum()) + 5) >= CHANCE:
+        return 0
+    return int(np.count_nonzero((held > 0) & (beyond == 0)))
 
 
 def _two_scales(scores: NDArray[np.float64]) -> bool:

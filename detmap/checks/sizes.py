@@ -53,7 +53,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     if not facts.caused("detections", "sizes_cut"):
         yield from _missed(evidence)
-    yield from _regions(evidence)
+    yield from _regions(facts, evidence)
 
 
 def _tiny(facts: Facts) -> Iterator[Finding]:
@@ -140,14 +140,14 @@ def dip(total: Array, hits: Array) -> tuple[int, int, float] | None:
     return None if best is None else best[1]
 
 
-def _regions(evidence: Evidence) -> Iterator[Finding]:
+def _regions(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding of boxes around several objects of their category, if these boxes are missed more often than
-    sizes explain.
+    sizes explain. Objects of parts with a finding of their own, such as a wrong category, are left out.
     """
-    regions = evidence.around
+    regions = evidence.around & facts.unreported(evidence.object_image, evidence.object_label)
     missed = regions & ~evidence.hit
     count = int(missed.sum())
-    rest = evidence.seen & ~regions
+    rest = evidence.seen & ~evidence.around
     chance = rates(~evidence.hit[rest], evidence.band[rest], 12)[evidence.band]
     expected = float(chance[regions].sum())
     if count >= FEWEST // 2 and count >= TIMES * expected and tail(count, 1.5 * expected + 1) < CHANCE:

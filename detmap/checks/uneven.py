@@ -18,6 +18,7 @@ from detmap.checks.data_statistics import number
 from detmap.checks.evidence import Evidence
 from detmap.checks.findings import AT_LEAST, Finding, found, names
 from detmap.checks.rates import Part
+from detmap.errors import many
 
 Array = NDArray[Any]
 
@@ -42,6 +43,12 @@ AT_THE_ENDS, AT_THE_CUT = 0.2, 0.25
 #: Minimum share of the scores outside of a part that are below the cut. For scores above the cut, maximum difference of
 #: the medians inside and outside of the part, relative to the interquartile range outside.
 BELOW, ALIKE = 0.3, 0.5
+
+#: The ends of a part that was cut are found again by the images whose lowest score is nearer to the cut than to the median
+#: of the lowest scores of other images. `ANOTHER` is the assumed share of the part's images with lower scores, so small that
+#: a part rarely goes on beyond such an image. The part may change by at most the share `MOVED` of its images, because a
+#: larger change means another part.
+ANOTHER, MOVED = 0.01, 0.2
 
 #: A part counts as cut if it has at most q ** `FEWER` times as many detections per image and object as the rest, where q
 #: is the ratio expected from the cut.
@@ -191,6 +198,11 @@ def ranks(values: Array, codes: Array, order: Array | None = None) -> NDArray[np
     return out
 
 
+def _about(part: Part) -> str:
+    """Return a part in words; the ends of a range are uncertain, because images of the rest have such values, too."""
+    return f"about {part.says}" if part.says.startswith("images ") else part.says
+
+
 def _flags(value: Array, bins: Array, split: float, high: bool) -> NDArray[np.bool_]:
     """Mask of the values among the lowest (or highest) share `split` of their bin (images with about as many records)."""
     rank = ranks(-value if high else value, bins)
@@ -242,7 +254,7 @@ def _of_part(evidence: Evidence, scores: Array, label: Array, image: Array, word
 def _other_scores(evidence: Evidence, part: Part, inside: Array, scores: Array, image: Array, words: str) -> Finding:
     """Return the finding of a part with low or high scores; `inside` is the mask of its scores."""
     own, rest = (number(float(np.median(scores[which]))) for which in (inside, ~inside))
-    more = f"{part.says}: median {own}; elsewhere {rest}"
+    more = f"{_about(part)}: median {own}; elsewhere {rest}"
     return _said("uneven_scores", evidence, image[inside], more, words)
 
 
@@ -364,20 +376,49 @@ def differing(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         if times.max() >= CAPPED * np.count_nonzero(held[which]):
             return  # a limit of the number of detections leaves only high scores
     facts.causes.add(("detections", "uneven_scores"))
-    facts.parts.append((part.images, None))
     size = 1 + np.bincount(evidence.object_image, minlength=evidence.images)
     for which, of_part, where in ((inside, part.images, "images"), (~inside, ~part.images, "all but images")):
         cut = _cut(scores, which, image)
         own, rest = (float(held[one].sum() / size[one].sum()) for one in (of_part, ~of_part))
         if cut is not None and own <= rest * float(np.mean(scores[~which] >= cut)) ** FEWER:
-            facts.cut = of_part, cut
-            of = np.unique(image[which & (scores < cut)])
-            there = image[which & ~np.isin(image, of)]
-            yield _said(
-                "part_score_cut", evidence, there, f"{part.says.replace('images', where, 1)}: {number(cut)}", words
-            )
+            facts.cut, said = _said_cut(evidence, part, of_part, cut, where)
+            facts.parts.append((facts.cut[0] if where == "images" else ~facts.cut[0], None))
+            yield said
             return
+    facts.parts.append((part.images, None))
     yield _other_scores(evidence, part, inside, scores, image, words)
+
+
+def _said_cut(
+    evidence: Evidence, part: Part, cut_off: NDArray[np.bool_], cut: float, where: str
+) -> tuple[tuple[NDArray[np.bool_], float], Finding]:
+    """Return the images without low scores and their lowest score, for `Facts.cut`, and the finding. `part` are these images
+    (`cut_off`) or all others, as `where` says; its ends are found again by the lowest score of each image.
+    """
+    image, scores = evidence.found.image[evidence.detections], evidence.scores[evidence.detections]
+    least = np.full(evidence.images, np.inf)
+    np.minimum.at(least, image, scores)
+    known = np.isfinite(least)
+    between = (cut + float(np.median(least[known & ~cut_off]))) / 2
+    there = np.flatnonzero(known)
+    bad = (least[there] >= between) == (where == "images")
+    usual = float(np.mean(bad[~part.images[there]]))
+    again = evidence.division.unlike(there, bad, np.full(bad.size, usual), repeats=evidence.frames, left=ANOTHER)
+    if again is not None and np.count_nonzero(again.images ^ part.images) <= MOVED * np.count_nonzero(part.images):
+        cut_off, part = (again.images if where == "images" else ~again.images), again
+    others = int(np.count_nonzero(known & cut_off & (least < between)))
+    known &= cut_off & (least >= between)
+    lowest = float(least[known].min())
+    rows = known[image]
+    more = f"{part.says.replace('images', where, 1)}: none below {_at_most(lowest)}"
+    more += f", but for {many(others, 'image')}" if others else ""
+    return (cut_off, lowest), _said("part_score_cut", evidence, image[rows], more)
+
+
+def _at_most(value: float) -> str:
+    """Return a number as text with three significant digits, rounded down."""
+    unit = 10.0 ** (np.floor(np.log10(abs(value))) - 2) if value else 1.0
+    return number(float(np.floor(value / unit + 1e-9) * unit))
 
 
 def _cut(scores: Array, inside: Array, image: Array) -> float | None:
@@ -500,7 +541,7 @@ def _boxes(facts: Facts, evidence: Evidence, rows: Array, objects: Array) -> Ite
         overlap = evidence.matched[0][objects]
         less, usual = float(np.median(overlap[inside])), float(np.median(overlap[~inside]))
         if less < usual - 0.05:
-            more = f"{part.says}: median {less:.2f}; elsewhere {usual:.2f}"
+            more = f"{_about(part)}: median {less:.2f}; elsewhere {usual:.2f}"
             yield _said("uneven_boxes", evidence, image[inside], more)
             return
 
@@ -626,7 +667,7 @@ def _counts(evidence: Evidence) -> Iterator[Finding]:
         own, rest = (float(counts[where[which]].sum() / objects[where[which]].sum()) for which in (inside, ~inside))
         if (own / rest if high else rest / own) < FACTOR:
             continue
-        more = f"{part.says}: {number(own)} detections for each object; elsewhere {number(rest)}"
+        more = f"{_about(part)}: {number(own)} detections for each object; elsewhere {number(rest)}"
         shown = evidence.truth.on.images.ids[where[inside]][:10].tolist()
         yield found("uneven_counts", int(inside.sum()), "image", records=shown, named="image", more=more)
         return

@@ -14,6 +14,8 @@ import pytest
 
 from detmap.checks import check, defaults, piles, uneven
 from detmap.checks.context import Facts
+from detmap.checks.inputs import side_of
+from detmap.formats.coco.read import read_coco
 
 
 def numbers(text):
@@ -95,6 +97,56 @@ def test_a_rule_that_both_sides_follow_is_no_pile():
         at_least(records, every, 40)
     assert not said("piled_sides", truth, found)
     assert said("piled_sides", truth)
+
+
+def bins_of(pile, around=0, others=0):
+    """Bins of the widths of boxes: in a pile of 44 pixels, of each of 29 other widths near it, and of 500 pixels."""
+    sides = np.repeat([44, *(at for at in range(30, 60) if at != 44), 500], [pile, *[around] * 29, others])
+    return np.stack([np.rint(sides / 0.02).astype(int), np.zeros(sides.size, int)])
+
+
+def test_either_side_of_a_rule_of_the_data():
+    """Fewer boxes of the other role than a pile has show it: beside 10 of each near it 13 are expected."""
+    made, own = piles.Pile(round(44 / 0.02), (0,)), bins_of(100, others=900)
+    chances = [1 - sum(math.exp(-13) * 13**k / math.factorial(k) for k in range(count)) for count in range(60)]
+    least = next(count for count, chance in enumerate(chances) if chance < 1e-2)
+    assert piles._also(own, bins_of(least, 10), made)
+    assert not piles._also(own, bins_of(least - 1, 10), made)
+    # A tenth of the boxes are in the pile: the fifth part of this are 100 of 5,000.
+    assert piles._also(own, bins_of(100, others=4900), made)
+    assert not piles._also(own, bins_of(100, others=4901), made)
+    assert not piles._also(own, bins_of(0, others=100), made)
+
+
+def test_either_side_of_the_number_of_boxes_of_a_pile():
+    rest = np.random.default_rng(1).uniform(10, 400, 500).round(2)
+    for count, wanted in ((20, True), (19, False)):
+        assert bool(said("piled_sides", table(boxes_of([*rest, *[200.2] * count])))) is wanted
+
+
+def test_either_side_of_the_longest_side_that_is_compared():
+    rest = np.random.default_rng(1).uniform(3000, 4600, 500).round(2)
+    for side, wanted in ((4095.98, True), (4096.0, False)):
+        boxes = boxes_of([*rest, *[side] * 40])
+        assert bool(said("piled_sides", table(boxes, size=(5000, 5000)))) is wanted
+
+
+def test_boxes_of_copied_images_count_once():
+    rest = np.random.default_rng(1).uniform(10, 400, 500).round(2)
+    boxes = boxes_of([*rest, *[200.2] * 20])
+    assert said("piled_sides", table([*boxes, *boxes[500:]]))
+    assert not said("piled_sides", table([*boxes[:519], *boxes[500:519]]))
+
+
+@pytest.mark.parametrize(
+    ("cause", "wanted"),
+    [(("ground_truth", "image_sizes_swapped"), False), (("ground_truth", "scaled_boxes"), False),
+     (("detections", "scaled_boxes"), True), (("ground_truth", "cut_boxes"), True)],
+)  # fmt: skip
+def test_boxes_that_another_finding_changes_are_no_pile(cause, wanted):
+    rest = np.random.default_rng(1).uniform(10, 400, 500).round(2)
+    facts = Facts(side_of(read_coco(table(boxes_of([*rest, *[200.2] * 40])))), causes={cause})
+    assert [one.code for one in piles.check(facts)] == ["piled_sides"] * wanted
 
 
 def pile(counts, least=20, frames=1.0, other=None):
@@ -222,6 +274,12 @@ def test_either_side_of_smaller_sides_that_are_rarer(count, wanted):
     assert ("are smaller" in made.says) is wanted
     if wanted:
         assert share[:5] == [40, count, 100, 50, 100]
+
+
+def test_sides_that_are_smaller_nowhere_are_not_told():
+    (made,) = said("piled_sides", table(boxes_of([*np.linspace(60, 400, 100).round(2), *[50.0] * 40])))
+    assert "larger" in made.says
+    assert "smaller" not in made.says
 
 
 # --------------------------------------------------------------------------------------------------------- larger or smaller

@@ -11,7 +11,7 @@ from test_checks_limits import codes, side
 from detmap.checks import scores, uneven
 from detmap.checks.context import Facts
 from detmap.checks.inputs import side_of
-from detmap.checks.rates import Division, Grouping, Order
+from detmap.checks.rates import Division, Grouping, Order, Part
 from detmap.data.tables import Detections, GroundTruth
 
 
@@ -69,7 +69,7 @@ def test_of_many_detections_that_find_nothing_some_are_compared(monkeypatch):
         found=type("Found", (), {"image": image, "__len__": lambda self: image.size})(),
     )  # fmt: skip
     made = uneven._of_others(evidence, np.zeros(0, int))
-    assert "detections that find no object, with other scores than those elsewhere: images 0 to 1" in made.says
+    assert "detections that find no object, with other scores than those elsewhere: about images 0 to 1" in made.says
     assert 2000 <= made.count < 2200
     monkeypatch.setattr(uneven, "SAMPLE", 4000)
     made = uneven._of_others(evidence, np.zeros(0, int))
@@ -395,3 +395,47 @@ def test_either_side_of_a_number_of_detections_that_a_cut_leaves():
         assert of_high_scores(13, part=part) == ["uneven_scores"]
     assert of_high_scores(20) == ["uneven_scores"]  # none is missing: the scores have another scale
     assert of_high_scores(20, objects=3) == ["part_score_cut"]
+
+
+def cut_again(low=(), far=0):
+    """What is said of the part of 100 images of 400 without scores below 0.5, taken for images 2 to 94 and `far` more that
+    are none of it: on images in `low` of the part a detection has a low score.
+    """
+    rng = np.random.default_rng(0)
+    image = np.repeat(np.arange(400), 20)
+    values = np.where(image < 100, rng.uniform(0.5004, 0.9, image.size), rng.uniform(0.01, 0.9, image.size))
+    values[7] = 0.5003
+    values[20 * np.array(low, int)] = 0.02
+    evidence = SimpleNamespace(
+        detections=np.arange(image.size), scores=values, images=400, frames=1.0, found=SimpleNamespace(image=image),
+        division=Division(np.arange(400), [Order("ids", np.arange(400))], []), truth=side(count=400),
+    )  # fmt: skip
+    there = (np.arange(400) >= 2) & (np.arange(400) < 95 + far)
+    part = Part(there, "images 2 to 94, in the order of ids", there)
+    (of, lowest), made = uneven._said_cut(evidence, part, there, 0.55, "images")
+    return int(of.sum()), round(lowest, 4), made.count, made.says.partition("many: ")[2]
+
+
+def test_a_part_without_low_scores_is_found_again_by_its_lowest_scores():
+    says = "images 0 to 99, in the order of ids: none below 0.5"
+    assert cut_again() == (100, 0.5003, 2000, says)
+    assert cut_again(low=[50]) == (100, 0.5003, 1980, says + ", but for 1 image")
+    assert cut_again(low=[99])[3] == says.replace("99", "98")
+
+
+@pytest.mark.parametrize(("far", "again"), [(27, True), (28, False)])
+def test_either_side_of_a_part_without_low_scores_that_is_another(far, again):
+    """Images 2 to 94 and `far` more, of which a fifth may be others: images 0 and 1, and all but 95 to 99."""
+    assert (2 + far - 5 <= 0.2 * (93 + far)) is again
+    assert cut_again(far=far)[3].startswith("images 0 to 99" if again else "images 2 to 94")
+
+
+def test_numbers_are_rounded_down():
+    values = 0.53069, 0.5, 0.0123999, 12.39, -0.5306, 0.0
+    assert [uneven._at_most(value) for value in values] == ["0.53", "0.5", "0.0123", "12.3", "-0.531", "0"]
+
+
+def test_ranges_of_images_are_about_where_values_change():
+    none = np.zeros(0, bool)
+    assert uneven._about(Part(none, "images 2 to 94, in the order of ids", none)).startswith("about images 2 to 94")
+    assert uneven._about(Part(none, "every other image by id", none)) == "every other image by id"

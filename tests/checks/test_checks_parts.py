@@ -204,6 +204,28 @@ def test_images_whose_labels_were_cut_off_are_counted_again():
     assert not set(made) & {"missing_labels", "unlabelled", "misplaced"}
 
 
+@pytest.mark.parametrize("kind", ["sparse", "one class"])
+def test_images_of_a_part_whose_labels_were_cut_off_are_counted_again(kind):
+    data, made = planted("two_largest_objects_of_a_shard", kind, 0.5)
+    one = made["objects_capped"]
+    held = Counter(o["image_id"] for o in data.truth["annotations"])
+    there = within(one.says)
+    inside, outside = ([count for image, count in held.items() if there(image) is way] for way in (True, False))
+    full = {image for image, count in held.items() if there(image) and count == 2}
+    others = {image for image, count in held.items() if not there(image) and count == 2}
+    assert one.count == len(full)
+    sentence = r"nothing: 2; .*: more .* on 0% of ([\d,]+) images there, elsewhere on (\d+)%; (\d+)% of .*, and (\d+)%"
+    images, more, *shares = re.search(sentence, one.says).groups()
+    assert max(inside) == 2
+    assert int(images.replace(",", "")) == len(inside)
+    assert float(more) == pytest.approx(100 * np.mean(np.array(outside) > 2), abs=0.5)
+    every, nothing = confident(data), alone(data, confident(data))
+    for said, of in zip(shares, (full, others), strict=True):
+        count, total = ([d for d in some if d["image_id"] in of] for some in (nothing, every))
+        assert float(said) == pytest.approx(100 * len(count) / len(total), abs=0.5)
+    assert not set(made) & {"missing_labels", "unlabelled", "misplaced"}
+
+
 def doubled(data):
     """The confident detections with one of another category in their place, of about as high a score."""
     out = []

@@ -250,3 +250,59 @@ def test_a_part_is_cut_as_far_as_its_detections_are_fewer(inside, cut):
     if cut is not None:
         assert abs(made[1] - cut) < 1e-3
         np.testing.assert_array_equal(made[0], np.arange(100) < 20)
+
+
+# ------------------------------------------------------------------------------------------------------------- two scales
+
+
+def logit(score):
+    return round(float(np.log(score / (1 - score))), 5)
+
+
+def percent(score):
+    return 100 * score
+
+
+HOW = {
+    logit: "as logits of scores, 1 / (1 + exp(-x)), they are as those of others",
+    percent: "divided by 100 they are as those of others",
+}
+
+
+@pytest.mark.parametrize("change", [logit, percent])
+@pytest.mark.parametrize(("seed", "share", "where"), [(0, 0.1, ""), (1, 0.3, ""), (2, 0.2, ANYWHERE)])
+def test_scores_of_another_scale_are_counted_as_the_sentence_says(seed, share, where, change):
+    truth, found, part = planted(seed, share, change, where)
+    one = findings(truth, found)["mixed_scores"]
+    own = [d["score"] for d in found if d["image_id"] in part]
+    beyond = [score for score in own if not 0 <= score <= 1]
+    assert one.says.endswith(HOW[change])
+    told = int(re.search(r"others: (?:.*?; )?([\d,]+) are below 0 or above 1", one.says)[1].replace(",", ""))
+    assert told == len(beyond)
+    assert ("elsewhere all lie within" in one.says) is (not where)
+    if where:  # an image whose scores are all low is none of them in percent
+        full = {d["image_id"] for d in found if not 0 <= d["score"] <= 1}
+        assert one.count == sum(d["image_id"] in full for d in found)
+        assert one.says.startswith(f"at least {one.count:,} ")
+    else:
+        assert one.count == len(own)
+        assert f"{len(part)} images with {len(own):,} detections; " in one.says
+
+
+def test_records_of_another_scale_on_all_images_are_counted_alone():
+    truth, found = scene(0)
+    rng = np.random.default_rng(0)
+    found = [dict(one, score=100 * one["score"]) if rng.random() < 0.3 else one for one in found]
+    one = findings(truth, found)["mixed_scores"]
+    assert one.count == sum(d["score"] > 1 for d in found)
+    assert "divided" not in one.says
+
+
+@pytest.mark.parametrize(("least", "said"), [(0.199, 1), (0.201, 0)])
+def test_either_side_of_scores_that_are_as_those_of_others(least, said):
+    """The lowest quartile, of scores that are uniform from there on, has at most 0.4 of the others below it."""
+    others = np.linspace(0, 1, 10_001)
+    own = 100 * np.linspace(least, 1, 10_001)
+    assert len(scores._rescaled(own, others)) == said
+    assert not scores._rescaled(own, others + 0.01)
+    assert not scores._rescaled(own[::2] + 1, others)

@@ -373,7 +373,7 @@ def scores_of_a_shard_halved(rng, scene, share):
     scene.d_score = np.where(there, 0.5 * scene.d_score, scene.d_score)
 
 
-@plants("uneven_boxes misplaced biased_boxes", "duplicate_objects")
+@plants("uneven_boxes misplaced biased_boxes drawn_unevenly", "duplicate_objects")
 def a_shard_with_loose_labels(rng, scene, share):
     there = run(rng, scene, share)[scene.image]
     grown = scene.box[:, 2:] * 0.2

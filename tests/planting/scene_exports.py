@@ -240,7 +240,8 @@ def suppression_across_classes(rng, scene, share):
     scene.detections(_suppressed(scene, 0.5, scene.d_image))
 
 
-@plants("cut_boxes", "misplaced", "uneven_boxes", "biased_boxes", "zero_sized_boxes", "sizes_cut", most=1.0, least=0.1)
+@plants("cut_boxes", "misplaced", "uneven_boxes", "biased_boxes", "zero_sized_boxes", "sizes_cut", "piled_sides", most=1.0,
+        least=0.1)  # fmt: skip
 def clipped_to_sides_that_are_swapped(rng, scene, share):
     size = scene.sizes[scene.d_image][:, ::-1]
     near = np.minimum(scene.d_box[:, :2], size - 1)

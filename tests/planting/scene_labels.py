@@ -244,3 +244,13 @@ def upper_parts_on_a_shard(rng, scene, share):
 def large_objects_unlabelled_on_a_shard(rng, scene, share):
     side = np.sqrt(scene.box[:, 2] * scene.box[:, 3])
     scene.objects(~(run(rng, scene, share)[scene.image] & (side > np.quantile(side, 0.6))))
+
+
+@plants("objects_capped missing_labels unlabelled", least=0.1, most=0.5)
+def two_largest_objects_of_a_shard(rng, scene, share):
+    """A vendor labels no more than two objects of an image."""
+    there = run(rng, scene, share)[scene.image]
+    order = np.lexsort((-scene.box[:, 2] * scene.box[:, 3], scene.image))
+    rank = np.empty(order.size, int)
+    rank[order] = np.arange(order.size) - np.searchsorted(scene.image[order], scene.image[order])
+    scene.objects(~there | (rank < 2))

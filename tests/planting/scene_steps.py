@@ -87,7 +87,7 @@ def labels_end_early(rng, scene, share):
 
 
 @plants("cut_boxes misplaced sizes_cut", *_MOVED, "duplicate_detections", "uneven_boxes", "biased_boxes", "scaled_boxes",
-        least=0.1, most=1.0)  # fmt: skip
+        "piled_sides", least=0.1, most=1.0)  # fmt: skip
 def coordinates_of_a_byte(rng, scene, share):
     """Corners above 255 are 255."""
     near = np.minimum(scene.d_box[:, :2], 255)
@@ -119,14 +119,14 @@ def images_of_one_name_in_two_folders(rng, scene, share):
     scene.detections(np.argsort(scene.d_image, kind="stable"))
 
 
-@plants("sizes_cut constant_sizes uneven_boxes biased_boxes", *_MOVED, "duplicate_detections", least=1.0, most=1.0)
+@plants("sizes_cut piled_sides uneven_boxes biased_boxes", *_MOVED, "duplicate_detections", least=1.0, most=1.0)
 def boxes_of_a_least_size(rng, scene, share):
     """No side below 48 pixels."""
     size = np.maximum(scene.d_box[:, 2:], 48)
     _where(scene, np.ones(len(scene.ids), bool), np.concatenate([scene.d_box[:, :2], size], 1))
 
 
-@plants("cut_boxes sizes_cut misplaced", *_EMPTY, "undetected", "uneven_boxes", least=0.5, most=1.0)
+@plants("cut_boxes sizes_cut misplaced", *_EMPTY, "undetected", "uneven_boxes", "piled_sides", least=0.5, most=1.0)
 def middle_of_the_image_alone(rng, scene, share):
     """The model saw the largest square in the middle."""
     size = scene.sizes[scene.d_image]

@@ -93,7 +93,7 @@ def test_either_side_of_the_places_of_neighbours(step, said):
     assert (made is not None) is said
     if said:
         assert made.code == "image_ids_rotated"
-        assert made.more == f"each is meant to be 8 images {'back' if step > 0 else 'on'}"
+        assert made.more == f"each is meant to be 8 images {'back' if step > 0 else 'on'} in the order of ids"
 
 
 @pytest.mark.parametrize(("count", "said"), [(50, True), (49, False)])

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from test_checks_annotators import photos, said
+from test_checks_limits import side
 from test_checks_parts import iou, within
+
+from detmap.checks import boxes
+from detmap.checks.rates import Part
 
 
 def renumbered(truth, found, ids):
@@ -65,3 +70,143 @@ def test_ids_of_neighbours_are_counted_again(seed, step, of_list):
         (first, last), ends = re.findall(r"(\d+) to (\d+)", made.says)[0], sorted(meant)
         assert abs(ids.index(int(first)) - ids.index(ends[0])) < 9
         assert abs(ids.index(int(last)) - ids.index(ends[-1])) < 9
+
+
+# ---------------------------------------------------------------------------------------------------- objects there twice
+
+
+def partners(records, least):
+    """How many of the objects of an image are in pairs: each the most similar one of the category for the other."""
+    best = {}
+    for at, one in enumerate(records):
+        near = [(iou(one["bbox"], other["bbox"]), n) for n, other in enumerate(records)
+                if n != at and other["category_id"] == one["category_id"]]  # fmt: skip
+        best[at] = max(near, default=(0, -1))
+    return [at for at, (value, n) in best.items() if value >= least and best[n][1] == at]
+
+
+@pytest.mark.parametrize(("seed", "share", "block"), [(0, 0.15, False), (1, 0.04, False), (2, 0.2, True)])
+def test_objects_of_two_annotators_are_counted_again(seed, share, block):
+    """Each side of the second box is off by up to 5 %."""
+    truth, found, rng = photos(seed)
+    ids = [one["id"] for one in truth["images"]]
+    count = round(share * len(ids))
+    chosen = set(ids[100 : 100 + count]) if block else set(rng.choice(ids, count, replace=False).tolist())
+    for one in [one for one in truth["annotations"] if one["image_id"] in chosen]:
+        x, y, w, h = one["bbox"]
+        j = rng.uniform(-0.05, 0.05, 4)
+        box = [round(x + j[0] * w), round(y + j[1] * h), max(round(w * (1 + j[2])), 1), max(round(h * (1 + j[3])), 1)]
+        truth["annotations"].append({**one, "id": len(truth["annotations"]) + 1, "bbox": box, "area": box[2] * box[3]})
+    held = {}
+    for at, one in enumerate(truth["annotations"]):
+        held.setdefault(one["image_id"], []).append({**one, "at": at})
+    doubled = {image for image, records in held.items() if len(partners(records, 0.7)) >= 0.8 * len(records)}
+    rows = {
+        max(one["at"], other["at"])
+        for image in held for one in held[image] for other in held[image]
+        if one["at"] < other["at"] and one["category_id"] == other["category_id"]
+        and iou(one["bbox"], other["bbox"]) >= (0.7 if image in doubled else 0.95)
+    }  # fmt: skip
+    for given in (found, None):
+        (made,) = said("duplicate_objects", truth, given)
+        inside = sum(truth["annotations"][at]["image_id"] in doubled for at in rows)
+        assert made.count == len(rows)
+        assert f": {inside} of them on {len(doubled)} images on which nearly all objects have" in made.says
+        assert list(made.records) == sorted(doubled)[:10]
+        assert made.named == "image"
+        assert ("in the order of ids" in made.says) is block
+    assert len(doubled & chosen) >= 0.9 * count
+    if block:
+        there = [image for image in doubled if within(made.says)(image)]
+        assert f"; {len(there)} of these are among images" in made.says
+        assert len(there) >= 0.9 * count
+
+
+def twice(several=6, loose=0, iou_of=0.72, loose_iou=0.5, single=0, each=2):
+    """How many images have objects twice: on some images all `each` have a partner, on others with a smaller IoU."""
+    box, image = [], []
+    for at in range(several + loose):
+        value = iou_of if at < several else loose_iou
+        for n in range(each):
+            box += [[200.0 * n, 0, 100, 100], [200.0 * n, 0, 100 * value, 100]]
+        box += [[200.0 * (each + n), 0, 100, 100] for n in range(single)]
+        image += [at] * (2 * each + single)
+    count = several + loose + 50
+    box += [[0.0, 0, 50, 50]] * 50
+    image += range(several + loose, count)
+    codes_of = np.array(image)
+    given = side(np.array(box), codes_of, count=count)
+    given.crowd = np.zeros(codes_of.size, bool)
+    given.table = SimpleNamespace(
+        images=SimpleNamespace(codes=codes_of),
+        categories=SimpleNamespace(ids=np.zeros(1, int), codes=np.zeros(codes_of.size, int)),
+    )
+    whole = type("Given", (), {**vars(given), "__len__": lambda self: codes_of.size})()
+    return int(boxes._doubled(whole, *boxes._overlapping(whole)).sum())
+
+
+def test_either_side_of_images_whose_objects_are_there_twice():
+    assert twice() == 6
+    assert twice(several=5) == 0  # of one in 270 data sets
+    assert twice(iou_of=0.701) == 6
+    assert twice(iou_of=0.699) == 0
+    assert twice(single=1) == 6  # four of five
+    assert twice(single=2) == 0
+    assert twice(several=20, loose=3) == 20
+    assert twice(several=20, loose=4) == 0  # nine are expected by four others
+    assert twice(several=20, loose=20, loose_iou=0.39) == 20
+    assert twice(several=20, loose=4, loose_iou=0.41) == 0
+    assert twice(each=1) == 6
+    assert twice(each=1, loose=1) == 0
+
+
+# ----------------------------------------------------------------------------------------------------------------- crowds
+
+
+@pytest.mark.parametrize(("seed", "block"), [(0, True), (1, False)])
+def test_images_on_which_all_objects_are_crowds_are_counted_again(seed, block):
+    """A default of the tool; a crowd beside other objects on one image in twenty is none of it."""
+    truth, found, rng = photos(seed)
+    ids = [one["id"] for one in truth["images"]]
+    chosen = set(ids[150:210]) if block else set(rng.choice(ids, 80, replace=False).tolist())
+    for one in truth["annotations"]:
+        one["iscrowd"] = int(one["image_id"] in chosen)
+    for one in truth["annotations"][::80]:
+        if one["image_id"] not in chosen:
+            one |= {"iscrowd": 1, "bbox": [0, 0, 620, 460], "area": 620 * 460}
+    for given in (found, None):
+        (made,) = said("crowds_misplaced", truth, given)
+        rows = [at for at, one in enumerate(truth["annotations"]) if one["image_id"] in chosen]
+        assert made.count == len(rows)
+        assert list(made.records) == rows[:10]
+        where = rf" among images {ids[150]} to {ids[209]}, in the order of ids" if block else ""
+        assert made.says.endswith(f"single objects: all objects of {len(chosen)} images{where}")
+
+
+def crowded(every=12, some=0, small=0.3, inside=None):
+    """How many objects are said to be crowds by default: on some images both are crowds, on others one of two, and of all
+    crowds a share is small. With `inside`, a part of 100 images has so many of the former.
+    """
+    image = np.repeat(np.arange(1000), 2)
+    crowd = image < every
+    crowd[2 * every : 2 * (every + some) : 2] = True
+    there = np.arange(1000) < 100
+    truth = side(image=image, count=1000)
+    truth.crowd = crowd
+    part = None if inside is None else Part(there, "images 1 to 2", there)
+    facts = SimpleNamespace(truth=truth, gathered=lambda *given: part)
+    flags = np.arange(2000) < small * 2 * (every if inside is None else inside)
+    rows, more = boxes._all_crowds(facts, flags)
+    assert bool(more) is bool(rows.any())
+    return int(rows.sum())
+
+
+def test_either_side_of_images_on_which_all_objects_are_crowds():
+    assert crowded(every=10) == 20
+    assert crowded(every=9) == 0
+    assert crowded(every=12, some=6) == 24
+    assert crowded(every=12, some=7) == 0
+    assert crowded(every=100, small=0.25) == 200
+    assert crowded(every=100, small=0.24) == 0
+    assert crowded(every=90, inside=90, some=100) == 180
+    assert crowded(every=89, inside=89, some=100) == 0

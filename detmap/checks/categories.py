@@ -261,6 +261,14 @@ def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             f"category lies, {many:,} are taken for {_name(evidence, taken)}"
         )
         at = np.flatnonzero(wrong & (keys == pair))
+        image = evidence.object_image
+        known, flags = np.zeros((2, evidence.images), np.bool_)
+        known[image[high & (other == taken) & np.isin(label, [one, taken])]] = True
+        flags[image[at]] = True
+        where = facts.gathered(flags, known)
+        if where is not None:  # the others are taken for it by chance
+            at = at[where.images[image[at]]]
+            more += f"; {at.size:,} of them on {facts.says_part(where)}"
         yield _said("labels_mixed", evidence, evidence.object_image[at], "object", more)
 
 
@@ -271,21 +279,31 @@ def _unsuppressed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     count = evidence.classes
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     known = facts.unreported(image, label)
+    total = np.bincount(label[known], minlength=count)
     twins = evidence.twins & known
-    total, some = np.bincount(label[known], minlength=count), np.bincount(label[twins], minlength=count)
+    if np.count_nonzero(twins) < FEWEST:
+        return
+    some = np.bincount(label[twins], minlength=count)
     if some.sum() >= max(FEWEST, ALL_TWINS * total.sum()) and (some >= 0.5 * ALL_TWINS * total)[total >= 20].all():
+        if np.count_nonzero(twins & evidence.twins_of_size) < ALL_TWINS * total.sum():
+            facts.causes.add(("detections", "biased_boxes"))
+            return
         more = f"{share(int(some.sum()), int(total.sum()))} of the confident detections"
         yield _said("unsuppressed", evidence, image[twins], "detection", more)
         return
     rate = _others(some, total)
     for one in np.flatnonzero(some >= FEWEST).tolist():
-        if some[one] >= TWINS * total[one] and _beyond(int(some[one]), int(total[one]), float(rate[one]), count):
-            rest = share(int(some.sum() - some[one]), int(total.sum() - total[one]))
-            more = (
-                f"category {_name(evidence, one)}, {share(int(some[one]), int(total[one]))} of its confident detections; of "
-                f"the other categories {rest}"
-            )
-            yield _said("unsuppressed", evidence, image[twins & (label == one)], "detection", more)
+        if some[one] < TWINS * total[one] or not _beyond(int(some[one]), int(total[one]), float(rate[one]), count):
+            continue
+        if np.count_nonzero(twins & evidence.twins_of_size & (label == one)) < TWINS * total[one]:
+            facts.causes.add(("detections", "biased_boxes"))  # a finding of `uneven`
+            continue
+        rest = share(int(some.sum() - some[one]), int(total.sum() - total[one]))
+        more = (
+            f"category {_name(evidence, one)}, {share(int(some[one]), int(total[one]))} of its confident detections; of "
+            f"the other categories {rest}"
+        )
+        yield _said("unsuppressed", evidence, image[twins & (label == one)], "detection", more)
 
 
 def _said(code: str, evidence: Evidence, image: Array, unit: str, more: str) -> Finding:

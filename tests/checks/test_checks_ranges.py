@@ -8,10 +8,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from test_checks_annotators import photos, said
-from test_checks_limits import side
+from test_checks_limits import codes, of_confident, side
 from test_checks_parts import iou, within
 
-from detmap.checks import boxes
+from detmap.checks import boxes, categories, limits, parts
+from detmap.checks.context import Facts
+from detmap.checks.evidence import Evidence
 from detmap.checks.rates import Part
 
 
@@ -210,3 +212,115 @@ def test_either_side_of_images_on_which_all_objects_are_crowds():
     assert crowded(every=100, small=0.24) == 0
     assert crowded(every=90, inside=90, some=100) == 180
     assert crowded(every=89, inside=89, some=100) == 0
+
+
+# ------------------------------------------------------------------------------------------------------- labels of another
+
+
+def test_labels_of_a_part_that_lack_a_category_are_counted_again():
+    """Of four categories the last is rare; in a part its objects are labelled as the first."""
+    truth, found, rng = photos(5, images=900)
+    for one, own in zip(truth["annotations"], found, strict=True):
+        one["category_id"] = own["category_id"] = int(rng.choice(3, p=[0.45, 0.45, 0.1])) + 1
+    ids = [one["id"] for one in truth["images"]]
+    block = set(ids[500:770])
+    changed = [one for one in truth["annotations"] if one["image_id"] in block and one["category_id"] == 3]
+    for one in changed:
+        one["category_id"] = 1
+    (made,) = said("labels_mixed", truth, found)
+    there = within(made.says)
+    assert re.search(rf"; {made.count} of them on images \d+ to \d+, in the order of ids, ", made.says)
+    assert all(there(image) and image in block for image in made.records)
+    # a detection of the better half of its category lies on each of them
+    least = np.median([one["score"] for one in found if one["category_id"] == 3])
+    held = {(one["image_id"], *one["bbox"]) for one in changed if there(one["image_id"])}
+    count = 0
+    for own in found:
+        if own["category_id"] == 3 and own["score"] >= least:
+            count += any(image == own["image_id"] and iou(box, own["bbox"]) >= 0.5 for image, *box in held)
+    assert made.count <= count
+    inside = [one for one in found if there(one["image_id"])]
+    assert f"{len({one['image_id'] for one in inside}):,} images with {len(inside):,} detections" in made.says
+
+
+# ---------------------------------------------------------------------------------------------------------------- squares
+
+
+def test_squares_of_a_part_are_counted_again():
+    truth, found, _ = photos(6, images=800)
+    ids = [one["id"] for one in truth["images"]]
+    block = set(ids[300:420])
+    for one in found:
+        if one["image_id"] in block:
+            x, y, w, h = one["bbox"]
+            most = max(w, h)
+            one["bbox"] = [x + w / 2 - most / 2, y + h / 2 - most / 2, most, most]
+    (made,) = said("square_boxes", truth, found)
+    there = within(made.says)
+    rows = []
+    for at, one in enumerate(found):
+        x, y, w, h = one["bbox"]
+        if abs(w - h) < 0.02 and min(x, y, 640 - x - w, 480 - y - h) > 2 and there(one["image_id"]):
+            rows.append(at)
+    assert made.count == len(rows)
+    assert list(made.records) == rows[:10]
+    assert made.says.startswith(f"at least {made.count} detections of equal width and height: images {ids[300]} to ")
+    assert not said("misplaced", truth, found)
+
+
+@pytest.mark.parametrize(("squares", "named"), [(50, True), (49, False)])
+def test_either_side_of_squares_that_explain_a_part(monkeypatch, squares, named):
+    """Of 100 boxes that do not touch the edges of their images half are square, and ten that do."""
+    box = np.tile([100.0, 100, 50, 60], (110, 1))
+    box[:squares, 3] = 50
+    box[100:] = [0, 0, 50, 50]
+    found = side(box, np.zeros(110, int), np.full((110, 2), 640.0))
+    evidence = SimpleNamespace(found=found, detections=np.arange(110))
+    monkeypatch.setattr(limits, "of_squares", lambda *given: "made")
+    part = Part(np.ones(1, bool), "", np.ones(1, bool))
+    assert (parts._squares(None, evidence, part) is not None) is named
+
+
+# ----------------------------------------------------------------------------------- boxes enlarged, categories of others
+
+
+def test_boxes_that_are_larger_than_objects_are_compared_in_the_size_of_these():
+    """Two boxes of 130 pixels with an IoU of 0.76 have one of 0.7 in the size of their objects."""
+    image, box = (
+        np.zeros(4, int),
+        np.array([[0.0, 0, 130, 130], [17.7, 0, 130, 130], [0, 300, 100, 100], [0, 300, 99, 76]]),
+    )
+    evidence = SimpleNamespace(
+        found=SimpleNamespace(image=image, boxes=box), sure=np.arange(4), label=np.array([0, 0, 1, 1]), classes=2,
+        finders=(np.array([0, 2]), np.array([0, 1])), object_box=np.array([[15.0, 15, 100, 100], [0, 300, 120, 110]]),
+        object_label=np.array([0, 1]), suppressed=0.75,
+    )  # fmt: skip
+    evidence._cell = lambda image, label: image * 2 + label
+    evidence._between = lambda boxes: Evidence._between(evidence, boxes)
+    assert Evidence._between(evidence, box) == pytest.approx([0, 112.3 / 147.7, 0, 0.7524])
+    assert Evidence.twins_of_size.func(evidence).tolist() == [
+        False,
+        False,
+        False,
+        True,
+    ]  # smaller boxes are not enlarged
+
+
+@pytest.mark.parametrize(("count", "named"), [(80, ["unsuppressed"]), (79, [])])
+def test_either_side_of_overlaps_of_enlarged_boxes(count, named):
+    """Of a category 120 of 1,000 detections overlap another, and so many in the size of their objects."""
+    flags = np.arange(4000) < 120
+    made = of_confident(np.repeat(np.arange(4), 1000), flags, twins=flags, twins_of_size=np.arange(4000) < count)
+    facts = Facts(None)
+    assert codes(categories._unsuppressed(facts, made)) == named
+    assert facts.caused("detections", "biased_boxes") is not bool(named)
+
+
+@pytest.mark.parametrize(("count", "named"), [(800, ["unsuppressed"]), (799, [])])
+def test_either_side_of_overlaps_of_enlarged_boxes_of_all_categories(count, named):
+    flags = np.tile(np.arange(1000) < 300, 4)
+    reduced = flags & (np.cumsum(flags) <= count)
+    made = of_confident(np.repeat(np.arange(4), 1000), flags, twins=flags, twins_of_size=reduced)
+    facts = Facts(None)
+    assert codes(categories._unsuppressed(facts, made)) == named
+    assert facts.caused("detections", "biased_boxes") is not bool(named)

@@ -334,8 +334,27 @@ class Agreement:
 
     @cached_property
     def astray(self) -> NDArray[np.int64]:
-        """Indices into the sample of the detections that lie on no object; no other detection can gain."""
-        return np.flatnonzero(self.plain.overlap < _HARDLY)
+        """Indices into the sample of the detections that lie neither on an object nor on a crowd; no other detection can
+        gain.
+        """
+        return np.flatnonzero((self.plain.overlap < _HARDLY) & ~self._on_crowds())
+
+    def _on_crowds(self) -> NDArray[np.bool_]:
+        """Mask of the sampled detections that have at least the share `_HARDLY` of their area on one crowd."""
+        crowds = np.flatnonzero(self.truth.crowd)
+        out = np.zeros(self.rows.size, np.bool_)
+        if not crowds.size:
+            return out
+        crowds = crowds[np.argsort(self.truth.image[crowds], kind="stable")]
+        starts, stops = (np.searchsorted(self.truth.image[crowds], self.image, way) for way in ("left", "right"))
+        held = stops - starts
+        held[np.cumsum(held) > _PAIRS] = 0
+        owner = np.repeat(np.arange(held.size), held)
+        at = crowds[np.arange(owner.size) - np.repeat(np.cumsum(held) - held - starts, held)]
+        own, box = self.boxes[owner], self.truth.boxes[at]
+        near, far = np.maximum(own[:, :2], box[:, :2]), np.minimum(own[:, :2] + own[:, 2:], box[:, :2] + box[:, 2:])
+        out[owner[np.maximum(far - near, 0).prod(axis=1) >= _HARDLY * own[:, 2:].clip(0).prod(axis=1)]] = True
+        return out
 
     def others(self, image: Array, part: int = 2) -> NDArray[np.int64]:
         """Return for each image another image with objects; -1 if there is none.
@@ -566,9 +585,10 @@ class Agreement:
             if made is None:
                 continue
             if constant is not None:
-                others = np.where(place == constant, -1, place)
-                if self.gain("image_ids_rotated", "detections", others, boxes) is not None:
+                faint, others = len(self.faint), np.where(place == constant, -1, place)
+                if self.gain("image_ids_rotated", "detections", others, boxes) is not None or len(self.faint) > faint:
                     yield made
+                del self.faint[faint:]
             elif self.part is not None or made.gained.size >= _ROTATED * self.rows.size:
                 yield made
 

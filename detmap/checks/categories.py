@@ -18,6 +18,7 @@ from detmap.checks.evidence import Evidence
 from detmap.checks.findings import AT_LEAST, Finding, found, names
 from detmap.checks.parts import share
 from detmap.checks.rates import CHANCE, tail
+from detmap.checks.uneven import BIAS
 
 Array = NDArray[Any]
 
@@ -85,6 +86,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     for one in _unsuppressed(facts, evidence):
         facts.causes.add(("detections", one.code))
         yield one
+    if (evidence.enlarged >= 1 + BIAS).all(axis=1).any():  # such boxes have a finding of `uneven`
+        facts.causes.add(("detections", "biased_boxes"))
 
 
 def _others(count: Array, total: Array) -> NDArray[np.float64]:
@@ -286,7 +289,6 @@ def _unsuppressed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     some = np.bincount(label[twins], minlength=count)
     if some.sum() >= max(FEWEST, ALL_TWINS * total.sum()) and (some >= 0.5 * ALL_TWINS * total)[total >= 20].all():
         if np.count_nonzero(twins & evidence.twins_of_size) < ALL_TWINS * total.sum():
-            facts.causes.add(("detections", "biased_boxes"))
             return
         more = f"{share(int(some.sum()), int(total.sum()))} of the confident detections"
         yield _said("unsuppressed", evidence, image[twins], "detection", more)
@@ -296,7 +298,6 @@ def _unsuppressed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         if some[one] < TWINS * total[one] or not _beyond(int(some[one]), int(total[one]), float(rate[one]), count):
             continue
         if np.count_nonzero(twins & evidence.twins_of_size & (label == one)) < TWINS * total[one]:
-            facts.causes.add(("detections", "biased_boxes"))  # a finding of `uneven`
             continue
         rest = share(int(some.sum() - some[one]), int(total.sum() - total[one]))
         more = (

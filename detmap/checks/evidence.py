@@ -428,17 +428,25 @@ class Evidence:
         return np.asarray((self.between_detections >= self.suppressed) & (self.between_detections < 0.9999))
 
     @cached_property
-    def twins_of_size(self) -> NDArray[np.bool_]:
-        """Like `twins`, but the boxes of categories whose boxes are larger than their objects, in the median, are reduced to
-        the size of these. Boxes that are enlarged after non-maximum suppression overlap more than it allows.
+    def enlarged(self) -> NDArray[np.float64]:
+        """The factors by which the boxes of each category are wider and higher than the objects that they find, in the
+        median, shape (categories, 2); 1 if they are smaller.
         """
         rows, objects = self.finders
+        label = self.object_label[objects]
         larger = self.found.boxes[rows, 2:] / self.object_box[objects, 2:]
-        factor = np.ones((max(self.classes, 1), 2))
-        for one in np.unique(self.object_label[objects]).tolist():
-            factor[one] = np.maximum(np.median(larger[self.object_label[objects] == one], axis=0), 1)
+        out = np.ones((max(self.classes, 1), 2))
+        for one in np.unique(label).tolist():
+            out[one] = np.maximum(np.median(larger[label == one], axis=0), 1)
+        return out
+
+    @cached_property
+    def twins_of_size(self) -> NDArray[np.bool_]:
+        """Like `twins`, but boxes that are larger than their objects (see `enlarged`) are reduced to the size of these.
+        Boxes that are enlarged after non-maximum suppression overlap more than it allows.
+        """
         boxes = self.found.boxes[self.sure].copy()
-        sides = boxes[:, 2:] / factor[self.label[self.sure]]
+        sides = boxes[:, 2:] / self.enlarged[self.label[self.sure]]
         boxes[:, :2] += (boxes[:, 2:] - sides) / 2
         boxes[:, 2:] = sides
         return self._between(boxes) >= self.suppressed

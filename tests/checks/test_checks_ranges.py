@@ -296,6 +296,8 @@ def test_boxes_that_are_larger_than_objects_are_compared_in_the_size_of_these():
         object_label=np.array([0, 1]), suppressed=0.75,
     )  # fmt: skip
     evidence._cell = lambda image, label: image * 2 + label
+    evidence.enlarged = Evidence.enlarged.func(evidence)
+    assert evidence.enlarged == pytest.approx(np.array([[1.3, 1.3], [1, 1]]))
     evidence._between = lambda boxes: Evidence._between(evidence, boxes)
     assert Evidence._between(evidence, box) == pytest.approx([0, 112.3 / 147.7, 0, 0.7524])
     assert Evidence.twins_of_size.func(evidence).tolist() == [
@@ -311,9 +313,7 @@ def test_either_side_of_overlaps_of_enlarged_boxes(count, named):
     """Of a category 120 of 1,000 detections overlap another, and so many in the size of their objects."""
     flags = np.arange(4000) < 120
     made = of_confident(np.repeat(np.arange(4), 1000), flags, twins=flags, twins_of_size=np.arange(4000) < count)
-    facts = Facts(None)
-    assert codes(categories._unsuppressed(facts, made)) == named
-    assert facts.caused("detections", "biased_boxes") is not bool(named)
+    assert codes(categories._unsuppressed(Facts(None), made)) == named
 
 
 @pytest.mark.parametrize(("count", "named"), [(800, ["unsuppressed"]), (799, [])])
@@ -321,6 +321,18 @@ def test_either_side_of_overlaps_of_enlarged_boxes_of_all_categories(count, name
     flags = np.tile(np.arange(1000) < 300, 4)
     reduced = flags & (np.cumsum(flags) <= count)
     made = of_confident(np.repeat(np.arange(4), 1000), flags, twins=flags, twins_of_size=reduced)
+    assert codes(categories._unsuppressed(Facts(None), made)) == named
+
+
+@pytest.mark.parametrize(("width", "height", "caused"), [(108, 108, True), (107.9, 108, False), (108, 107.9, False)])
+def test_either_side_of_boxes_that_are_enlarged(monkeypatch, width, height, caused):
+    """By 8 % in width and in height."""
+    evidence = of_confident(np.zeros(1, int), np.zeros(1, bool))
+    evidence.objects = evidence.detections = np.arange(1)
+    evidence.enlarged = np.array([[1.0, 1.2], [width / 100, height / 100]])
+    for name in ("_missed", "_lost", "_unlabelled", "_mixed", "_unsuppressed"):
+        monkeypatch.setattr(categories, name, lambda *given: [])
     facts = Facts(None)
-    assert codes(categories._unsuppressed(facts, made)) == named
-    assert facts.caused("detections", "biased_boxes") is not bool(named)
+    facts.evidence = evidence
+    assert list(categories.check(facts)) == []
+    assert facts.caused("detections", "biased_boxes") is caused

@@ -853,6 +853,18 @@ def test_either_side_of_a_limit_that_some_images_exceed(held, said):
         assert made == (["cap_reached"] if said and limit > 4 else [])
 
 
+@pytest.mark.parametrize(("padding", "copies"), [(False, False), (True, False), (False, True)])
+def test_rows_of_padding_and_copies_fill_no_image_up_to_a_limit(padding, copies):
+    """Of 100 images with 1 to 20 detections, all have 20 if rows without an area, or copies, fill them up."""
+    own = np.repeat(np.arange(100), np.arange(100) % 20 + 1)
+    image = np.concatenate([own, np.repeat(np.arange(100), 19 - np.arange(100) % 20)])
+    more = np.arange(image.size) >= own.size
+    found = SimpleNamespace(image=image, sized=~(more & padding), aside=more & copies)
+    facts = SimpleNamespace(detections=one_category(image.size), truth=side(count=100), causes=set())
+    made = coverage._capped(facts, found, np.bincount(image))
+    assert [one.count for one in made] == ([] if padding or copies else [100])
+
+
 def one_category(count):
     """The table of detections of one category."""
     return SimpleNamespace(categories=SimpleNamespace(ids=np.zeros(1, int), codes=np.zeros(count, int)))

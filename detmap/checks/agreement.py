@@ -68,7 +68,7 @@ _FAINT, _FAINT_CHANCE = 0.002, 1e-7
 _FEW_IMAGES = 20
 
 #: Minimum share of gaining detections for the hypothesis that ids belong to neighbouring images; `parts` reports
-#: smaller shares.
+#: smaller shares. The limit does not apply if a constant added to the ids explains a part of the gain.
 _ROTATED = 0.25
 
 #: Maximum tested offset between the written image id and the right id, in positions of the list of images. Results are
@@ -334,8 +334,27 @@ class Agreement:
 
     @cached_property
     def astray(self) -> NDArray[np.int64]:
-        """Indices into the sample of the detections that lie on no object; no other detection can gain."""
-        return np.flatnonzero(self.plain.overlap < _HARDLY)
+        """Indices into the sample of the detections that lie neither on an object nor on a crowd; no other detection can
+        gain.
+        """
+        return np.flatnonzero((self.plain.overlap < _HARDLY) & ~self._on_crowds())
+
+    def _on_crowds(self) -> NDArray[np.bool_]:
+        """Mask of the sampled detections that have at least the share `_HARDLY` of their area on one crowd."""
+        crowds = np.flatnonzero(self.truth.crowd)
+        out = np.zeros(self.rows.size, np.bool_)
+        if not crowds.size:
+            return out
+        crowds = crowds[np.argsort(self.truth.image[crowds], kind="stable")]
+        starts, stops = (np.searchsorted(self.truth.image[crowds], self.image, way) for way in ("left", "right"))
+        held = stops - starts
+        held[np.cumsum(held) > _PAIRS] = 0
+        owner = np.repeat(np.arange(held.size), held)
+        at = crowds[np.arange(owner.size) - np.repeat(np.cumsum(held) - held - starts, held)]
+        own, box = self.boxes[owner], self.truth.boxes[at]
+        near, far = np.maximum(own[:, :2], box[:, :2]), np.minimum(own[:, :2] + own[:, 2:], box[:, :2] + box[:, 2:])
+        out[owner[np.maximum(far - near, 0).prod(axis=1) >= _HARDLY * own[:, 2:].clip(0).prod(axis=1)]] = True
+        return out
 
     def others(self, image: Array, part: int = 2) -> NDArray[np.int64]:
         """Return for each image another image with objects; -1 if there is none.
@@ -488,27 +507,42 @@ class Agreement:
     def of_images(self) -> Gain | None:
         """The largest gain of a hypothesis about image ids; None if none is accepted."""
         ids, known = self.found.table.images.ids, self.truth.on.images.ids
-        if ids.dtype.kind != "i" or known.dtype.kind != "i" or not known.size or not ids.size:
+        if not known.size or not ids.size:
             return None
-        own, boxes = ids[self.found.table.images.codes[self.rows[self.astray]]], self.boxes[self.astray]
-        ways: list[tuple[str, Array, str]] = []
-        shifts = {1, -1, int(known[0]) - int(ids[0]), int(known[-1]) - int(ids[-1])} - {0}
-        for shift in sorted(shifts, key=abs):
-            if abs(shift) < 1 << 60:
-                sign = "+" if shift > 0 else "-"
-                says = f"each {sign} {abs(shift):,} is the one that is meant"
-                ways.append(("image_ids_shifted", locate(own + shift, known), says))
-        consecutive = int(known[-1]) - int(known[0]) == known.size - 1
-        listed = self._in_the_list(known)
-        for first in () if consecutive and listed is None else (0, 1):
-            place = np.where((own >= first) & (own < known.size + first), own - first, -1)
-            ways.append(("image_ids_positions", place, f"counted from {first}, in the order of the ids"))
-            if listed is not None:
-                ways.append(("image_ids_positions", listed[place], f"counted from {first}, in the order of the list"))
-        made = [self.gain(code, "detections", place, boxes, more=says) for code, place, says in ways]
-        made += self._neighbours(boxes)
+        boxes, made, listed, constant = self.boxes[self.astray], list[Gain | None](), None, None
+        if ids.dtype.kind == known.dtype.kind == "i":
+            listed = self._in_the_list(known)
+            ways = list(self._numbered(ids[self.found.table.images.codes[self.rows[self.astray]]], known, listed))
+            made = [self.gain(code, "detections", place, boxes, more=says) for code, place, says in ways]
+            accepted = [
+                (one.gained.size, place)
+                for one, (code, place, _) in zip(made, ways, strict=True)
+                if one is not None and code == "image_ids_shifted"
+            ]
+            constant = max(accepted, key=lambda one: one[0])[1] if accepted else None
+        made += self._neighbours(boxes, "order of ids", np.arange(known.size), _PLACES, constant)
+        if listed is not None:
+            made += self._neighbours(boxes, "list of images", listed[:-1], 1, constant)
         made.append(self._restarted(boxes))
         return _best(made)
+
+    def _numbered(self, own: Array, known: Array, listed: Array | None) -> Iterator[tuple[str, Array, str]]:
+        """Yield the code, the images and the description of each hypothesis about ids that are numbers."""
+        first, last = (int(known[at]) - int(self.found.table.images.ids[at]) for at in (0, -1))
+        for shift in sorted({1, -1, first, last} - {0}, key=abs):
+            if abs(shift) < 1 << 60:
+                sign = "+" if shift > 0 else "-"
+                yield (
+                    "image_ids_shifted",
+                    locate(own + shift, known),
+                    f"each {sign} {abs(shift):,} is the one that is meant",
+                )
+        consecutive = int(known[-1]) - int(known[0]) == known.size - 1
+        for first in () if consecutive and listed is None else (0, 1):
+            place = np.where((own >= first) & (own < known.size + first), own - first, -1)
+            yield "image_ids_positions", place, f"counted from {first}, in the order of the ids"
+            if listed is not None:
+                yield "image_ids_positions", listed[place], f"counted from {first}, in the order of the list"
 
     def _restarted(self, boxes: Array) -> Gain | None:
         """Return the gain of the hypothesis that an image counter restarted. Detections on the first images then belong
@@ -527,19 +561,35 @@ class Agreement:
         says = f"counted from the first image again from image {known[start]} on"
         return self.gain("image_ids_positions", "detections", place, boxes, more=says)
 
-    def _neighbours(self, boxes: Array) -> Iterator[Gain | None]:
-        """Yield the gains of the hypotheses that each image id stands for the image a few places earlier or later."""
-        image, count = self.image[self.astray], self.truth.on.images.ids.size
-        for step in (sign * by for by in range(1, _PLACES + 1) for sign in (1, -1)):
-            place = np.where((image >= 0) & (image + step >= 0) & (image + step < count), image + step, -1)
+    def _neighbours(
+        self, boxes: Array, says: str, order: Array, steps: int, constant: Array | None
+    ) -> Iterator[Gain | None]:
+        """Yield the gains of the hypotheses that each image id stands for the image up to `steps` places earlier or later
+        in `order`, the images by place.
+
+        `constant` are the images if an accepted constant is added to the ids, else None. It explains the detections for
+        which the neighbour has the same id; therefore, the others must gain beyond chance, too.
+        """
+        image, count = self.image[self.astray], order.size
+        at = np.argsort(order, kind="stable")[image]
+        for step in (sign * by for by in range(1, steps + 1) for sign in (1, -1)):
+            there = (image >= 0) & (at + step >= 0) & (at + step < count)
+            place = np.where(there, order[(at + step) % count], -1)
             way = "next" if step > 0 else "previous"
-            says = (
-                f"each is meant to be the {way} image"
+            more = (
+                f"each is meant to be the {way} image in the {says}"
                 if abs(step) == 1
-                else f"each is meant to be {abs(step)} images {'on' if step > 0 else 'back'}"
+                else f"each is meant to be {abs(step)} images {'on' if step > 0 else 'back'} in the {says}"
             )
-            made = self.gain("image_ids_rotated", "detections", place, boxes, more=says)
-            if made is not None and (self.part is not None or made.gained.size >= _ROTATED * self.rows.size):
+            made = self.gain("image_ids_rotated", "detections", place, boxes, more=more)
+            if made is None:
+                continue
+            if constant is not None:
+                faint, others = len(self.faint), np.where(place == constant, -1, place)
+                if self.gain("image_ids_rotated", "detections", others, boxes) is not None or len(self.faint) > faint:
+                    yield made
+                del self.faint[faint:]
+            elif self.part is not None or made.gained.size >= _ROTATED * self.rows.size:
                 yield made
 
     def _in_the_list(self, known: Array) -> Array | None:

@@ -19,7 +19,9 @@ from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number as said
 from detmap.checks.findings import AT_LEAST, Finding, found
 from detmap.checks.inputs import Side, as_sizes, reach_of
+from detmap.checks.rates import CHANCE, tail
 from detmap.data.tables import Detections, GroundTruth
+from detmap.errors import many
 from detmap.shapes import Boxes
 from detmap.shapes.kinds import BOXES
 
@@ -40,10 +42,29 @@ _FEWEST = 3
 #: occurs in 1 of 10 scenes of ``tests/planting``, and three pairs in 1 of 6,000 scenes.
 _FEWEST_CLOSE = 3
 
+#: IoU from which two objects of one category are considered to have nearly the same box.
+SAME = 0.95
+
+#: Objects are there twice on an image if at least the share `PAIRED` of them form pairs: each is the most similar object of
+#: its category for the other, with an IoU of at least `TIGHT`. If two annotators place edges independently within 5 % of a
+#: side, the IoU is above 0.7. Such images are reported if they are far more than twice those whose objects form such pairs
+#: only with an IoU of at least `LOOSE`, because by chance small overlaps are frequent.
+PAIRED, TIGHT, LOOSE = 0.8, 0.7, 0.4
+
 #: Objects with a list of run lengths are considered crowds if their number is at most this share of the number of objects
 #: with polygons. In two samples of COCO, 830 and 619 objects have polygons, and 9 and 5 have run lengths. All of the
 #: latter are crowds. If a data set draws ordinary objects by run lengths, most of its objects have them.
 LISTED = 0.05
+
+#: Minimum share of crowds that are smaller than the median object of their category, for crowds to be considered single
+#: objects. If crowd flags were random the share would be a half; real crowds are rarely smaller than the median object.
+SMALLER = 0.25
+
+#: Images on which all objects are crowds are reported if they are at least the share `ALL_CROWDS` of the images with
+#: objects of a part. Anywhere in the data, those with several objects are reported if they are at least `FEWEST_CROWDS`,
+#: and `MORE_CROWDS` times as many as the images with crowds beside other objects. A tool that sets the flag sets it on all
+#: objects of an image, whereas nearly all images of COCO with a crowd and another record have an object that is none.
+ALL_CROWDS, FEWEST_CROWDS, MORE_CROWDS = 0.9, 10, 2.0
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -60,7 +81,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield found("shifted_boxes", facts.agreement.hits, "detection", more=says_shift(shift))
     for side in facts.sides:
         yield from _forms(facts, side)
-        yield from _duplicates(side)
+        yield from _duplicates(facts, side)
     yield from _sizes(facts)
     if not facts.caused("ground_truth", *_CAUSES):
         yield from _areas(facts.truth)
@@ -321,19 +342,32 @@ def duplicates(*columns: Array) -> NDArray[np.bool_]:
     return out
 
 
-def _duplicates(side: Side) -> Iterator[Finding]:
-    """Yield a finding of records with the same image, category and box; for objects, nearly the same box suffices."""
+def _duplicates(facts: Facts, side: Side) -> Iterator[Finding]:
+    """Yield a finding of records with the same image, category and box; for objects, nearly the same box suffices, or a
+    less similar one on images whose objects are all there twice.
+    """
     if len(side) < 2:
         return
     category = side.table.categories.codes
     crowd = [side.crowd] if side.crowd.any() else []
     again = duplicates(side.table.images.codes, category, *side.columns, *crowd)
-    more = ""
+    more, where = "", None
     if isinstance(side.table, GroundTruth):
-        close = _close(side)
+        one, other, iou = _overlapping(side)
+        close = np.zeros(len(side), np.bool_)
+        close[other[iou >= SAME]] = True
         if np.count_nonzero(close & ~again) >= _FEWEST_CLOSE:
             again |= close
             more = "some with all but the same box"
+        images = _doubled(side, one, other, iou)
+        where = images[side.image] if images.any() else None
+        if where is not None:
+            again[other[(iou >= TIGHT) & where[other]]] = True
+            more = f"{np.count_nonzero(again & where):,} of them on {many(int(images.sum()), 'image')} on which nearly all "
+            more += f"objects have an earlier or later one beside them with an IoU of {TIGHT:g} or more"
+            part = facts.gathered(images, np.bincount(side.image, minlength=images.size) > 1)
+            if part is not None:
+                more += f"; {np.count_nonzero(images & part.images):,} of these are among {part.says}"
     if side.drawn is not None:  # records with equal boxes may have different masks or poses
         again &= duplicates(side.table.images.codes, category, side.drawn[1].areas()) | (again & bool(more))
     again &= ~side.constant
@@ -344,17 +378,22 @@ def _duplicates(side: Side) -> Iterator[Finding]:
         again &= ~side.constant
     if again.any():
         code = "duplicate_objects" if side.role == "ground_truth" else "duplicate_detections"
-        yield found(code, int(again.sum()), side.unit, more=more, **side.records(again))
+        of = side.records(again)
+        if where is not None:
+            of = {"records": side.on.images.ids[images].tolist(), "named": "image"}
+        yield found(code, int(again.sum()), side.unit, more=more, **of)
 
 
-def _close(side: Side, most: int = 2_000_000) -> NDArray[np.bool_]:
-    """Mask of the objects whose IoU with an earlier object of their image and category is at least 0.95, shape (n,)."""
+def _overlapping(side: Side, most: int = 2_000_000) -> tuple[Array, Array, Array]:
+    """Return the pairs of objects of one image and category whose IoU is at least `LOOSE`, as the rows of the earlier and
+    of the later object, and the IoU.
+    """
     codes = side.table.images.codes.astype(np.int64) * side.table.categories.ids.size + side.table.categories.codes
     rows = np.flatnonzero(~side.crowd & (side.boxes[:, 2:] > 0).all(axis=1))
-    # Compare neighbours in the order of left edges within an image and category. Boxes with such a large overlap are
-    # close together in this order.
+    # Compare neighbours in the order of left edges within an image and category. Boxes with a large overlap are close
+    # together in this order.
     order = rows[np.lexsort((side.boxes[rows, 0], codes[rows]))]
-    out = np.zeros(len(side), np.bool_)
+    made = [(order[:0], order[:0], np.zeros(0))]
     for step in range(1, 9):
         if order.size <= step or order.size * step > most:
             break
@@ -363,9 +402,38 @@ def _close(side: Side, most: int = 2_000_000) -> NDArray[np.bool_]:
         if not pairs.any():
             break
         one, other = one[pairs], other[pairs]
-        same = overlaps(side.boxes[one], side.boxes[other]) >= 0.95
-        out[np.maximum(one, other)[same]] = True
-    return out
+        iou = overlaps(side.boxes[one], side.boxes[other])
+        some = iou >= LOOSE
+        one, other = one[some], other[some]
+        made.append((np.minimum(one, other), np.maximum(one, other), iou[some]))
+    one, other, iou = (np.concatenate(column) for column in zip(*made, strict=True))
+    return one, other, iou
+
+
+def _doubled(side: Side, one: Array, other: Array, iou: Array) -> NDArray[np.bool_]:
+    """Mask of the images on which objects are there twice, shape (images,): nearly all objects form pairs (see `TIGHT`).
+    All values are False if chance explains the number of these images.
+    """
+    count = side.on.images.ids.size
+    best = np.zeros(len(side))
+    np.maximum.at(best, one, iou)
+    np.maximum.at(best, other, iou)
+    mutual = (iou == best[one]) & (iou == best[other])
+    held = np.bincount(side.image[~side.crowd], minlength=count)
+
+    def images(least: float) -> NDArray[np.bool_]:
+        """Mask of the images on which nearly all objects have a partner by an IoU of at least `least`."""
+        paired = np.zeros(len(side), np.bool_)
+        for rows in (one, other):
+            paired[rows[mutual & (iou >= least)]] = True
+        return np.asarray((held > 1) & (np.bincount(side.image[paired], minlength=count) >= PAIRED * held))
+
+    tight, loose = images(TIGHT), images(LOOSE)
+    for several in (held > 1, held > 3):
+        named, others = (int(np.count_nonzero(which & several)) for which in (tight, loose & ~tight))
+        if tail(named, 2.0 * others + 1) < CHANCE:
+            return tight
+    return np.zeros(count, np.bool_)
 
 
 # -------------------------------------------------------------------------------------------------------- areas and crowds
@@ -401,7 +469,9 @@ def _areas(side: Side) -> Iterator[Finding]:
 
 
 def _crowds(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding of crowds that resemble single objects: they are polygons, are small, or match a detection."""
+    """Yield a finding of crowds that resemble single objects: they are polygons, are small, match a detection, or are all
+    objects of their images.
+    """
     side = facts.truth
     table = side.table
     assert isinstance(table, GroundTruth)
@@ -421,22 +491,48 @@ def _crowds(facts: Facts) -> Iterator[Finding]:
     if (~crowd).any():
         usual = _medians(table.categories.codes[~crowd], areas[~crowd], usual.size)
         small = crowd & (areas < usual[table.categories.codes])
-        # If crowd flags were random, half of the crowds would be smaller than the median object. Real crowds are rarely
-        # smaller than the median object.
-        if np.count_nonzero(small) >= max(_FEWEST, 0.25 * np.count_nonzero(crowd)):
+        every, more = _all_crowds(facts, small)
+        if more:
+            strange |= every
+            why.append(more)
+        if np.count_nonzero(small & ~every) >= max(_FEWEST, SMALLER * np.count_nonzero(crowd & ~every)):
             strange |= small
             why.append("smaller than a usual object of their category")
-    if facts.agreement is not None and not facts.causes:
-        fitted = crowd & (areas < 2 * usual[table.categories.codes]) & _fitted(facts)
-        if np.count_nonzero(fitted) >= max(_FEWEST, 0.1 * np.count_nonzero(crowd)):
-            strange |= fitted
-            why.append("found as one object by a detection")
+        if facts.agreement is not None and not facts.causes:
+            fitted = crowd & (areas < 2 * usual[table.categories.codes]) & _fitted(facts)
+            if np.count_nonzero(fitted & ~every) >= max(_FEWEST, 0.1 * np.count_nonzero(crowd & ~every)):
+                strange |= fitted
+                why.append("found as one object by a detection")
     share = np.count_nonzero(crowd) / len(table)
     if share > 0.5:
         strange |= crowd
         why.append("more than half of all objects")
     if strange.any():
         yield found("crowds_misplaced", int(strange.sum()), "object", more=", or ".join(why), **side.records(strange))
+
+
+def _all_crowds(facts: Facts, small: Array) -> tuple[NDArray[np.bool_], str]:
+    """Return a mask of the objects of images on which all objects are crowds, and these images in words; no objects and ""
+    if few images are such, or if few of these objects are in the mask `small`.
+    """
+    side = facts.truth
+    held, crowds = (
+        np.bincount(side.image[which], minlength=side.on.images.ids.size) for which in (side.image >= 0, side.crowd)
+    )
+    every = (held > 0) & (crowds == held)
+    part = facts.gathered(every, held > 0)
+    if part is not None and np.mean(every[part.images & (held > 0)]) >= ALL_CROWDS:
+        every &= part.images
+        where = f" among {part.says}"
+    else:
+        some = np.count_nonzero((held > 1) & (crowds > 0) & ~every)
+        if np.count_nonzero((held > 1) & every) < max(FEWEST_CROWDS, MORE_CROWDS * some):
+            every[:] = False
+        where = ""
+    rows = every[side.image]
+    if not rows.any() or np.mean(small[rows]) < SMALLER:
+        return np.zeros_like(rows), ""
+    return rows, f"all objects of {many(int(every.sum()), 'image')}{where}"
 
 
 def _unflagged(facts: Facts) -> Iterator[Finding]:

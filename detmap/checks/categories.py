@@ -18,6 +18,7 @@ from detmap.checks.evidence import Evidence
 from detmap.checks.findings import AT_LEAST, Finding, found, names
 from detmap.checks.parts import share
 from detmap.checks.rates import CHANCE, tail
+from detmap.checks.uneven import BIAS
 
 Array = NDArray[Any]
 
@@ -25,7 +26,9 @@ Array = NDArray[Any]
 #: In 99 of 100 clean scenes of ``tests/planting/scenes.py`` the largest ratio is smaller.
 TIMES = 3.0
 
-#: Minimum share of a category's objects that are on images without detections of the category.
+#: Minimum share of a category's objects that are on images without detections of the category. The largest share of a
+#: category is 0.05 for a detector on VOC2007, and 0.25 in 14 clean scenes of ``tests/planting`` (seeds 0 and 1 of each
+#: kind).
 LOST = 0.3
 
 #: Minimum ratio of two shares of a category's objects that are on images without detections of the category. First, the
@@ -34,7 +37,8 @@ LOST = 0.3
 #: single objects, because by chance an image with several objects seldom has no detection.
 EVEN = 0.7
 
-#: Minimum share of missed objects among a category's objects on images that have detections of the category.
+#: Minimum share of missed objects among a category's objects on images that have detections of the category. The
+#: largest share of a category is 0.62 for a detector on VOC2007, and 0.2 in the scenes of `LOST`.
 MISSED = 0.7
 
 #: Minimum share of detections on no object among the best quarter of the confident detections: for one category, and
@@ -42,7 +46,9 @@ MISSED = 0.7
 UNLABELLED, ALONE = 0.06, 0.06
 
 #: Minimum ratio of two shares of detections on no object, in the best quarter and in the lower half of the confident
-#: detections. One limit is for a single category, the other for all categories together.
+#: detections. One limit is for a single category, the other for all categories together. Missing labels do not depend on
+#: scores. For a detector on VOC2007 the ratio is 0.17 for all categories together, and up to 0.44 for one, which other
+#: limits leave out.
 FLAT, FLAT_ALONE = 0.2, 0.2
 
 #: Minimum ratio of two shares of detections on no object, in the best eighth and in the second eighth of the confident
@@ -61,7 +67,8 @@ MIXED = 0.1
 WRONG, USUAL = 0.06, 0.05
 
 #: Minimum share of confident detections that overlap a better detection too much (`Evidence.twins`): for one category,
-#: and for all categories together.
+#: and for all categories together. For a detector on VOC2007 the largest share of a category is 0.01, and in the scenes of
+#: `LOST` 0.007; together it is at most 0.005.
 TWINS, ALL_TWINS = 0.08, 0.2
 
 #: Minimum number of records for a finding about a category.
@@ -85,6 +92,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     for one in _unsuppressed(facts, evidence):
         facts.causes.add(("detections", one.code))
         yield one
+    if (evidence.enlarged >= 1 + BIAS).all(axis=1).any():  # such boxes have a finding of `uneven`
+        facts.causes.add(("detections", "biased_boxes"))
 
 
 def _others(count: Array, total: Array) -> NDArray[np.float64]:
@@ -261,6 +270,14 @@ def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             f"category lies, {many:,} are taken for {_name(evidence, taken)}"
         )
         at = np.flatnonzero(wrong & (keys == pair))
+        image = evidence.object_image
+        known, flags = np.zeros((2, evidence.images), np.bool_)
+        known[image[high & (other == taken) & np.isin(label, [one, taken])]] = True
+        flags[image[at]] = True
+        where = facts.gathered(flags, known)
+        if where is not None:  # the others are taken for it by chance
+            at = at[where.images[image[at]]]
+            more += f"; {at.size:,} of them on {facts.says_part(where)}"
         yield _said("labels_mixed", evidence, evidence.object_image[at], "object", more)
 
 
@@ -271,21 +288,29 @@ def _unsuppressed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     count = evidence.classes
     image, label = evidence.found.image[evidence.sure], evidence.label[evidence.sure]
     known = facts.unreported(image, label)
+    total = np.bincount(label[known], minlength=count)
     twins = evidence.twins & known
-    total, some = np.bincount(label[known], minlength=count), np.bincount(label[twins], minlength=count)
+    if np.count_nonzero(twins) < FEWEST:
+        return
+    some = np.bincount(label[twins], minlength=count)
     if some.sum() >= max(FEWEST, ALL_TWINS * total.sum()) and (some >= 0.5 * ALL_TWINS * total)[total >= 20].all():
+        if np.count_nonzero(twins & evidence.twins_of_size) < ALL_TWINS * total.sum():
+            return
         more = f"{share(int(some.sum()), int(total.sum()))} of the confident detections"
         yield _said("unsuppressed", evidence, image[twins], "detection", more)
         return
     rate = _others(some, total)
     for one in np.flatnonzero(some >= FEWEST).tolist():
-        if some[one] >= TWINS * total[one] and _beyond(int(some[one]), int(total[one]), float(rate[one]), count):
-            rest = share(int(some.sum() - some[one]), int(total.sum() - total[one]))
-            more = (
-                f"category {_name(evidence, one)}, {share(int(some[one]), int(total[one]))} of its confident detections; of "
-                f"the other categories {rest}"
-            )
-            yield _said("unsuppressed", evidence, image[twins & (label == one)], "detection", more)
+        if some[one] < TWINS * total[one] or not _beyond(int(some[one]), int(total[one]), float(rate[one]), count):
+            continue
+        if np.count_nonzero(twins & evidence.twins_of_size & (label == one)) < TWINS * total[one]:
+            continue
+        rest = share(int(some.sum() - some[one]), int(total.sum() - total[one]))
+        more = (
+            f"category {_name(evidence, one)}, {share(int(some[one]), int(total[one]))} of its confident detections; of "
+            f"the other categories {rest}"
+        )
+        yield _said("unsuppressed", evidence, image[twins & (label == one)], "detection", more)
 
 
 def _said(code: str, evidence: Evidence, image: Array, unit: str, more: str) -> Finding:

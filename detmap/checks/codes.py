@@ -501,7 +501,7 @@ warning area_misfits
     The object counts in the wrong range: small, medium or large.
     Give areas in square pixels, of the mask where there is one, else of the box.
 warning crowds_misplaced
-    {many} flagged as a crowd, and of the form of a single object
+    {many} flagged as a crowd that seem to be single objects
     Crowds count neither as missed nor, where they are detected, as found.
     Flag regions of many objects alone as iscrowd.
 warning crowds_unflagged

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from detmap.checks.agreement import Agreement, Gain
 from detmap.checks.evidence import Evidence, evidence_of
-from detmap.checks.inputs import Side
+from detmap.checks.inputs import Side, side_of
 from detmap.checks.rates import FLOOR, Division, Part
 from detmap.checks.reversal import Reversal, reversal_of
 from detmap.data.tables import Detections
@@ -117,8 +117,11 @@ class Facts:
     @cached_property
     def division(self) -> Division:
         """The parts of the images that are compared."""
-        assert self.found is not None
-        return evidence_of(self.truth, self.found).division
+        found = self.found
+        if found is None:
+            none = Detections.from_arrays(image_ids=[], category_ids=[], boxes=np.zeros((0, 4)), scores=[])
+            found = side_of(none, self.truth.on)
+        return evidence_of(self.truth, found).division
 
     def unreported(self, image: NDArray[Any], label: NDArray[Any] | None = None) -> NDArray[np.bool_]:
         """Mask, shape (n,), of the records outside of `parts`; without `label`, outside of the parts of all categories."""

@@ -396,10 +396,14 @@ class Evidence:
     @cached_property
     def between_detections(self) -> NDArray[np.float64]:
         """The largest IoU of each confident detection with a better detection of its image and category."""
+        return self._between(self.found.boxes[self.sure])
+
+    def _between(self, boxes: Array) -> NDArray[np.float64]:
+        """Return `between_detections` if the confident detections had other boxes."""
         cell = self._cell(self.found.image[self.sure], self.label[self.sure])
         order = np.argsort(cell, kind="stable")  # by descending score within a cell
         out = np.zeros(order.size)
-        out[order] = _with_earlier(cell[order], self.found.boxes[self.sure[order]])
+        out[order] = _with_earlier(cell[order], boxes[order])
         return out
 
     @cached_property
@@ -422,6 +426,30 @@ class Evidence:
         least `suppressed`. Equal boxes are excluded because they have their own finding.
         """
         return np.asarray((self.between_detections >= self.suppressed) & (self.between_detections < 0.9999))
+
+    @cached_property
+    def enlarged(self) -> NDArray[np.float64]:
+        """The factors by which the boxes of each category are wider and higher than the objects that they find, in the
+        median, shape (categories, 2); 1 if they are smaller.
+        """
+        rows, objects = self.finders
+        label = self.object_label[objects]
+        larger = self.found.boxes[rows, 2:] / self.object_box[objects, 2:]
+        out = np.ones((max(self.classes, 1), 2))
+        for one in np.unique(label).tolist():
+            out[one] = np.maximum(np.median(larger[label == one], axis=0), 1)
+        return out
+
+    @cached_property
+    def twins_of_size(self) -> NDArray[np.bool_]:
+        """Like `twins`, but boxes that are larger than their objects (see `enlarged`) are reduced to the size of these.
+        Boxes that are enlarged after non-maximum suppression overlap more than it allows.
+        """
+        boxes = self.found.boxes[self.sure].copy()
+        sides = boxes[:, 2:] / self.enlarged[self.label[self.sure]]
+        boxes[:, :2] += (boxes[:, 2:] - sides) / 2
+        boxes[:, 2:] = sides
+        return self._between(boxes) >= self.suppressed
 
     @cached_property
     def doubled(self) -> NDArray[np.bool_]:

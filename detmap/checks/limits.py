@@ -16,7 +16,7 @@ from detmap.checks import strays
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
 from detmap.checks.evidence import NOTHING, SUPPRESSED, Evidence
-from detmap.checks.findings import Finding, found, names
+from detmap.checks.findings import AT_LEAST, Finding, found, names
 from detmap.checks.inputs import Side
 from detmap.checks.rates import tail
 from detmap.errors import many
@@ -90,7 +90,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return
-    for one in _sizes(evidence):
+    for one in _sizes(facts, evidence):
         facts.causes.add(("detections", one.code))
         yield one
     for one in _of_cells(evidence):
@@ -140,8 +140,10 @@ def edge_below(found: Array, objects: Array) -> float | None:
     return least if BEYOND * rate * beyond >= EXPECTED else None
 
 
-def _sizes(evidence: Evidence) -> Iterator[Finding]:
-    """Yield findings of sizes and positions that objects have but detections do not."""
+def _sizes(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
+    """Yield findings of sizes and positions that objects have but detections do not. Categories are compared without the
+    parts that have a finding, in which detections may have the category of others.
+    """
     rows = evidence.detections
     ours = _measures(evidence.found.boxes[rows], evidence.found.sizes[rows])
     known = strays.strays(evidence.truth)  # strays and objects that cover the whole image are left out
@@ -164,17 +166,21 @@ def _sizes(evidence: Evidence) -> Iterator[Finding]:
             said |= beyond
     if said.any() or evidence.classes < 2:
         return
-    label = evidence.label[rows]
-    labels = evidence.truth.table.categories.codes[objects]
+    label, labels = evidence.label[rows], evidence.truth.table.categories.codes[objects]
+    kept, left = (
+        np.flatnonzero(facts.unreported(image, of))
+        for image, of in ((evidence.found.image[rows], label), (evidence.truth.image[objects], labels))
+    )
+    label, labels, objects, theirs_of = label[kept], labels[left], objects[left], theirs["area"][left]
     order = np.argsort(label.astype(np.min_scalar_type(evidence.classes)), kind="stable")
-    areas, starts = ours["area"][order], np.searchsorted(label[order], np.arange(evidence.classes + 1))
+    areas, starts = ours["area"][kept[order]], np.searchsorted(label[order], np.arange(evidence.classes + 1))
     for one in np.flatnonzero(np.bincount(labels, minlength=evidence.classes) >= 2 * FEWEST).tolist():
         own, true = areas[starts[one] : starts[one + 1]], labels == one
         for sign, word in ((1, "below"), (-1, "above")):
-            both = (own, theirs["area"][true]) if sign > 0 else (1 / own, 1 / theirs["area"][true])
+            both = (own, theirs_of[true]) if sign > 0 else (1 / own, 1 / theirs_of[true])
             edge = edge_below(*both) if own.size else None
             if edge is not None:
-                beyond = true & (theirs["area"] < edge if sign > 0 else theirs["area"] > 1 / edge)
+                beyond = true & (theirs_of < edge if sign > 0 else theirs_of > 1 / edge)
                 name = names([str(evidence.truth.on.categories.names[one])])
                 yield _cut(evidence, objects[beyond], f"category {name}, area {word} {number(edge**sign)}")
 
@@ -381,11 +387,29 @@ def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     if facts.caused("detections", "cut_boxes"):
         return
     lines = cut_lines(facts, evidence, rows)
-    if not lines and squares(side, rows) and not squares(facts.truth, true):
-        there = _equal(side, np.arange(len(side)))
-        yield found("square_boxes", int(there.sum()), side.unit, **side.records(there))
     if lines:
         yield at_lines(side, lines)
+    elif not facts.caused("detections", "square_boxes"):
+        made = of_squares(facts, evidence, rows)
+        if made is not None:
+            yield made
+
+
+def of_squares(facts: Facts, evidence: Evidence, rows: Array) -> Finding | None:
+    """Return the finding of square boxes if many detections at `rows` are square, but few objects are; else None. Boxes at
+    the edges of images, which may be clipped, are not counted.
+    """
+    side, every = evidence.found, np.arange(len(evidence.found))
+    if not squares(side, rows) or squares(facts.truth, evidence.objects[:SAMPLE]):
+        return None
+    inner, there = _inner(side, every) & (side.image >= 0), _equal(side, every)
+    held, on = (np.bincount(side.image[which], minlength=evidence.images) for which in (inner, inner & there))
+    part = facts.gathered(2 * on >= held, held > 0)
+    more = ""
+    if part is not None:
+        there &= part.images[side.image] & (side.image >= 0)
+        more = facts.says_part(part)
+    return found("square_boxes", int(there.sum()), side.unit, more=more, words=AT_LEAST, **side.records(there))
 
 
 def cut_lines(facts: Facts, evidence: Evidence, rows: Array) -> list[tuple[str, float]]:
@@ -424,9 +448,19 @@ def crossing(side: Side, rows: Array, lines: list[tuple[str, float]]) -> NDArray
 
 def _equal(side: Side, rows: Array) -> NDArray[np.bool_]:
     """Mask of the square boxes (see `ROUNDED`) that do not touch the edges of their image, shape (n,)."""
+    boxes = side.boxes[rows]
+    return np.asarray(_inner(side, rows) & (np.abs(boxes[:, 2] - boxes[:, 3]) < ROUNDED))
+
+
+def _inner(side: Side, rows: Array) -> NDArray[np.bool_]:
+    """Mask of the boxes at `rows` that do not touch the edges of their image."""
     boxes, sizes = side.boxes[rows], side.sizes[rows]
-    inner = (boxes[:, :2] > EDGE).all(axis=1) & (boxes[:, :2] + boxes[:, 2:] < sizes - EDGE).all(axis=1)
-    return np.asarray(inner & (np.abs(boxes[:, 2] - boxes[:, 3]) < ROUNDED))
+    return np.asarray((boxes[:, :2] > EDGE).all(axis=1) & (boxes[:, :2] + boxes[:, 2:] < sizes - EDGE).all(axis=1))
+
+
+def share_of_squares(side: Side, rows: Array) -> float:
+    """Return the share of square boxes among the boxes at `rows` that do not touch the edges of their image."""
+    return int(np.count_nonzero(_equal(side, rows))) / max(int(np.count_nonzero(_inner(side, rows))), 1)
 
 
 def squares(side: Side, rows: Array) -> bool:

@@ -116,6 +116,10 @@ WHOLE = 1.5
 #: chance the share is small, as only one in a hundred images has a box with an edge at any one coordinate.
 CUT_ALONE = 0.5
 
+#: Minimum share of square boxes among a part's detections that do not touch the edges of images, for squares to explain
+#: missed objects. If squares are written for all boxes of a part the share is 1, and at its ends it is smaller.
+SQUARE = 0.5
+
 #: A change of ids or boxes explains a part if, after the change, at least this share of the part's detections on no
 #: object lie on objects. If boxes were clipped to another size, a few boxes fit a change of scale by chance.
 EXPLAINED = 0.1
@@ -683,6 +687,12 @@ def _said(
         if lines:
             yield from _of_lines(facts, evidence, lines)
             return
+        square = _squares(facts, evidence, part)
+        if square is not None:
+            if not facts.caused("detections", square.code):
+                facts.causes.add(("detections", square.code))
+                yield square
+            return
         objects = part.images[evidence.object_image]
         policy = policies.policy(evidence, objects if label is None else objects & (evidence.object_label == label))
         if policy:
@@ -767,6 +777,14 @@ def _cut_at(facts: Facts, evidence: Evidence, part: Part) -> list[tuple[str, flo
         for which in (whole & inside, whole & ~inside)
     )
     return lines if own <= WHOLE * total * (rest[0] + 1) / (rest[1] + 2) + 1 else []
+
+
+def _squares(facts: Facts, evidence: Evidence, part: Part) -> Finding | None:
+    """Return the finding of square boxes if most boxes of a part are square, else None."""
+    rows = _sample_of(evidence, part)
+    if limits.share_of_squares(evidence.found, rows) < SQUARE:
+        return None
+    return limits.of_squares(facts, evidence, rows)
 
 
 def _of_gain(facts: Facts, gain: Gain, rows: Array, more: str) -> Finding:

@@ -157,9 +157,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         rows, objects = (column[~evidence.copied] for column in (rows, objects))
     if rows.size >= FEWEST_OF_CATEGORY:
         yield from _scores(evidence, rows, objects, evidence.finders[0])
-        if evidence.found.posed is None and not facts.caused(
-            "detections", "cut_boxes"
-        ):  # boxes around points are smaller than their objects
+        # boxes around points are smaller than their objects
+        if evidence.found.posed is None and not facts.caused("detections", "cut_boxes", "square_boxes"):
             yield from _boxes(facts, evidence, rows, objects)
     if not facts.caused("detections", "sizes_cut"):
         yield from _counts(evidence)

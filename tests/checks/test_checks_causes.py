@@ -10,7 +10,7 @@ from test_checks_edges import FOUND, TRUTH
 
 import detmap
 from detmap.checks import check, image_ids, labels, repeats
-from detmap.checks.agreement import Agreement, Counts
+from detmap.checks.agreement import Agreement, Counts, Nearest
 from detmap.checks.changes import turned_left, turned_right
 from detmap.checks.evidence import _grouped, evidence_of
 from detmap.checks.inputs import side_of
@@ -28,9 +28,9 @@ def overlapping(boxes, iou):
     return boxes * [1, 1, iou, 1]
 
 
-def agreement(image, boxes, scores=None, count=200):
+def agreement(image, boxes, scores=None, count=200, ids=None):
     """Detections beside one object on each of so many images."""
-    ids = np.cumsum(np.random.default_rng(0).integers(3, 300, count))
+    ids = np.cumsum(np.random.default_rng(0).integers(3, 300, count)) if ids is None else ids
     truth = detmap.GroundTruth.from_arrays(
         image_ids=ids, category_ids=np.ones(count, int), boxes=places(count), images=ids, categories=[1]
     )
@@ -93,7 +93,7 @@ def test_either_side_of_the_places_of_neighbours(step, said):
     assert (made is not None) is said
     if said:
         assert made.code == "image_ids_rotated"
-        assert made.more == f"each is meant to be 8 images {'back' if step > 0 else 'on'}"
+        assert made.more == f"each is meant to be 8 images {'back' if step > 0 else 'on'} in the order of ids"
 
 
 @pytest.mark.parametrize(("count", "said"), [(50, True), (49, False)])
@@ -102,6 +102,41 @@ def test_either_side_of_the_share_of_ids_of_neighbours(count, said):
     image = np.arange(200)
     moved = np.where(image < count, image + 1, image)
     assert (agreement(moved, places(200)).of_images is not None) is said
+
+
+@pytest.mark.parametrize(
+    ("count", "gaps", "step", "code"),
+    [(200, 7, 1, "rotated"), (200, 6, 1, "shifted"), (2000, 15, 1, "rotated"), (200, 7, -1, "rotated"),
+     (200, 0, 1, "shifted")],
+)  # fmt: skip
+def test_either_side_of_ids_of_neighbours_that_no_constant_explains(count, gaps, step, code):
+    """40 detections are under the id of the next image, or of the one before, which for some of them differs by two."""
+    at = np.arange(count)
+    ids = np.cumsum(np.where((at > 50) & (at <= 50 + gaps), 2, 1))
+    image = np.where((at >= 50) & (at < 90), at + step, at)
+    image[50 if step < 0 else 89] = count - 1 if step < 0 else 0
+    moved = np.flatnonzero(image == at + step)
+    made = agreement(image, places(count), count=count, ids=ids)
+    gain = made.of_images
+    assert gain.code == f"image_ids_{code}"
+    held = moved if code == "rotated" else [one for one in moved if abs(ids[image[one]] - ids[one]) == 1]
+    assert np.sort(gain.gained).tolist() == sorted(held)
+    assert made.faint == []
+
+
+@pytest.mark.parametrize(("width", "astray"), [(300, [1]), (299, [0, 1])])
+def test_either_side_of_detections_on_a_crowd(width, astray):
+    """Three tenths of a detection lie on a crowd of its image; another image has none, and one detection has no image."""
+    crowd = np.array([True, True, False])
+    truth = SimpleNamespace(
+        crowd=crowd,
+        image=np.array([1, 0, 1]),
+        boxes=np.array([[0.0, 0, 900, 900], [0, 0, width, 50], [500, 500, 9, 9]]),
+    )
+    found = SimpleNamespace(image=np.array([0, 2]), boxes=np.array([[0.0, 0, 1000, 50], [0, 0, 10, 10]]))
+    made = Agreement(truth, found)
+    made.__dict__ |= {"rows": np.arange(2), "plain": Nearest(np.zeros(2), np.zeros(2, int))}
+    assert made.astray.tolist() == astray
 
 
 @pytest.mark.parametrize(("count", "said"), [(8, True), (7, False), (100, True)])

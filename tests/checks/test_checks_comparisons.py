@@ -30,7 +30,7 @@ def test_an_object_at_a_limit_of_size_is_not_beyond(monkeypatch, sides, beyond):
     monkeypatch.setattr(limits.strays, "strays", lambda side: None)
     rows = np.arange(true.size)
     evidence = SimpleNamespace(detections=np.arange(own.size), found=found, truth=truth, objects=rows, classes=1)
-    assert [one.count for one in limits._sizes(evidence)] == [60]
+    assert [one.count for one in limits._sizes(Facts(None), evidence)] == [60]
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,7 @@ def test_either_side_of_a_part_that_a_cut_of_boxes_explains(monkeypatch, missed,
     monkeypatch.setattr(parts, "_explained", lambda *given: None)
     monkeypatch.setattr(parts.exchanges, "exchanged", lambda *given: [])
     monkeypatch.setattr(parts.policies, "policy", lambda *given: "")
+    monkeypatch.setattr(parts, "_squares", lambda *given: None)
     monkeypatch.setattr(parts.limits, "cut_lines", lambda *given: [("left edge", 50.0)])
     monkeypatch.setattr(parts.limits, "at_lines", lambda *given: SimpleNamespace(code="cut_boxes"))
     part = Part(np.array([False, True]), "images 1", image == 1)
@@ -596,9 +597,14 @@ def test_either_side_of_detections_that_were_matched():
     assert matched(score=1.01) == []
 
 
-@pytest.mark.parametrize(("count", "said"), [(20, ["sizes_cut"]), (19, [])])
-def test_either_side_of_the_objects_of_a_category_with_a_limit(monkeypatch, count, said):
-    """Of one category so many objects: all but five are smaller than any of its detections."""
+@pytest.mark.parametrize(
+    ("count", "known", "said"),
+    [(20, None, True), (19, None, False), (20, (0, 0), False), (20, (20, None), True), (20, (0, 1), True)],
+)
+def test_either_side_of_the_objects_of_a_category_with_a_limit(monkeypatch, count, known, said):
+    """Of one category so many objects, which are smaller than any of its detections; one image, or a category there, may
+    belong to a part with a finding of its own.
+    """
     rng = np.random.default_rng(0)
     image_sizes = np.full((1000, 2), 640.0)
     boxes = np.c_[rng.uniform(10, 200, (1000, 2)), rng.uniform(5, 90, (1000, 2))]
@@ -614,7 +620,8 @@ def test_either_side_of_the_objects_of_a_category_with_a_limit(monkeypatch, coun
     evidence = SimpleNamespace(
         detections=np.arange(1000), found=found, truth=truth, objects=np.arange(1000), classes=2, label=label
     )
-    assert codes(limits._sizes(evidence)) == said
+    parts_of = [] if known is None else [(np.arange(1000) == known[0], known[1])]
+    assert codes(limits._sizes(Facts(None, parts=parts_of), evidence)) == ["sizes_cut"] * said
 
 
 @pytest.mark.parametrize(("over", "said"), [(14, [14]), (13, [])])
@@ -844,7 +851,7 @@ def test_either_side_of_labels_that_are_missing_at_the_highest_scores(best, said
 )  # fmt: skip
 def test_either_side_of_detections_that_are_not_suppressed(twins, said):
     flags = np.concatenate([np.arange(1000) < one for one in twins])
-    made = of_confident(np.repeat(np.arange(4), 1000), flags, twins=flags)
+    made = of_confident(np.repeat(np.arange(4), 1000), flags, twins=flags, twins_of_size=flags)
     assert codes(categories._unsuppressed(FACTS, made)) == said
 
 
@@ -853,7 +860,8 @@ def test_either_side_of_a_category_that_is_suppressed(count, twins, said):
     """All categories of at least 20 confident detections, or none, are not suppressed: a tenth is enough."""
     label = np.concatenate([np.repeat(np.arange(3), 1000), np.full(count, 3)])
     flags = np.concatenate([np.tile(np.arange(1000) < 300, 3), np.arange(count) < twins])
-    made = list(categories._unsuppressed(FACTS, of_confident(label, flags, rank=0 * label, twins=flags)))
+    given = of_confident(label, flags, rank=0 * label, twins=flags, twins_of_size=flags)
+    made = list(categories._unsuppressed(FACTS, given))
     assert (bool(made) and made[0].count == 900 + twins) is said
 
 
@@ -866,7 +874,9 @@ def mixed(wrong, lower=0, each=1000):
     made = of_objects(
         label, taken_for=(other, np.arange(label.size)), sure_rank=place / each, sure=np.arange(label.size)
     )
-    return codes(categories._mixed(FACTS, made))
+    facts = Facts(None)
+    facts.division = Division(label, [], [])
+    return codes(categories._mixed(facts, made))
 
 
 def test_either_side_of_labels_that_are_wrong_or_mixed():
@@ -912,6 +922,18 @@ def test_either_side_of_a_limit_that_some_images_exceed(held, said):
         found = SimpleNamespace(image=np.repeat(np.arange(counts.size), counts), sized=every, aside=~every)
         made = codes(coverage._capped(facts, found, counts))
         assert made == (["cap_reached"] if said and limit > 4 else [])
+
+
+@pytest.mark.parametrize(("padding", "copies"), [(False, False), (True, False), (False, True)])
+def test_rows_of_padding_and_copies_fill_no_image_up_to_a_limit(padding, copies):
+    """Of 100 images with 1 to 20 detections, all have 20 if rows without an area, or copies, fill them up."""
+    own = np.repeat(np.arange(100), np.arange(100) % 20 + 1)
+    image = np.concatenate([own, np.repeat(np.arange(100), 19 - np.arange(100) % 20)])
+    more = np.arange(image.size) >= own.size
+    found = SimpleNamespace(image=image, sized=~(more & padding), aside=more & copies)
+    facts = SimpleNamespace(detections=one_category(image.size), truth=side(count=100), causes=set())
+    made = coverage._capped(facts, found, np.bincount(image))
+    assert [one.count for one in made] == ([] if padding or copies else [100])
 
 
 def one_category(count):

@@ -60,6 +60,17 @@ def test_either_side_of_one_box_on_many_images():
     assert not constant(6, 10)  # copies explain more than half of these boxes
 
 
+@pytest.mark.parametrize(("count", "said"), [(5, 5), (4, 0)])
+def test_boxes_whose_sums_are_equal_are_told_apart(count, said):
+    """Moved by 1.618 to the right, or by 1 down, a box has the same weighted sum; twice as many boxes have it then."""
+    boxes = np.tile([[11.618, 10, 20, 20], [10, 11, 20, 20]], (count, 1))
+    rows = [[2 * at, 1, *box] for at, box in enumerate(boxes)]
+    truth = facts_of([*varied(200)[:, :6], *rows], varied(200)).truth
+    sums = truth.boxes[200:] @ np.array(repeats._WEIGHTS[:4])
+    assert np.ptp(sums) < 1e-9
+    assert repeats.constant(truth).sum() == said
+
+
 def left_over(images, records=2, before=None):
     """What is said of images that hold detections of the image before, or further back, besides their own."""
     own = varied(200, each=3)

@@ -112,10 +112,10 @@ def test_scores_of_copied_boxes_are_not_compared(monkeypatch, caused, compared):
 
 def test_either_side_of_a_part_with_low_scores():
     """A quarter of the 300 scores elsewhere are below the median of 100, which those around it leave out."""
-    assert of_scores(0.31)
-    assert not of_scores(0.32)
-    assert of_scores(0.69)
-    assert not of_scores(0.68)
+    assert of_scores(0.3125)
+    assert not of_scores(0.315)
+    assert of_scores(0.6875)
+    assert not of_scores(0.685)
 
 
 def ranked(ahead, wrong=1.0, images=400):
@@ -162,7 +162,7 @@ def test_either_side_of_scores_that_say_nothing(shift, said):
     assert codes(uneven.ranking(SimpleNamespace(parts=[]), evidence)) == said
 
 
-@pytest.mark.parametrize(("times", "said"), [(1.9, []), (2.1, ["uneven_counts"])])
+@pytest.mark.parametrize(("times", "said"), [(1.99, []), (2, ["uneven_counts"])])
 def test_either_side_of_a_part_with_more_detections(times, said):
     objects = np.ones(400, int)
     detections = np.where(np.arange(400) < 100, round(100 * times), 100)

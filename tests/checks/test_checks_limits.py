@@ -13,7 +13,7 @@ from detmap.checks.agreement import Gain, Nearest
 from detmap.checks.context import Facts
 from detmap.checks.evidence import Evidence
 from detmap.checks.findings import found
-from detmap.checks.rates import Division, Grouping, Order, Part
+from detmap.checks.rates import Division, Part
 
 
 def side(boxes=None, image=None, image_sizes=None, count=1000):
@@ -401,68 +401,6 @@ def test_either_side_of_a_limit_of_objects():
     assert not of_limit(11)
     assert of_limit(88, others=20)
     assert not of_limit(87, others=20)  # 50 are expected by the others, and 60 are 1.2 times as many
-
-
-def of_limit_of_part(reached=48, alone=29, others=10, fewer=10, others_fewer=10, over=0):
-    """Whether a limit of three objects is named: of the first 100 images so many have three, and the others two or, if they
-    are over, four; of 300 others 200 have four, 40 three and 60 two. Each image has ten confident detections, of which these
-    shares, in percent, lie on nothing: on images of three in the part and elsewhere, and on those of others.
-    """
-    own = np.repeat([3, 4, 2], [reached, over, 100 - reached - over])
-    others_of = np.tile([4, 4, 3, 4, 4, 2, 4, 2, 4, 4, 2, 4, 3, 4, 4], 20)
-    held = np.r_[np.random.default_rng(0).permutation(own), others_of]
-    part = np.arange(400) < 100
-    rates = np.where(held == 3, np.where(part, alone, others), np.where(part, fewer, others_fewer))
-    image = np.repeat(np.arange(400), 10)
-    flags = np.zeros(4000, bool)
-    for way in (True, False):
-        for number in (2, 3, 4):
-            rows = np.flatnonzero((part == way)[image] & (held == number)[image])
-            flags[rows[: round(rows.size * rates[image[rows[0]]] / 100) if rows.size else 0]] = True
-    truth = side(count=400)
-    truth.image, truth.crowd = np.repeat(np.arange(400), held), np.zeros(held.sum(), bool)
-    evidence = SimpleNamespace(
-        truth=truth, images=400, found=SimpleNamespace(image=image), sure=np.arange(4000), alone=flags,
-        sure_looked_at=np.ones(400, bool), frames=1.0,
-        division=Division(np.arange(400), [Order("ids", np.arange(400))], []),
-    )  # fmt: skip
-    facts = SimpleNamespace(parts=[])
-    made = list(parts._capped(facts, evidence))
-    assert [(one.count, images.sum()) for one, (images, _) in zip(made, facts.parts, strict=True)] == [
-        (np.count_nonzero(held[:100] == 3),) * 2 for _ in made
-    ]
-    return bool(made)
-
-
-def test_either_side_of_a_limit_of_objects_of_a_part():
-    assert of_limit_of_part(reached=48)  # 0.6 of the 80% of others that have three or more
-    assert not of_limit_of_part(reached=47)
-    usual = 1.2 * 41 / 402  # of ten in a hundred on others, and 1.2 times as many may be
-    least = next(count for count in range(480) if stats.poisson.sf(count - 1, 480 * usual + 1) < 1e-3)
-    assert of_limit_of_part(alone=100 * least / 480)
-    assert not of_limit_of_part(alone=100 * (least - 1) / 480)
-    assert not of_limit_of_part(fewer=20)  # labels are missing on images of fewer objects, too
-    assert of_limit_of_part(fewer=20, others_fewer=20)
-    assert of_limit_of_part(over=1)  # one of 100 images has more
-    assert not of_limit_of_part(over=2)
-
-
-def test_either_side_of_limits_of_objects_that_are_searched():
-    def searched(held, place=None):
-        order = Order("ids", np.arange(len(held)) if place is None else place)
-        evidence = SimpleNamespace(division=Division(np.arange(len(held)), [order], []))
-        return list(parts._limits_of_parts(evidence, np.arange(len(held)), np.array(held)))
-
-    for limit, said in ((20, [20]), (21, [])):
-        assert searched([*[limit] * 40, *[limit + 1] * 40]) == said
-    for over, said in ((100, [1]), (99, [])):  # one of 20 images has more
-        assert searched([*[1] * (2000 - over), *[2] * over]) == said
-    for together, said in ((10, [1]), (9, [])):  # half of the images: 0.5 ^ 10 is about one in a thousand
-        assert searched([*[1] * together, *[2] * together, *[1, 2] * 200]) == said
-    codes = np.arange(40) % 4
-    evidence = SimpleNamespace(division=Division(np.arange(40), [], [Grouping("{}", codes, list("abcd"))]))
-    assert list(parts._limits_of_parts(evidence, np.arange(40), np.where(codes < 2, 1, 2))) == [1]
-    assert list(parts._limits_of_parts(evidence, np.arange(36), np.where(codes < 2, 1, 2)[:36])) == []
 
 
 def edge(beyond=60, next_to=20, behind=20, at=1.14, after=1.16):

@@ -15,10 +15,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from detmap.checks.changes import CHANGES, QUARTERS, TURNS, Array, Change, as_sizes, scaled
-from detmap.checks.inputs import Side
+from detmap.checks.counts import Counts
+from detmap.checks.inputs import Side, on_crowds
 from detmap.checks.rates import tail
 from detmap.data.ids import locate
 from detmap.shapes import Boxes
@@ -337,24 +338,7 @@ class Agreement:
         """Indices into the sample of the detections that lie neither on an object nor on a crowd; no other detection can
         gain.
         """
-        return np.flatnonzero((self.plain.overlap < _HARDLY) & ~self._on_crowds())
-
-    def _on_crowds(self) -> NDArray[np.bool_]:
-        """Mask of the sampled detections that have at least the share `_HARDLY` of their area on one crowd."""
-        crowds = np.flatnonzero(self.truth.crowd)
-        out = np.zeros(self.rows.size, np.bool_)
-        if not crowds.size:
-            return out
-        crowds = crowds[np.argsort(self.truth.image[crowds], kind="stable")]
-        starts, stops = (np.searchsorted(self.truth.image[crowds], self.image, way) for way in ("left", "right"))
-        held = stops - starts
-        held[np.cumsum(held) > _PAIRS] = 0
-        owner = np.repeat(np.arange(held.size), held)
-        at = crowds[np.arange(owner.size) - np.repeat(np.cumsum(held) - held - starts, held)]
-        own, box = self.boxes[owner], self.truth.boxes[at]
-        near, far = np.maximum(own[:, :2], box[:, :2]), np.minimum(own[:, :2] + own[:, 2:], box[:, :2] + box[:, 2:])
-        out[owner[np.maximum(far - near, 0).prod(axis=1) >= _HARDLY * own[:, 2:].clip(0).prod(axis=1)]] = True
-        return out
+        return np.flatnonzero((self.plain.overlap < _HARDLY) & ~on_crowds(self.truth, self.image, self.boxes, _HARDLY))
 
     def others(self, image: Array, part: int = 2) -> NDArray[np.int64]:
         """Return for each image another image with objects; -1 if there is none.
@@ -899,35 +883,3 @@ class Agreement:
 
     def _counted(self, own: NDArray[np.int64], of: NDArray[np.int64]) -> Counts:
         return Counts(own, of, (self.found.table.categories.ids.size, self.truth.table.categories.ids.size))
-
-
-class Counts:
-    """A matrix with the number of occurrences of each pair of a row and a column in `rows` and `columns`, both of shape
-    (n,). The matrix is sparse because there may be tens of thousands of categories.
-    """
-
-    def __init__(self, rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]) -> None:
-        self.shape, self.total = shape, rows.size
-        self._keys, self._counts = np.unique(rows * max(shape[1], 1) + columns, return_counts=True)
-        self.of_rows = np.bincount(rows, minlength=shape[0])
-        self.of_columns = np.bincount(columns, minlength=shape[1])
-
-    @cached_property
-    def best(self) -> NDArray[np.int64]:
-        """The column with the largest count in each row, the first of tied columns; 0 for an empty row."""
-        rows, columns = np.divmod(self._keys, max(self.shape[1], 1))
-        order = np.lexsort((columns, -self._counts, rows))
-        first = order[np.unique(rows[order], return_index=True)[1]]
-        out = np.zeros(self.shape[0], np.int64)
-        out[rows[first]] = columns[first]
-        return out
-
-    def at(self, rows: ArrayLike, columns: ArrayLike) -> NDArray[np.int64]:
-        """Return the counts at `rows` and `columns`; 0 where a column is negative."""
-        columns = np.asarray(columns)
-        keys = np.asarray(rows) * max(self.shape[1], 1) + columns
-        place = locate(keys.ravel(), self._keys).reshape(keys.shape)
-        known = (place >= 0) & (columns >= 0)
-        out = np.zeros(keys.shape, np.int64)
-        out[known] = self._counts[place[known]]
-        return out

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.checks.agreement import overlaps
-from detmap.checks.inputs import Side
+from detmap.checks.inputs import Side, on_crowds
 from detmap.checks.rates import Division, Grouping, Order, residues
 from detmap.checks.strays import strays
 from detmap.data.ids import locate
@@ -360,25 +360,7 @@ class Evidence:
         image = self.found.image[self.sure]
         broken = self.truth.image[~self.truth.sized & ~self.truth.crowd & (self.truth.image >= 0)]
         out = (self.near < NOTHING) & self.sure_looked_at[image] & ~np.isin(image, broken)
-        crowds = np.flatnonzero(self.truth.crowd)
-        if crowds.size:
-            out &= ~self._on_crowds(image, crowds[np.argsort(self.truth.image[crowds], kind="stable")])
-        return np.asarray(out)
-
-    def _on_crowds(self, image: Array, crowds: Array) -> NDArray[np.bool_]:
-        """Mask of the confident detections that have at least the share `NOTHING` of their area on one crowd."""
-        of = self.truth.image[crowds]
-        starts, stops = (np.searchsorted(of, image, way) for way in ("left", "right"))
-        out = np.zeros(image.size, np.bool_)
-        for rows in np.array_split(np.flatnonzero(stops > starts), (stops - starts).sum() // PAIRS + 1):
-            held = (stops - starts)[rows]
-            owner = np.repeat(rows, held)
-            at = np.arange(owner.size) - np.repeat(np.cumsum(held) - held - starts[rows], held)
-            (x, y, w, h), (u, v, s, t) = self.found.boxes[self.sure[owner]].T, self.truth.boxes[crowds[at]].T
-            both = np.maximum(np.minimum(x + w, u + s) - np.maximum(x, u), 0)
-            both *= np.maximum(np.minimum(y + h, v + t) - np.maximum(y, v), 0)
-            out[owner[both >= NOTHING * w * h]] = True
-        return out
+        return np.asarray(out & ~on_crowds(self.truth, image, self.found.boxes[self.sure], NOTHING))
 
     @cached_property
     def taken_for(self) -> tuple[Array, Array]:

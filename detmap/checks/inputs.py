@@ -194,6 +194,29 @@ def reach_of(boxes: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[
     return np.asarray(np.maximum(far, near))
 
 
+def on_crowds(
+    truth: Side, image: NDArray[np.int64], boxes: NDArray[np.float64], least: float, pairs: int = 3_000_000
+) -> NDArray[np.bool_]:
+    """Mask of the boxes, on the images `image`, that have at least the share `least` of their area on one crowd; at most
+    about `pairs` pairs of a box and a crowd are compared at once.
+    """
+    out = np.zeros(image.size, np.bool_)
+    crowds = np.flatnonzero(truth.crowd)
+    if not crowds.size:
+        return out
+    crowds = crowds[np.argsort(truth.image[crowds], kind="stable")]
+    starts, stops = (np.searchsorted(truth.image[crowds], image, way) for way in ("left", "right"))
+    for rows in np.array_split(np.flatnonzero(stops > starts), (stops - starts).sum() // pairs + 1):
+        held = (stops - starts)[rows]
+        owner = np.repeat(rows, held)
+        at = np.arange(owner.size) - np.repeat(np.cumsum(held) - held - starts[rows], held)
+        (x, y, w, h), (u, v, s, t) = boxes[owner].T, truth.boxes[crowds[at]].T
+        both = np.maximum(np.minimum(x + w, u + s) - np.maximum(x, u), 0)
+        both *= np.maximum(np.minimum(y + h, v + t) - np.maximum(y, v), 0)
+        out[owner[both >= least * w * h]] = True
+    return out
+
+
 def side_of(table: Table, truth: GroundTruth | None = None) -> Side:
     """Return the `Side` of a table in memory."""
     role: Role = "ground_truth" if isinstance(table, GroundTruth) else "detections"

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.agreement import Agreement, Counts
+from detmap.checks.agreement import Agreement
 from detmap.checks.context import Facts
+from detmap.checks.counts import Counts
 from detmap.checks.findings import AT_LEAST, Finding, found, names
 from detmap.checks.image_ids import by_ids_alone
 from detmap.checks.inputs import Side

@@ -10,8 +10,9 @@ from test_checks_edges import FOUND, TRUTH
 
 import detmap
 from detmap.checks import check, image_ids, labels, repeats
-from detmap.checks.agreement import Agreement, Counts, Nearest
+from detmap.checks.agreement import Agreement, Nearest
 from detmap.checks.changes import turned_left, turned_right
+from detmap.checks.counts import Counts
 from detmap.checks.evidence import _grouped, evidence_of
 from detmap.checks.inputs import side_of
 from detmap.checks.rates import bad_ranges, evidence

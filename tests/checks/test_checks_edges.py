@@ -17,7 +17,7 @@ from support import examples
 
 import detmap
 from detmap.checks import CODES, agreement, check
-from detmap.checks.agreement import Counts
+from detmap.checks.counts import Counts
 from detmap.cli import main
 from detmap.formats.coco.inspection import kinds_in
 from detmap.shapes import KINDS, fields

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from detmap.checks import categories, coverage, leakage, limits, parts, rates, scores, sizes
+from detmap.checks import categories, coverage, leakage, limits, parts, rates, sizes
 from detmap.checks.agreement import Gain, Nearest
 from detmap.checks.context import Facts
 from detmap.checks.evidence import Evidence
@@ -844,6 +844,11 @@ def test_either_side_of_images_of_one_name_and_aspect():
     assert resized(10, 2) == 0
 
 
+def one_category(count):
+    """The table of detections of one category."""
+    return SimpleNamespace(categories=SimpleNamespace(ids=np.zeros(1, int), codes=np.zeros(count, int)))
+
+
 @pytest.mark.parametrize(
     ("held", "said"),
     [((24, 12, 12, 12), True), ((23, 12, 12, 12), False), ((24, 12, 12, 13), False), ((20, 0, 0, 0), True)],
@@ -872,21 +877,6 @@ def test_rows_of_padding_and_copies_fill_no_image_up_to_a_limit(padding, copies)
     facts = SimpleNamespace(detections=one_category(image.size), truth=side(count=100), causes=set())
     made = coverage._capped(facts, found, np.bincount(image))
     assert [one.count for one in made] == ([] if padding or copies else [100])
-
-
-def one_category(count):
-    """The table of detections of one category."""
-    return SimpleNamespace(categories=SimpleNamespace(ids=np.zeros(1, int), codes=np.zeros(count, int)))
-
-
-def test_either_side_of_images_whose_scores_all_lie_within():
-    """Of images of eight scores, half of which lie beyond 0 to 1 on each of 50 images."""
-    for count, held, said in ((15, 8, 15), (14, 8, 0), (15, 7, 0)):
-        image = np.repeat(np.arange(50 + count), np.r_[np.full(50, 8), np.full(count, held)])
-        outside = (np.arange(image.size) % 2 == 0) & (image < 50)
-        assert scores._images_within(SimpleNamespace(image=image), outside) == said
-        more = np.r_[image, [100, 100, 101]]  # images of fewer scores are counted, too
-        assert scores._images_within(SimpleNamespace(image=more), np.r_[outside, [False] * 3]) == (said and said + 2)
 
 
 def test_a_finding_names_ten_records():

@@ -439,3 +439,13 @@ def test_ranges_of_images_are_about_where_values_change():
     none = np.zeros(0, bool)
     assert uneven._about(Part(none, "images 2 to 94, in the order of ids", none)).startswith("about images 2 to 94")
     assert uneven._about(Part(none, "every other image by id", none)) == "every other image by id"
+
+
+def test_either_side_of_images_whose_scores_all_lie_within():
+    """Of images of eight scores, half of which lie beyond 0 to 1 on each of 50 images."""
+    for count, held, said in ((15, 8, 15), (14, 8, 0), (15, 7, 0)):
+        image = np.repeat(np.arange(50 + count), np.r_[np.full(50, 8), np.full(count, held)])
+        outside = (np.arange(image.size) % 2 == 0) & (image < 50)
+        assert scores._images_within(SimpleNamespace(image=image), outside) == said
+        more = np.r_[image, [100, 100, 101]]  # images of fewer scores are counted, too
+        assert scores._images_within(SimpleNamespace(image=more), np.r_[outside, [False] * 3]) == (said and said + 2)

@@ -13,7 +13,7 @@ import planting
 import pytest
 
 from detmap.checks import boxes, categories, check, image_ids, leakage, limits, scores, uneven
-from detmap.checks.rates import CHANCE, FLOOR, LEFT, Division, Order, bad_ranges, evidence, explained
+from detmap.checks.rates import CHANCE, FLOOR, LEFT, Division, Order, bad_ranges, evidence, explained, rates
 
 scene = functools.lru_cache(maxsize=None)(planting.scene)
 PLANT = {one.name: one.plant for one in planting.SCENE_DEFECTS}
@@ -403,6 +403,13 @@ def test_odds_multiply():
     true = 1 / (1 + np.exp(-(-2.0 + 1.5 * one + 1.0 * other)))
     made = explained(rng.random(40_000) < true, (one, 2), (other, 2))
     assert np.abs(made - true).max() < 0.03
+
+
+def test_shares_of_a_code_are_those_of_five_more_units_of_the_overall_share():
+    flags, codes = np.array([True, True, False, False, False]), np.array([0, 0, 0, 1, 1])
+    shares = [(2 + 5 * 0.4) / 8, 5 * 0.4 / 7, 0.4]
+    assert rates(flags, codes, 3) == pytest.approx(shares)
+    assert explained(flags, (codes, 2)) == pytest.approx(np.array(shares)[codes])  # one factor explains its own shares
 
 
 def edge(least, beyond, next_to=40, behind=20):

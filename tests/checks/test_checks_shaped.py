@@ -201,6 +201,23 @@ def test_masks_that_are_shifted_are_counted():
 
 
 @pytest.mark.parametrize(
+    ("box", "said"),
+    [
+        ([150, 150, 200, 100], 0),  # an IoU of a half, beside it
+        ([150, 150, 201, 100], 1),
+        ([100, 100, 200, 200], 0),  # an IoU of a quarter, around it
+        ([99, 99, 202, 202], 1),
+    ],
+)
+def test_either_side_of_a_mask_off_its_box(box, said):
+    """A mask of 100 x 100 pixels from (150, 150) on."""
+    data = {"images": [{"id": 1, "width": 640, "height": 480}], "categories": [{"id": 1, "name": "a"}]}
+    drawn = {"segmentation": [[150, 150, 250, 150, 250, 250, 150, 250]], "area": 10_000, "iscrowd": 0}
+    data["annotations"] = [{"id": 1, "image_id": 1, "category_id": 1, "bbox": box, **drawn}]
+    assert [one.count for one in check(data).findings if one.code == "masks_off_boxes"] == [1] * said
+
+
+@pytest.mark.parametrize(
     ("by", "count", "back", "said"), [(2.0, 6, 0, 6), (1.9, 6, 0, 0), (2.0, 5, 0, 0), (2.0, 9, 6, 0)]
 )
 def test_either_side_of_a_shift_of_masks(by, count, back, said):

@@ -132,7 +132,7 @@ def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Wo
     )
     found = matching.Words(words.hit[rows], words.ignored[rows])
     missed = unmatched_words(numbered, candidates, arranged.objects, levels, arranged.zero, outside, found)
-    differ = ((found.hit != missed.hit) | (found.ignored != missed.ignored)).any(axis=1)
+    differ = (found.hit != missed.hit).any(axis=1)  # only a lost hit can become ignored
     chosen, left = (missed, found) if arranged.protocol.id_zero == MISSED else (found, missed)
     words.hit[rows], words.ignored[rows] = chosen
     changed, keys = rows[differ], [key for key, _ in arranged.categories]

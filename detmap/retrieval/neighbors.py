@@ -333,7 +333,7 @@ def _short(block: Ranked, requests: Sequence[Request], available: NDArray[np.int
         if request.depth is not None and request.metric.at == "rank":
             wanted = np.maximum(wanted, request.cut)
         elif _to_relevant(request, block.convention):
-            multiple = request.depth if request.metric.at == "multiple" and request.depth is not None else 1.0
+            multiple = 1.0 if request.depth is None else request.depth
             wanted = np.maximum(wanted, np.trunc(multiple * block.raw.positives + 0.9).astype(np.int64))
     some = block.raw.positives > 0
     return some & (block.raw.items < np.minimum(wanted, available))

@@ -20,8 +20,9 @@ OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
 #: Nodes in which nothing is changed: what they hold is no behaviour, or is told by type checkers.
 _LEFT = (ast.JoinedStr, ast.Import, ast.ImportFrom, ast.Assert, ast.Raise)
 
-#: Arguments in which nothing is changed: which line a warning names, and how much a cache holds, change no result.
-_LEFT_ARGUMENTS = ("stacklevel", "maxsize")
+#: Arguments in which nothing is changed. They set the line that a warning names, the size of a cache, the number of threads,
+#: and what the garbage collector looks at, none of which changes a result. ``strict`` is an assertion on equal lengths.
+_LEFT_ARGUMENTS = ("stacklevel", "maxsize", "threads", "gc", "strict")
 
 
 class Drawn(NamedTuple):
@@ -56,11 +57,11 @@ def _of_file(root: Path, path: Path) -> Iterator[Drawn]:
     for line in text.splitlines(keepends=True):
         lines.append(lines[-1] + len(line))
     for node in _expressions(ast.parse(text)):
-        made = _changed(node)
-        if made is None or "\n" in (old := ast.get_source_segment(text, node) or "\n"):
+        if node.end_lineno != node.lineno or (made := _changed(node)) is None:
             continue
         line = text[lines[node.lineno - 1] : lines[node.lineno]].encode()
         start = lines[node.lineno - 1] + len(line[: node.col_offset].decode())
+        old = line[node.col_offset : node.end_col_offset].decode()
         new = ast.unparse(ast.fix_missing_locations(made))
         yield Drawn(
             path.relative_to(root).as_posix(), node.lineno, start, start + len(old), old,
@@ -76,7 +77,9 @@ def _expressions(node: ast.AST) -> Iterator[ast.expr]:
         for child in value if isinstance(value, list) else [value]:
             if not isinstance(child, ast.AST) or isinstance(child, _LEFT):
                 continue
-            if isinstance(child, ast.keyword) and child.arg in _LEFT_ARGUMENTS:
+            if isinstance(child, ast.keyword) and (
+                child.arg in _LEFT_ARGUMENTS or ast.unparse(child) == "copy=False"  # a copy has the same values
+            ):
                 continue
             if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
                 continue

@@ -131,12 +131,11 @@ class Recorder:
         }
         for measured in sorted(data.measured_files()):
             path = Path(measured)
+            name, text = path.relative_to(self.tree).as_posix(), digest(path)
             for line, contexts in data.contexts_by_lineno(measured).items():
                 for context in filter(None, contexts):
                     lines = made[context.partition("::")[0]]["lines"]
-                    source = lines.setdefault(
-                        path.relative_to(self.tree).as_posix(), {"digest": digest(path), "of": {}}
-                    )
+                    source = lines.setdefault(name, {"digest": text, "of": {}})
                     source["of"].setdefault(context, []).append(line)
         for file, record in made.items():
             (self.folder / file.replace("/", "-")).with_suffix(".json").write_text(json.dumps(record))

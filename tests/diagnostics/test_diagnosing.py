@@ -49,6 +49,15 @@ def test_the_command_prints_tables(capsys):
     assert (code, out.splitlines()[0]) == (0, "part,metric,value")
 
 
+def test_the_five_worst_classes_are_shown(capsys):
+    names = [one["name"] for one in json.loads(FILES[0].read_text())["categories"]]
+    for count, title in ((1, None), (2, "category"), (5, "category"), (6, "worst of 6")):
+        code, out, _ = run(capsys, *FILES, "--quiet", "--categories", ",".join(names[:count]))
+        rows = [line.split("  ")[0] for line in out.splitlines() if line.split("  ")[0] in names]
+        assert (code, len(rows), len({*rows})) == (0, min(count, 5) * (count > 1), len(rows))
+        assert [line for line in out.splitlines() if line.startswith(f"{title}  ")] or title is None
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -149,10 +149,16 @@ def test_ids_are_matched_with_those_of_the_ground_truth(tmp_path):
         (FOUND + '1,5,1,1,0,10,"' + "9" * 200_000 + '"\n', "is not valid CSV: field larger"),
     ],
 )
-def test_csv_that_is_none(text, problem, tmp_path):
-    with pytest.raises(InputError, match=problem) as caught:
-        found_of(tmp_path, text)
-    assert str(caught.value).isprintable()
+def test_csv_that_is_none(text, problem, tmp_path, monkeypatch):
+    """With and without the scanner of large files."""
+    said = set()
+    for worth in (0, 1 << 60):
+        monkeypatch.setattr("detmap.formats.delimited.read._WORTH_SCANNING", worth)
+        with pytest.raises(InputError, match=problem) as caught:
+            found_of(tmp_path, text)
+        said.add(str(caught.value))
+    (message,) = said
+    assert message.isprintable()
 
 
 def test_boxes_in_two_ways_are_refused_unless_one_is_named(tmp_path):

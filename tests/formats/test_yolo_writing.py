@@ -133,6 +133,13 @@ def test_what_yolo_cannot_hold_is_counted_or_refused(tmp_path):
     other = detmap.Detections.from_arrays(**{**given, "category_ids": [5]}, scores=[1])
     with pytest.raises(InputError, match="is not a category of the ground truth"):
         detmap.write(other, tmp_path / "found", format="yolo", ground_truth=truth)
+    two = detmap.GroundTruth.from_arrays(
+        **{**given, "image_ids": ["b"]}, image_sizes=[[16, 16], [16, 16]], images=["a", "b"]
+    )
+    for missing in ("0", "aa", "c"):  # before, between and after the images of the ground truth
+        other = detmap.Detections.from_arrays(**{**given, "image_ids": [missing]}, scores=[1])
+        with pytest.raises(InputError, match=rf"size of the image is not known.*\(got '{missing}'\)"):
+            detmap.write(other, tmp_path / "found", format="yolo", ground_truth=two)
     named = replace(truth, categories=replace(truth.categories, names=("a\x07b",)))
     with pytest.raises(InputError, match=r"cannot be written as a name in data\.yaml"):
         detmap.write(named, tmp_path / "other", format="yolo")

@@ -213,6 +213,12 @@ def test_areas_under_curves():
             assert found == expected
 
 
+def test_metrics_of_no_match():
+    far = DATA[0], [{**one, "bbox": [1e4, 1e4, 9, 9]} for one in DATA[1]]
+    for name in ("compute_mIoU", "compute_mAUC"):
+        assert same(lambda api, name=name: getattr(evaluated(api, far), name)()) == 0
+
+
 def test_metrics_too_early():
     for name in ("compute_mIoU", "compute_mAUC"):
         same(lambda api, name=name: getattr(api.COCOeval_faster(print_function=silent), name)())

@@ -77,6 +77,10 @@ def test_ties_are_in_order_and_turned_around_in_dicts():
     assert evaluated(qrels, run, "mrr") == 1
     assert ours.evaluate(qrels, run, "mrr") == 1 / 3
     assert ours.evaluate(qrels, run, ["mrr", "bpref"])["mrr"] == 1 / 3
+    several = {"p": {"b": 1}, **qrels, "r": {"c": 1}, "s": {"b": 1}}
+    runs = {"p": run["q"], "q": {"a": 3.0, "b": 2.0, "c": 1.0}, "r": run["q"], "s": run["q"]}
+    assert evaluated(several, runs, "mrr", return_mean=False).tolist() == [1 / 2, 1, 1 / 3, 1 / 2]
+    assert ours.evaluate(several, runs, "mrr", return_mean=False).tolist() == [1 / 2, 1, 1, 1 / 2]
     long = {"q": {f"d{i}": 1.0 for i in range(16)} | {"a": 1.0}}
     with pytest.warns(UserWarning, match="1 query has a relevant document that is tied"):
         assert evaluated(qrels, long, "mrr") == 1 / 17

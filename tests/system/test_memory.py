@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gzip
 import json
+import re
 import tracemalloc
 import weakref
 
@@ -332,6 +333,8 @@ def test_every_limit_is_documented_once():
     root = Path(detmap.__file__).parent.parent
     text = (root / "SECURITY.md").read_text()
     for limit in (limits.STREAM, limits.INFLATED, limits.IDS, limits.PAIRS):
+        (default,) = re.findall(rf"^\| `{limit.variable}` \|.*\| (\d+ [MG]iB)[^|]*\|$", text, re.MULTILINE)
+        assert limit.default == limits.size(default.replace(" ", ""), "default")
         assert text.count(limit.variable) == 1
 
 

@@ -169,7 +169,7 @@ def _objects(data: bytes, source: str, finite: bool, facts: dict[str, str]) -> l
         )
 
     def start(tag: str, _: Any) -> None:
-        if len(path) > 2 and "/".join(path[2:]) in _FIELDS and path[:2] == ["annotation", "object"]:
+        if "/".join(path[2:]) in _FIELDS and path[:2] == ["annotation", "object"]:
             raise InputError("holds an element where text belongs", source=source, field=path[-1], value=tag)
         path.append(tag)
         text.clear()

@@ -45,9 +45,9 @@ BEYOND = 0.05
 SAMPLE = 250_000
 
 #: Images with fewer than `TWO` detections are ignored. A part of the images is reported if overlaps stay below the
-#: threshold on at least the share `ALL` of them; the other images may lie at the ends of the part and not belong to it.
-#: `EXCEEDING` is the assumed share of a part's images that exceed the threshold. It is small, because a part should end
-#: at such an image.
+#: threshold on at least the share `ALL` of them, because a few images at its ends may belong to the rest. `EXCEEDING` is
+#: the assumed share of a part's images that exceed the threshold. It is small, because a part should end at such an
+#: image.
 TWO, ALL, EXCEEDING = 2, 0.95, 0.01
 
 #: A part of the images is reported if every box has a single category on at least the share `INSIDE` of its images, and

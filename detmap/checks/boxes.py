@@ -45,11 +45,11 @@ _FEWEST_CLOSE = 3
 #: IoU from which two objects of one category are considered to have nearly the same box.
 SAME = 0.95
 
-#: Two objects of one category form a pair if each overlaps no object more than the other, with an IoU of at least
-#: `TIGHT`. The objects of an image are considered labelled twice if at least the share `PAIRED` of them form pairs. If
-#: two annotators place edges independently within 5 % of a side, the IoU is above 0.7. Such images are compared with the
-#: images whose objects form enough pairs only by the lower limit `LOOSE`. They are reported if they are far more than
-#: twice as many, because small overlaps are frequent by chance.
+#: Two objects of one category form a pair if each has its largest IoU with the other, and this IoU is at least `TIGHT`.
+#: If two annotators place edges independently within 5 % of a side, the IoU is above 0.7. The objects of an image are
+#: considered labelled twice if at least the share `PAIRED` of them form pairs. Because small overlaps are frequent by
+#: chance, such images must be far more than twice as many as those whose objects form enough pairs only if an IoU of
+#: `LOOSE` suffices.
 PAIRED, TIGHT, LOOSE = 0.8, 0.7, 0.4
 
 #: Objects with a list of run lengths are considered crowds if their number is at most this share of the number of objects
@@ -511,7 +511,7 @@ def _crowds(facts: Facts) -> Iterator[Finding]:
 
 def _all_crowds(facts: Facts, small: Array) -> tuple[NDArray[np.bool_], str]:
     """Return a mask of the objects on images with crowds only, and a description of these images. If there are few such
-    images, or few of these objects are `small`, the mask has no object and the description is empty.
+    images, or few of these objects are `small`, all values of the mask are False and the description is empty.
     """
     side = facts.truth
     held, crowds = (

@@ -223,8 +223,8 @@ def limit_of(counts: NDArray[np.int64], unit: str, near: int) -> tuple[int, str]
     """Return the limit of the number of records per image, and a description of how few images have one or two records
     more or fewer; None if there is no limit. The description is empty if no image exceeds the limit.
 
-    If no image exceeds the limit, images at the limit must be more frequent than images with fewer records, for each of
-    the `near` numbers below the limit. ``near=1`` suffices if larger numbers are always rarer without a limit.
+    If no image exceeds the limit, there must be far more images at the limit than with each of the `near` next smaller
+    numbers of records. ``near=1`` suffices if larger numbers are always rarer without a limit.
     """
     most = int(counts.max(initial=0))
     if most < max(near, 2):

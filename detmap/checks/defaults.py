@@ -1,4 +1,4 @@
-"""Check for a default category of a tool that is kept on some images for objects of all categories."""
+"""Check for images whose objects all have one category, such as the default of an annotation tool, by mistake."""
 
 from __future__ import annotations
 

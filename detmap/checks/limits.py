@@ -59,8 +59,8 @@ BESIDE = 3
 #: reaches it with another object of its category.
 MARGIN, ONE_OBJECT = 0.02, 0.85
 
-#: Strict suppression is reported if objects that overlap a found object of their category often have no detection of
-#: their own. Let a be the share of objects without a detection among them, and b the same share among other objects on an
+#: Strict suppression is reported if objects that overlap a found object of their category are missed far more often than
+#: others. Let a be the share of these objects without a detection of their own, and b the share among other objects on an
 #: image with a found one. Then (a - b) / (1 - b) must be at least `EXCESS`, and the probability of the excess by chance
 #: below `STRICT_BY_CHANCE`. Only objects beside a found one count, because objects of a wrong category or with too large
 #: a box are missed together. For a detector on VOC2007 the quotient is 0. It is 0.02 if sides below 48 pixels are

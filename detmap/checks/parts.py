@@ -118,7 +118,8 @@ WHOLE = 1.5
 CUT_ALONE = 0.5
 
 #: Minimum share of square boxes among a part's detections that do not touch the edges of images, for squares to explain
-#: missed objects. The share is 1 if all boxes of a part are squares, and smaller if the part is estimated too wide.
+#: missed objects. The share is 1 if all boxes of a part are squares, and smaller if the estimated part includes other
+#: images.
 SQUARE = 0.5
 
 #: A change of ids or boxes explains a part if, after the change, at least this share of the part's detections on no
@@ -494,8 +495,8 @@ def _capped_part(facts: Facts, evidence: Evidence, objects: NDArray[np.int64]) -
 
 
 def _limits_of_parts(evidence: Evidence, image: Array, held: Array) -> Iterator[int]:
-    """Yield the numbers of objects, from 1 on, that a range or a group of images never exceeds, unless it is so small
-    that chance explains this. `held` is the number of objects of each image in `image`.
+    """Yield the numbers of objects, from 1 on, that no image of some range or group exceeds, if the range or group is too
+    large for this to be chance. `held` is the number of objects of each image in `image`.
     """
     division = evidence.division
     lists = [held[np.argsort(one.place[image], kind="stable")] for one in division.orders]
@@ -597,7 +598,7 @@ def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDA
 
 def _far_more(units: Units, images: NDArray[np.bool_]) -> bool:
     """Return whether the share of bad records is far larger on these images than on others. If it is not, bad records are
-    spread over all images, and images with few records have a large share of them by chance.
+    frequent on all images, and images with few records have a large share of them by chance.
     """
     (rest, some), (others, total) = (
         np.bincount(images[units.image], column, 2) for column in (units.some, units.total)

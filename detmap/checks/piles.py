@@ -48,9 +48,9 @@ CHANCE = 1e-6
 #: leave two pixels at each edge.
 EDGE = 5.0
 
-#: The finding says how many sides are smaller than the pile if few are, because a tool may have enforced a minimum side.
-#: On the images with a box in the pile, their share must be at most this fraction of the share on other images. It need
-#: not be 0, because some images have a box in the pile by chance. The same applies to larger sides.
+#: If few sides are smaller than the pile, the finding gives their number, because a tool may have enforced a minimum
+#: side. On the images with a box in the pile, the share of smaller sides must be at most this fraction of the share on
+#: other images. It need not be 0, because some images have a box in the pile by chance. The same applies to larger sides.
 RARER = 0.6
 
 #: A pile is not reported if the boxes of the other file (detections or objects) also have its side more often than
@@ -121,7 +121,7 @@ def piles(facts: Facts, side: Side, bins: Array) -> list[Pile]:
     least = max(FEWEST, SHARE * np.count_nonzero(bins.any(axis=0)))
     if not _standing_out([_counts(own) for own in bins], least, 1.0):
         return []
-    bins = np.where(duplicates(*side.columns), 0, bins)  # copies of an image are no evidence
+    bins = np.where(duplicates(*side.columns), 0, bins)  # boxes of a copied image count once
     once = [_counts(_once(own, side.image)) for own in bins]
     # Each object of a video counts once. `frames` depends only on the ground truth.
     made = _standing_out(once, least, Evidence(facts.truth, facts.truth, np.empty(0)).frames)

@@ -51,7 +51,7 @@ COARSE, COARSE_SHARE = 20, 0.01
 #: For images whose scores all have few digits. `SAMPLE` is the number of scores that are sampled first, and
 #: `FEWEST_DIGITS` the minimum number of scores of an image. `BY_CHANCE` is the maximum number of such images expected by
 #: chance, relative to their number. Of scores with six digits, one in 10,000 has at most two digits. Of scores with three
-#: digits, one in ten has at most two digits, and four of four have once in 10,000.
+#: digits, one in ten has at most two digits, so that the probability is one in 10,000 for all four scores of an image.
 SAMPLE, FEWEST_DIGITS, BY_CHANCE = 20_000, 4, 0.05
 
 #: Rescaled scores are compared with other scores at their quartiles. The share of other scores below each quartile may

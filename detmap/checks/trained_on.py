@@ -23,14 +23,14 @@ KNOWN, HALFWAY, TWO = 0.8, 0.4, 2
 
 #: Minimum ratio of the number of known images to the number expected by chance. The expected number follows from the
 #: share of objects that are found precisely on other images. If more images are halfway than this share explains,
-#: precision varies between images, and the expected number is multiplied by the square of this ratio.
+#: precision varies between images, and the expected number is multiplied by the square of the ratio of these two numbers.
 TIMES = 2.0
 
 #: Maximum share of known images. If most images are known, boxes and labels may be of one origin.
 MOST = 0.5
 
 #: Among detections that find objects, maximum share of the scores on other images that exceed the median score on known
-#: images. Labels made from detections agree as precisely, but scores there are not higher than elsewhere.
+#: images. If labels were made from detections, they agree as precisely, but scores are not higher than elsewhere.
 ABOVE = 0.25
 
 

@@ -37,17 +37,17 @@ THRESHOLDS, WIDTH = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7)
 #: most.
 FEWEST, FALL = 8, 2.0
 
-#: Among the images with any overlap, minimum share of those whose largest overlap lies beyond the band above the
-#: threshold. If no image has such an overlap, suppression goes across categories everywhere, which `limits` reports if
-#: objects are lost.
+#: Minimum share of images whose largest overlap exceeds the threshold by more than `WIDTH`, among the images with any
+#: overlap. If no image does, suppression is equally strict on all images, which `limits` reports if objects are lost.
 BEYOND = 0.05
 
 #: Maximum number of detections that are searched for equal boxes of different categories.
 SAMPLE = 250_000
 
-#: Minimum number of detections of an image for two of them to overlap. A part of the images in which overlaps stay below the
-#: threshold is named if they do so on at least the share `ALL` of its images; the rest may be images of another part at its
-#: ends. The share `EXCEEDING` is assumed to exceed it, so small that a part rarely goes on beyond such an image.
+#: Images with fewer than `TWO` detections are ignored. A part of the images is reported if overlaps stay below the
+#: threshold on at least the share `ALL` of them, because a few images at its ends may belong to the rest. `EXCEEDING` is
+#: the assumed share of a part's images that exceed the threshold. It is small, because a part should end at such an
+#: image.
 TWO, ALL, EXCEEDING = 2, 0.95, 0.01
 
 #: A part of the images is reported if every box has a single category on at least the share `INSIDE` of its images, and
@@ -84,8 +84,9 @@ def check(facts: Facts) -> Iterator[Finding]:
 def _strict(
     facts: Facts, evidence: Evidence, made: tuple[float, int, int], largest: Array, known: NDArray[np.bool_], words: str
 ) -> Finding:
-    """Return the finding of images whose largest overlap is below a threshold: of all images of a part that holds such
-    images alone or, without a part, of images just below the threshold. Only images in `known` show it.
+    """Return the finding of images with stricter suppression. These are the images of a part on which no overlap reaches
+    the threshold. If there is no such part, they are the images with a largest overlap just below it. Only images in
+    `known` are reported.
     """
     threshold, above, beyond = made
     held = np.bincount(evidence.found.image[evidence.detections], minlength=evidence.images)
@@ -160,8 +161,8 @@ def _single(facts: Facts, evidence: Evidence, unreported: NDArray[np.bool_]) -> 
 
 def largest_overlaps(evidence: Evidence) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return for each image the largest IoU between two detections of the same category (row 0), and of different
-    categories (row 1), shape (2, images). Return also whether two such detections have equal boxes (see `SAME`), which are
-    left out of the former.
+    categories (row 1), shape (2, images). Pairs of equal boxes (see `SAME`) are left out. Return also a mask of the same
+    shape that marks the images with such a pair.
 
     Only the `TOP` best detections of an image are compared. The value is 0 if no two boxes overlap.
     """

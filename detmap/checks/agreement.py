@@ -548,11 +548,12 @@ class Agreement:
     def _neighbours(
         self, boxes: Array, says: str, order: Array, steps: int, constant: Array | None
     ) -> Iterator[Gain | None]:
-        """Yield the gains of the hypotheses that each image id stands for the image up to `steps` places earlier or later
-        in `order`, the images by place.
+        """Yield the gains of the hypotheses that all image ids are off by the same number of places, up to `steps`, in an
+        order of the images. `order` lists the images in this order.
 
-        `constant` are the images if an accepted constant is added to the ids, else None. It explains the detections for
-        which the neighbour has the same id; therefore, the others must gain beyond chance, too.
+        If an accepted hypothesis adds a constant to the ids, `constant` holds the resulting images, else it is None.
+        Detections that both hypotheses move to the same image are explained by the constant. Therefore, the other
+        detections must gain beyond chance, too.
         """
         image, count = self.image[self.astray], order.size
         at = np.argsort(order, kind="stable")[image]
@@ -577,8 +578,8 @@ class Agreement:
                 yield made
 
     def _in_the_list(self, known: Array) -> Array | None:
-        """Return the index of each image in the order of the file's list, and -1 as the last element, for unknown
-        positions; None if the list is sorted by id.
+        """Return the indices in `known` of the images in the file's list, with -1 appended for unknown positions; None if
+        the list is sorted by id.
         """
         inspected = self.truth.inspected
         listed = [] if inspected is None else list(dict.fromkeys(inspected.images))
@@ -718,8 +719,8 @@ class Agreement:
         return made
 
     def _moved_by(self, made: Gain, own: Array, unit: Array, says: str) -> str:
-        """Return in words the median offset of the boxes that gain. Objects of another width (for x) or height (for y)
-        are left out if possible, because the middle of a truncated object lies elsewhere.
+        """Return in words the median offset of the boxes that gain. Objects that differ from the box in width (for x) or
+        height (for y) are left out if possible, because the middle of a truncated object lies elsewhere.
         """
         at = np.flatnonzero(made.nearest.overlap >= _WELL)
         one, other = own[at], self.truth.boxes[made.nearest.object[at]]

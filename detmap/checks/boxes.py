@@ -45,10 +45,11 @@ _FEWEST_CLOSE = 3
 #: IoU from which two objects of one category are considered to have nearly the same box.
 SAME = 0.95
 
-#: Objects are there twice on an image if at least the share `PAIRED` of them form pairs: each is the most similar object of
-#: its category for the other, with an IoU of at least `TIGHT`. If two annotators place edges independently within 5 % of a
-#: side, the IoU is above 0.7. Such images are reported if they are far more than twice those whose objects form such pairs
-#: only with an IoU of at least `LOOSE`, because by chance small overlaps are frequent.
+#: Two objects of one category form a pair if each has its largest IoU with the other, and this IoU is at least `TIGHT`.
+#: If two annotators place edges independently within 5 % of a side, the IoU is above 0.7. The objects of an image are
+#: considered labelled twice if at least the share `PAIRED` of them form pairs. Because small overlaps are frequent by
+#: chance, such images must be far more than twice as many as those whose objects form enough pairs only if an IoU of
+#: `LOOSE` suffices.
 PAIRED, TIGHT, LOOSE = 0.8, 0.7, 0.4
 
 #: Objects with a list of run lengths are considered crowds if their number is at most this share of the number of objects
@@ -60,10 +61,11 @@ LISTED = 0.05
 #: objects. If crowd flags were random the share would be a half; real crowds are rarely smaller than the median object.
 SMALLER = 0.25
 
-#: Images on which all objects are crowds are reported if they are at least the share `ALL_CROWDS` of the images with
-#: objects of a part. Anywhere in the data, those with several objects are reported if they are at least `FEWEST_CROWDS`,
-#: and `MORE_CROWDS` times as many as the images with crowds beside other objects. A tool that sets the flag sets it on all
-#: objects of an image, whereas nearly all images of COCO with a crowd and another record have an object that is none.
+#: Images on which all objects are crowds are reported if their share of a part's images with objects is at least
+#: `ALL_CROWDS`. Without such a part, only those with several objects are counted. There must be at least `FEWEST_CROWDS`
+#: of them, and `MORE_CROWDS` times as many as images with both crowds and other objects. A tool that sets the flag by
+#: mistake sets it on all objects of an image. In COCO, nearly all images with a crowd and another record also have an
+#: object without the flag.
 ALL_CROWDS, FEWEST_CROWDS, MORE_CROWDS = 0.9, 10, 2.0
 
 
@@ -124,9 +126,7 @@ def _cause(facts: Facts, side: Side, code: str, rows: Array, more: str = "", wor
 
 
 def _normalised(facts: Facts, side: Side) -> Array | None:
-    """Mask, shape (n,), of the boxes with coordinates from 0 to 1, although their image or most boxes of the other file
-    are larger; None if there are too few such boxes.
-    """
+    """Mask, shape (n,), of the boxes with normalised coordinates (0 to 1) instead of pixels; None if there are too few."""
     x, y, w, h = side.columns
     within: NDArray[np.bool_] = side.sized & (w <= 1.0) & (h <= 1.0)
     if not within.any():
@@ -236,8 +236,8 @@ def _rather(far: Array, fits: Array, sizes: Array, code: str) -> bool:
 
 
 def _turned(facts: Facts, side: Side, far: Array, fits: Array) -> Iterator[Finding]:
-    """Yield a finding of boxes that fit their images if x and y are swapped: the boxes are turned by 90 degrees, their x
-    and y are swapped, or the image sizes are wrong.
+    """Yield a finding of boxes that fit their images if x and y are swapped. The boxes may be turned by 90 degrees or
+    have swapped axes, or the width and height of the images may be swapped.
     """
     if facts.agreement is not None:
         rows = np.flatnonzero(far & fits)
@@ -343,8 +343,8 @@ def duplicates(*columns: Array) -> NDArray[np.bool_]:
 
 
 def _duplicates(facts: Facts, side: Side) -> Iterator[Finding]:
-    """Yield a finding of records with the same image, category and box; for objects, nearly the same box suffices, or a
-    less similar one on images whose objects are all there twice.
+    """Yield a finding of records with the same image, category and box. For objects, nearly equal boxes suffice, and even
+    less similar boxes on images whose objects are all labelled twice.
     """
     if len(side) < 2:
         return
@@ -411,8 +411,8 @@ def _overlapping(side: Side, most: int = 2_000_000) -> tuple[Array, Array, Array
 
 
 def _doubled(side: Side, one: Array, other: Array, iou: Array) -> NDArray[np.bool_]:
-    """Mask of the images on which objects are there twice, shape (images,): nearly all objects form pairs (see `TIGHT`).
-    All values are False if chance explains the number of these images.
+    """Mask of the images whose objects are labelled twice (see `PAIRED`), shape (images,). All values are False if chance
+    explains the number of these images.
     """
     count = side.on.images.ids.size
     best = np.zeros(len(side))
@@ -469,9 +469,7 @@ def _areas(side: Side) -> Iterator[Finding]:
 
 
 def _crowds(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding of crowds that resemble single objects: they are polygons, are small, match a detection, or are all
-    objects of their images.
-    """
+    """Yield a finding of crowd flags that are probably wrong, for example on polygons or on small objects."""
     side = facts.truth
     table = side.table
     assert isinstance(table, GroundTruth)
@@ -512,8 +510,8 @@ def _crowds(facts: Facts) -> Iterator[Finding]:
 
 
 def _all_crowds(facts: Facts, small: Array) -> tuple[NDArray[np.bool_], str]:
-    """Return a mask of the objects of images on which all objects are crowds, and these images in words; no objects and ""
-    if few images are such, or if few of these objects are in the mask `small`.
+    """Return a mask of the objects on images with crowds only, and a description of these images. If there are few such
+    images, or few of these objects are `small`, all values of the mask are False and the description is empty.
     """
     side = facts.truth
     held, crowds = (

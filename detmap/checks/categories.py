@@ -31,10 +31,10 @@ TIMES = 3.0
 #: kind).
 LOST = 0.3
 
-#: Minimum ratio of two shares of a category's objects that are on images without detections of the category. First, the
-#: share of the larger half of the objects is divided by the share of the smaller half, because a defect does not depend
-#: on size. Second, the share of objects on images with several objects of the category is divided by the share of
-#: single objects, because by chance an image with several objects seldom has no detection.
+#: An object is lost if its image has no detections of its category. `EVEN` is the minimum ratio of the shares of lost
+#: objects in two groups. Larger objects are compared with smaller objects, because a defect does not depend on size.
+#: Objects on images with several objects of the category are compared with single objects, because by chance an image
+#: with several objects seldom has no detection.
 EVEN = 0.7
 
 #: Minimum share of missed objects among a category's objects on images that have detections of the category. The
@@ -47,8 +47,8 @@ UNLABELLED, ALONE = 0.06, 0.06
 
 #: Minimum ratio of two shares of detections on no object, in the best quarter and in the lower half of the confident
 #: detections. One limit is for a single category, the other for all categories together. Missing labels do not depend on
-#: scores. For a detector on VOC2007 the ratio is 0.17 for all categories together, and up to 0.44 for one, which other
-#: limits leave out.
+#: scores. For a detector on VOC2007 the ratio is 0.17 for all categories together, and up to 0.44 for a single category,
+#: which is not reported because of other limits.
 FLAT, FLAT_ALONE = 0.2, 0.2
 
 #: Minimum ratio of two shares of detections on no object, in the best eighth and in the second eighth of the confident
@@ -61,7 +61,7 @@ STEADY = 0.5
 #: detections of B, whichever are fewer.
 MIXED = 0.1
 
-#: Share of the objects with a high-scoring detection whose detection has another category: minimum for a finding, and
+#: Share of objects detected as another category, among objects with a high-scoring detection: minimum for a finding, and
 #: share expected without a defect. Detectors simulated by ``tests/planting/data.py`` confuse 5 of 100 objects at any
 #: score.
 WRONG, USUAL = 0.06, 0.05
@@ -109,7 +109,7 @@ def _beyond(count: int, total: int, rate: float, looks: int) -> bool:
 
 
 def _lost(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield findings of categories with many objects, of all sizes, on images without detections of the category."""
+    """Yield findings of categories with many lost objects (see `EVEN`), large objects included."""
     count = evidence.classes
     if count < 2:
         return
@@ -275,7 +275,7 @@ def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         known[image[high & (other == taken) & np.isin(label, [one, taken])]] = True
         flags[image[at]] = True
         where = facts.gathered(flags, known)
-        if where is not None:  # the others are taken for it by chance
+        if where is not None:  # confusions outside of this part are chance
             at = at[where.images[image[at]]]
             more += f"; {at.size:,} of them on {facts.says_part(where)}"
         yield _said("labels_mixed", evidence, evidence.object_image[at], "object", more)

@@ -42,8 +42,8 @@ BESIDE = {
 
 #: Flagged images are considered a part of the data if at least the share `_FLAGGED` of the images in the part are
 #: flagged, if this share is at least `_FLAGGED_TIMES` the share outside, and if the part holds at least the share
-#: `_OF_FLAGGED` of all flagged images. Only a third of the images with mirrored detections are flagged, because many
-#: objects lie in the middle. Of other images, one in 400 is flagged by chance.
+#: `_OF_FLAGGED` of all flagged images. If detections of a part are mirrored, for example, only a third of its images are
+#: flagged, because many objects lie in the middle. Elsewhere one in 400 images is flagged by chance.
 _FLAGGED, _FLAGGED_TIMES, _OF_FLAGGED = 0.15, 4.0, 0.4
 
 #: Assumed share of images that are not flagged in a defective part.
@@ -67,7 +67,7 @@ class Facts:
     #: Parts of the data found to differ from the rest, each a mask of images and a category (None for all categories).
     #: Parts explain other findings.
     parts: list[tuple[NDArray[np.bool_], int | None]] = field(default_factory=list)
-    #: Mask of the images without detections because these are under changed ids of the images; None if there are none.
+    #: Mask of the images whose detections are in the file under changed image ids; None if there are none.
     renamed: NDArray[np.bool_] | None = None
     #: Mask of the images whose detections below a score are missing, and this score; None if there are no such images.
     cut: tuple[NDArray[np.bool_], float] | None = None

@@ -19,15 +19,14 @@ from detmap.errors import many
 #: overlap more.
 ALONE = 0.1
 
-#: Limits for reporting that images without objects were skipped. At most `COMPARED` images with objects are searched for
-#: detections on no object. Images without objects are assumed to have detections at least `LESS` times as often as these
-#: images have a detection on no object. The probability that no image without objects has detections by chance must be
-#: below `UNLIKELY`.
+#: Limits for reporting that images without objects were skipped. The share of images that have a detection on no object
+#: is estimated from at most `COMPARED` images with objects. Images without objects are assumed to have detections with at
+#: least `LESS` times this probability. The probability that none of them has detections must be below `UNLIKELY`.
 COMPARED, LESS, UNLIKELY = 300, 0.5, 1e-6
 
-#: A limit of the number of detections per image that some images exceed is reported if it is at least `LEAST_LIMIT`, and
-#: if at least `PILE` times as many images reach it exactly as have one or two detections more or fewer. Without a limit
-#: the number of images varies smoothly with the number of detections.
+#: A limit of the number of detections per image that some images exceed must be at least `LEAST_LIMIT`. At least `PILE`
+#: times as many images must be at the limit as at any of the four nearest numbers of detections. Without a limit the
+#: number of images varies smoothly with the number of detections.
 LEAST_LIMIT, PILE = 5, 2.0
 
 #: In a part whose low scores were cut, maximum ratio of the share of images without detections to the share expected
@@ -156,7 +155,7 @@ def _lost(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64
     if together >= 5 and runs < 1e-4:
         return f"{together:,} of them follow one another in the order of ids; {runs:.1g} such runs would be expected"
     if not facts.schema:
-        # Images without detections by chance have few objects; images whose detections were lost have as many
+        # Images that have no detections by chance have few objects; images whose detections were lost have as many
         # objects as other images.
         inside, outside = float(np.median(objects[empty])), float(np.median(objects[others]))
         if inside >= outside > 2 and count >= max(5, 2 * expected):
@@ -221,11 +220,11 @@ def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator
 
 
 def limit_of(counts: NDArray[np.int64], unit: str, near: int) -> tuple[int, str] | None:
-    """Return the limit of the number of records per image, and in words how few images have one or two records more or
-    fewer; None if there is no limit. The words are empty if no image exceeds the limit.
+    """Return the limit of the number of records per image, and a description of how few images have one or two records
+    more or fewer; None if there is no limit. The description is empty if no image exceeds the limit.
 
-    If no image exceeds the limit, the number of images at the limit is compared with the numbers of images that have up
-    to `near` records fewer. One suffices if, without a limit, larger counts are always rarer.
+    If no image exceeds the limit, there must be far more images at the limit than with each of the `near` next smaller
+    numbers of records. ``near=1`` suffices if larger numbers are always rarer without a limit.
     """
     most = int(counts.max(initial=0))
     if most < max(near, 2):

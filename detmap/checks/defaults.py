@@ -1,4 +1,4 @@
-"""Check for a category that objects of all kinds have on some images, as where the default of a tool is kept."""
+"""Check for images whose objects all have one category, such as the default of an annotation tool, by mistake."""
 
 from __future__ import annotations
 
@@ -16,19 +16,23 @@ from detmap.errors import many
 
 Array = NDArray[Any]
 
-#: Confident detections of the better half of their category say what an object is. Of the others many are wrong.
+#: Share of each category's confident detections, the best ones, that are used to tell the category of an object, because
+#: many of the others are wrong.
 BETTER = 0.5
 
 #: Minimum overlap of two distributions of categories: of the detections on objects of the suspected category, and of the
-#: other categories that are found. It is at most 0.37 for all categories of two detectors on VOC2007, which are confused
-#: with a few similar ones, and 0.75 to 0.93 if one to ten of 100 images have a default category.
+#: correctly found objects of other categories. For two detectors on VOC2007 the overlap is at most 0.37, because a
+#: category is confused with only a few similar ones. It is 0.75 to 0.93 if one to ten of 100 images have a default
+#: category.
 COVERED = 0.6
 
-#: Minimum number of other categories on objects of the suspected category: fewer are similar ones.
+#: Minimum number of other categories that are detected on objects of the suspected category, because one or two may be
+#: confused with it.
 OTHERS = 3
 
-#: Minimum number of images whose objects all have the category although most detections on them have others, minimum ratio
-#: of their share to that of images of other categories, and the ratio that chance must not explain.
+#: Limits for images whose objects all have the suspected category although most detections on them have others. `FEWEST`
+#: is their minimum number, and `TIMES` the minimum ratio of their share to the share of such images for other categories.
+#: For the test against chance, a ratio of `USUAL` is assumed.
 FEWEST, TIMES, USUAL = 10, 1.5, 1.2
 
 #: Maximum number of other categories that are named.
@@ -36,7 +40,7 @@ _MOST_SAID = 3
 
 
 def check(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield findings of categories that all objects of some images have, although most detections on them have others."""
+    """Yield findings of images on which all objects have one category although most detections on them have others."""
     classes, label, image = evidence.classes, evidence.object_label, evidence.object_image
     other, by = evidence.taken_for
     sure = by >= 0

@@ -39,8 +39,8 @@ _AT_ONCE, PAIRS = 250_000, 3_000_000
 #: of a single person rarely contains four smaller people.
 HELD, WITHIN = 4, 0.9
 
-#: Maximum share of tied scores for which a fast unstable sort, and a second sort of only the tied scores, replace a
-#: stable sort.
+#: Maximum share of tied scores at which an unstable sort, followed by a sort of the tied scores, is used because it is
+#: faster than a stable sort.
 FEW_TIED = 0.05
 
 #: Maximum number of objects that are compared with objects of later images, to estimate how long objects stay in place.
@@ -381,7 +381,7 @@ class Evidence:
         return self._between(self.found.boxes[self.sure])
 
     def _between(self, boxes: Array) -> NDArray[np.float64]:
-        """Return `between_detections` if the confident detections had other boxes."""
+        """Return the values of `between_detections` with `boxes` in place of the boxes of the confident detections."""
         cell = self._cell(self.found.image[self.sure], self.label[self.sure])
         order = np.argsort(cell, kind="stable")  # by descending score within a cell
         out = np.zeros(order.size)
@@ -424,8 +424,8 @@ class Evidence:
 
     @cached_property
     def twins_of_size(self) -> NDArray[np.bool_]:
-        """Like `twins`, but boxes that are larger than their objects (see `enlarged`) are reduced to the size of these.
-        Boxes that are enlarged after non-maximum suppression overlap more than it allows.
+        """Like `twins`, but boxes that are larger than their objects (see `enlarged`) are first reduced to the size of
+        the objects. Boxes that are enlarged after non-maximum suppression overlap more than it allows.
         """
         boxes = self.found.boxes[self.sure].copy()
         sides = boxes[:, 2:] / self.enlarged[self.label[self.sure]]

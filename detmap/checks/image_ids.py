@@ -29,8 +29,8 @@ _FEWEST = 3
 #: Minimum number of equal boxes for two images to be considered the same.
 _SHARED = 3
 
-#: Number of occurrences from which a box, such as a tool's default, is ignored when images are compared. The same image
-#: is rarely listed as often.
+#: Number of occurrences from which a box, such as a tool's default, is ignored when images are compared. One image is
+#: rarely listed this often.
 _EVERYWHERE = 20
 
 
@@ -96,7 +96,7 @@ def _other_ids(
     """Return code and detail of a finding, and the unknown ids that it explains; None if most unknown ids stay
     unexplained.
     """
-    # One or two of many ids may fit by chance. No two ids may map to the same image. Numbers in names can come from
+    # One or two of many ids can fit by chance. Different ids must map to different images. Numbers in names can come from
     # another data set, so boxes must confirm a mapping by numbers.
     known = truth.on.images.ids.tolist()
     if not strange or not known:
@@ -130,8 +130,8 @@ def _other_ids(
 def _changed(
     facts: Facts, side: Side, table: Detections | GroundTruth, strange: list[Any]
 ) -> tuple[str, str, set[Any], NDArray[np.bool_]] | None:
-    """Return code and detail of a finding, the unknown ids that it explains, and a mask of the images that it explains, if
-    the unknown ids are changed ids of images without detections; else None.
+    """Return the finding of unknown ids that are changed ids of images without detections, else None. The finding
+    consists of its code, its detail, the unknown ids that it explains, and a mask of the images that it explains.
     """
     known = facts.truth.on.images.ids
     none = np.bincount(side.image[side.image >= 0], minlength=known.size) == 0

@@ -62,7 +62,7 @@ class Side:
     constant: NDArray[np.bool_] = field(init=False)
     #: Mask of the records that a finding has explained and that other checks leave out, shape (n,).
     aside: NDArray[np.bool_] = field(init=False)
-    #: Mask of the records whose width or height far more records have than the widths or heights near it, shape (n,).
+    #: Mask of the records with a width or height that is far more frequent than similar ones (see `piles`), shape (n,).
     piled: NDArray[np.bool_] = field(init=False)
     #: For detections, the ground truth that lists the images; None for ground truth.
     truth: GroundTruth | None = None

@@ -23,8 +23,8 @@ from detmap.errors import many
 
 Array = NDArray[Any]
 
-#: Minimum expected number of detections beyond a limit for their absence to be reported. By chance there are none with
-#: a probability of exp(-14), one in a million.
+#: Minimum expected number of detections beyond a limit for their absence to be reported. The probability that there are
+#: none by chance is exp(-14), one in a million.
 EXPECTED = 14.0
 
 #: Assumed ratio of detections per object beyond a limit to detections per object next to the limit. Small objects, for
@@ -59,11 +59,12 @@ BESIDE = 3
 #: reaches it with another object of its category.
 MARGIN, ONE_OBJECT = 0.02, 0.85
 
-#: Minimum of the quotient (a - b) / (1 - b) for strict suppression to be reported, and maximum probability of as many
-#: objects by chance. Here a is the share of objects without a detection of their own among objects that overlap a found
-#: one of their category, and b is the same share among other objects on an image with a found one. Only found neighbours
-#: count, because objects of a wrong category or with too large a box are missed together. For a detector on VOC2007 the
-#: quotient is 0, 0.02 with sides below 48 pixels enlarged, and 0.47 with suppression at 0.3.
+#: Strict suppression is reported if objects that overlap a found object of their category are missed far more often than
+#: others. Let a be the share of these objects without a detection of their own, and b the share among other objects on an
+#: image with a found one. Then (a - b) / (1 - b) must be at least `EXCESS`, and the probability of the excess by chance
+#: below `STRICT_BY_CHANCE`. Only objects beside a found one count, because objects of a wrong category or with too large
+#: a box are missed together. For a detector on VOC2007 the quotient is 0. It is 0.02 if sides below 48 pixels are
+#: enlarged, and 0.47 if suppression is set to an IoU of 0.3.
 EXCESS, STRICT_BY_CHANCE = 0.15, 0.01
 
 #: Maximum distance from the image's edge, in pixels, of coordinates that may come from clipping.
@@ -141,8 +142,8 @@ def edge_below(found: Array, objects: Array) -> float | None:
 
 
 def _sizes(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield findings of sizes and positions that objects have but detections do not. Categories are compared without the
-    parts that have a finding, in which detections may have the category of others.
+    """Yield findings of sizes and positions that objects have but detections do not. For single categories, parts with a
+    finding are left out, because detections there may have wrong categories.
     """
     rows = evidence.detections
     ours = _measures(evidence.found.boxes[rows], evidence.found.sizes[rows])
@@ -329,8 +330,8 @@ def _neighbours(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _strict(evidence: Evidence, most: float) -> Iterator[Finding]:
-    """Yield a finding if objects lack a detection of their own far more often beside a found object of their category that
-    they overlap than beside one that they do not.
+    """Yield a finding if objects that overlap a found object of their category lack a detection of their own far more
+    often than other objects on an image with a found one (see `EXCESS`).
     """
     limit = round(most + MARGIN, 2)
     over, rest = evidence.beside_found(limit)

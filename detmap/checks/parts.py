@@ -68,8 +68,8 @@ BEYOND_THRESHOLD = (0.25, 0.1)
 #: images with nearly all objects missed in the scenes of `SCATTERED`, one reaches this share.
 ALONE = 0.25
 
-#: Limits that both the share of missed objects of an image, and the share of its confident detections on no object, must
-#: reach. By these limits, the image is defective, halfway between clean and defective, or a quarter of the way.
+#: An image is defective, halfway between clean and defective, or a quarter of the way, if two shares reach these limits:
+#: the share of its objects that are missed, and the share of its confident detections that lie on no object.
 BOTH, BOTH_HALFWAY, BOTH_QUARTER = 0.6, 0.35, 0.1
 
 #: Assumed ratio of the number of images that reach `BOTH` without a defect to the number expected if records were
@@ -81,11 +81,12 @@ BY_CHANCE = 2.0
 #: the same number of objects.
 CUT_OFF = 1.2
 
-#: To report a limit of the number of objects per image of a part only: largest limit that is searched, because larger ones
-#: are rarely exceeded elsewhere; minimum share of all images that exceed it; assumed and maximum share of the part's images
-#: that exceed it, the former so small that a part rarely goes on beyond such an image; and minimum ratio of the share of the
-#: part's images at the limit to the share of other images with at least as many objects. A limit makes both shares equal if
-#: all images have objects alike, and a part with fewer objects has fewer images at any number.
+#: For a limit of the number of objects per image that holds only in a part of the images. `LIMITS` is the largest tested
+#: limit, because larger numbers of objects are rare. `FEW_BEYOND` is the minimum share of all images that exceed the
+#: limit. `EXCEEDED` is the assumed share of the part's images that exceed it; it is small, because the part should end at
+#: such an image. `EXCEEDING` is the maximum of this share. `REACHED` is the minimum ratio of the share of the part's
+#: images at the limit to the share of other images at or above the limit. The ratio is 1 if the limit is the only
+#: difference, and smaller if the images of the part have fewer objects for another reason.
 LIMITS, FEW_BEYOND, EXCEEDED, EXCEEDING, REACHED = 20, 0.05, 1e-4, 0.01, 0.6
 
 #: Minimum number of categories with nearly the same part, for the part to be reported once, for all categories.
@@ -117,7 +118,8 @@ WHOLE = 1.5
 CUT_ALONE = 0.5
 
 #: Minimum share of square boxes among a part's detections that do not touch the edges of images, for squares to explain
-#: missed objects. If squares are written for all boxes of a part the share is 1, and at its ends it is smaller.
+#: missed objects. The share is 1 if all boxes of a part are squares, and smaller if the estimated part includes other
+#: images.
 SQUARE = 0.5
 
 #: A change of ids or boxes explains a part if, after the change, at least this share of the part's detections on no
@@ -357,8 +359,7 @@ def _add(said: list[_PartFindings], made: _PartFindings) -> None:
 
 
 def of_kinds(boxes: Array, sizes: Array, areas: Array) -> dict[str, NDArray[np.bool_]]:
-    """Return masks of the boxes at the border of their image, of small boxes, and of large boxes, by a description of the
-    kind.
+    """Return masks of three kinds of boxes (at the border of the image, small, and large), keyed by a description.
 
     Boxes are small or large in comparison with `areas`, the areas of all objects. If the size of an image is unknown,
     none of its boxes is at the border.
@@ -412,8 +413,8 @@ def _of_kinds(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _capped(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield a finding of images whose number of objects is a limit, if a larger share of confident detections lies on
-    no object there than on other images.
+    """Yield a finding of images that reach a limit of the number of objects, if a larger share of confident detections
+    lies on no object there than on other images.
     """
     objects = np.bincount(evidence.truth.image[~evidence.truth.crowd], minlength=evidence.images)
     made = limit_of(objects, "object", 1)
@@ -439,7 +440,7 @@ def _of_limit(facts: Facts, evidence: Evidence, at: NDArray[np.bool_], more: str
 
 
 def _alone_on(evidence: Evidence, *images: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return for each mask of images the number of confident detections on no object, and that of confident detections."""
+    """Return for each mask of images the number of confident detections on no object, and of all confident detections."""
     image = evidence.found.image[evidence.sure]
     known = evidence.sure_looked_at[image]
     return [
@@ -455,8 +456,9 @@ def _more(own: tuple[int, int], rest: tuple[int, int], times: float) -> bool:
 
 
 def _capped_part(facts: Facts, evidence: Evidence, objects: NDArray[np.int64]) -> Iterator[Finding]:
-    """Yield a finding of a part of the images that hardly ever have more than a number of objects, though others do, if a
-    larger share of confident detections lies on no object where this number is reached than on others with as many objects.
+    """Yield a finding of a limit of the number of objects that holds only in a part of the images. On images at the
+    limit, a larger share of confident detections must lie on no object than on images outside of the part with as many
+    objects.
     """
     image = np.flatnonzero(objects > 0)
     held = objects[image]
@@ -471,7 +473,8 @@ def _capped_part(facts: Facts, evidence: Evidence, objects: NDArray[np.int64]) -
         over, beyond = np.count_nonzero(part.units & ~few), np.count_nonzero(~part.units & ~few)
         if over > EXCEEDING * np.count_nonzero(part.units):
             continue
-        # Where more objects were left out, as many images are at the limit as others have at least as many objects.
+        # If labels beyond the limit were dropped, images at the limit are as frequent in the part as images at or above
+        # it elsewhere.
         reached, usual = np.mean(held[part.units] == limit), np.mean(held[~part.units] >= limit)
         at = part.images & (objects == limit)
         fewer = (objects > 0) & (objects < limit)
@@ -492,8 +495,8 @@ def _capped_part(facts: Facts, evidence: Evidence, objects: NDArray[np.int64]) -
 
 
 def _limits_of_parts(evidence: Evidence, image: Array, held: Array) -> Iterator[int]:
-    """Yield the numbers of objects, from 1 on, that a range or a group of `image` does not exceed, though so many images
-    would by chance. `held` is the number of objects of each of them.
+    """Yield the numbers of objects, from 1 on, that no image of some range or group exceeds, if the range or group is too
+    large for this to be chance. `held` is the number of objects of each image in `image`.
     """
     division = evidence.division
     lists = [held[np.argsort(one.place[image], kind="stable")] for one in division.orders]
@@ -543,7 +546,7 @@ def _unlike(facts: Facts, evidence: Evidence, response: Response, units: Units) 
         bad[np.bincount(evidence.label[evidence.detections], minlength=evidence.classes) == 0] = 0
     for label in np.flatnonzero(bad >= FEWEST).tolist():
         own = _chosen(units, (units.label == label) & left)
-        # An object that is hard to find is hard to find on all images of a video.
+        # Images of a video are not independent, because an object that is hard to find on one is hard to find on all.
         part = evidence.division.unlike(own.image, own.bad, own.chance, max(evidence.classes, 1), evidence.frames)
         if part is not None and _stands_out(own, part, response):
             made.append((part, label))
@@ -594,8 +597,8 @@ def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDA
 
 
 def _far_more(units: Units, images: NDArray[np.bool_]) -> bool:
-    """Return whether the share of bad records is far larger on these images than on others. If it is not, few records of
-    each image make a share of them large by chance, as where some of the labels of all images are wrong.
+    """Return whether the share of bad records is far larger on these images than on others. If it is not, bad records are
+    frequent on all images, and images with few records have a large share of them by chance.
     """
     (rest, some), (others, total) = (
         np.bincount(images[units.image], column, 2) for column in (units.some, units.total)
@@ -604,8 +607,8 @@ def _far_more(units: Units, images: NDArray[np.bool_]) -> bool:
 
 
 def _reaching_both(evidence: Evidence, units: Units) -> float:
-    """Return the expected number of images that reach `BOTH` if objects are missed, and confident detections lie on no
-    object, independently of each other and of the image.
+    """Return the expected number of images that reach `BOTH` by chance. Missed objects and confident detections on no
+    object are assumed to be independent, with the same probabilities on all images.
     """
     objects = np.bincount(units.image, units.total, evidence.images).astype(np.int64)
     detections = np.bincount(evidence.found.image[evidence.sure], minlength=evidence.images)

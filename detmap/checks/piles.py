@@ -1,6 +1,6 @@
-"""Checks for widths and heights that far more boxes have than have the widths and heights near them.
+"""Checks for piles: widths or heights that far more boxes have than similar widths or heights.
 
-Such a pile is left where a tool enforces a least (or largest) side, or keeps the side of a default.
+A pile arises if a tool enforces a minimum or maximum side, or keeps a default side.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from detmap.shapes import find
 
 Array = NDArray[Any]
 
-#: Width of the bins of widths and heights, in pixels, twice the precision of two decimals; and the side, in pixels, from
-#: which sides are not compared: the largest side of nearly all images, and bins beyond it would cost time and memory.
+#: `STEP` is the bin width for widths and heights, in pixels, twice the precision of two decimals. Sides of `LONGEST`
+#: pixels or more are not compared, because nearly all images are smaller, and more bins cost time and memory.
 STEP, LONGEST = 0.02, 4096
 
-#: Minimum number, and minimum share, of the boxes in a pile. Sides of detections are decimals, of which ten equal ones
-#: are far more than any near them, but too few to change a metric.
+#: Minimum number, and minimum share, of the boxes in a pile. Detections have fractional sides, so that even ten equal
+#: sides stand out, but these are too few to change a metric.
 FEWEST, SHARE = 20, 0.004
 
-#: Values from 3/4 to 4/3 of a value, and those at a distance of up to `NEAR` pixels, are near it. In whole pixels these
-#: are at least 16. A pile must have at least `TIMES` as many boxes as the third most frequent value near it, because
-#: other values near it may be piles, too. The largest ratio in VOC2007 is 1.3.
+#: Values are near each other if their ratio is at most 4/3 or their distance at most `NEAR` pixels. At least 16 whole
+#: numbers are near a value. A pile must be at least `TIMES` times as frequent as the third most frequent value near it
+#: (`BESIDE`), because the first two may be piles, too. The largest ratio in VOC2007 is 1.3.
 NEAR, TIMES, BESIDE = 8.0, 1.6, 3
 
-#: A pile must have significantly more boxes than the third most frequent value near it has, multiplied by this factor.
+#: A pile must be significantly more frequent than the third most frequent value near it, multiplied by this factor.
 USUAL = 1.2
 
 #: Maximum probability of a pile by chance, for each value.
@@ -48,24 +48,25 @@ CHANCE = 1e-6
 #: leave two pixels at each edge.
 EDGE = 5.0
 
-#: Smaller sides are counted in the finding if their share, on the images with a box in the pile, is at most this
-#: fraction of the share on other images, as where a tool enforces a least side; likewise larger sides. The share is not 0,
-#: because some images have a box in the pile by chance.
+#: If few sides are smaller than the pile, the finding gives their number, because a tool may have enforced a minimum
+#: side. On the images with a box in the pile, the share of smaller sides must be at most this fraction of the share on
+#: other images. It need not be 0, because some images have a box in the pile by chance. The same applies to larger sides.
 RARER = 0.6
 
-#: A pile of objects is a rule of the data if detections have the same side more often than sides near it, too, and vice
-#: versa. Fewer boxes than in a pile show this: the maximum probability of as many by chance is `BOTH`, and their share of
-#: the boxes must be at least `AS_OFTEN` times that of the pile, because a side that many objects have some detections have.
+#: A pile is not reported if the boxes of the other file (detections or objects) also have its side more often than
+#: similar sides. The side is then a rule of the data. In the other file less evidence suffices, a probability by chance
+#: below `BOTH`. The share of boxes with this side must be at least `AS_OFTEN` times as large as in the pile's own file,
+#: because a few detections have the side of a pile of objects even if the pile is a defect.
 BOTH, AS_OFTEN = 1e-2, 0.2
 
-#: Maximum number of piles. Where more values stand out, all values on a grid do.
+#: Maximum number of piles. If more values stand out, coordinates lie on a grid.
 MOST = 3
 
 _AXES = ("width", "height")
 
 
 class Pile(NamedTuple):
-    """A side that far more boxes have than have the sides near it."""
+    """A width or height that far more boxes have than similar ones."""
 
     #: Bin of the side, in units of `STEP`.
     at: int
@@ -79,7 +80,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     made = {}
     for side in facts.sides:
-        # Boxes in other units, or at another size, are another finding, and turn other sides into piles.
+        # Boxes in other units or at another scale have a finding of their own, which explains piles.
         if len(side) and not {code for role, code in facts.causes if role == side.role} - COMPARABLE:
             bins = _bins(side)
             made[side.role] = side, bins, piles(facts, side, bins)
@@ -92,7 +93,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _also(bins: Array, others: Array, pile: Pile) -> bool:
-    """Return whether the boxes of the other role stand out at the side of a pile, too, so that it is a rule of the data."""
+    """Return whether the boxes of the other file also have the side of a pile more often than similar sides (see `BOTH`)."""
     own, held = (np.sum([_counts(axis) for axis in sides[list(pile.axes)]], axis=0) for sides in (bins, others))
     held[0] = own[0] = 0
     usual, count = USUAL * beside(held, pile.at) + 1, int(held[pile.at])
@@ -120,15 +121,15 @@ def piles(facts: Facts, side: Side, bins: Array) -> list[Pile]:
     least = max(FEWEST, SHARE * np.count_nonzero(bins.any(axis=0)))
     if not _standing_out([_counts(own) for own in bins], least, 1.0):
         return []
-    bins = np.where(duplicates(*side.columns), 0, bins)  # boxes of a copied image say the same again
+    bins = np.where(duplicates(*side.columns), 0, bins)  # boxes of a copied image count once
     once = [_counts(_once(own, side.image)) for own in bins]
-    # Of a video each object counts once; `frames` is a property of the ground truth alone.
+    # Each object of a video counts once. `frames` depends only on the ground truth.
     made = _standing_out(once, least, Evidence(facts.truth, facts.truth, np.empty(0)).frames)
     return made if len(made) <= MOST else []
 
 
 def _once(bins: Array, image: Array) -> NDArray[np.int64]:
-    """Return the bins with those that are equal on one image once."""
+    """Return the bins, without repetitions of a bin on the same image."""
     images = int(image.max()) + 1
     keys = np.sort(bins * images + np.maximum(image, 0))  # `np.unique` is ten times as slow
     return np.asarray(keys[np.append(True, keys[1:] != keys[:-1])] // images)

@@ -88,8 +88,8 @@ def _of_objects(code: str, evidence: Evidence, objects: Array, more: str) -> Fin
 
 
 def around_several(evidence: Evidence, objects: Array) -> NDArray[np.int64]:
-    """Return those of `objects` around two or more confident detections of their category that lie side by side, and
-    together span the object.
+    """Return the objects in `objects` that enclose two or more confident detections of their category. The detections
+    must lie side by side and together span the object.
     """
     cell = evidence.cell_of(evidence.sure)
     order = np.argsort(cell, kind="stable")
@@ -151,7 +151,7 @@ class Offsets(NamedTuple):
 
     #: Indices of the objects.
     objects: NDArray[np.int64]
-    #: Left, top, right and bottom edge of the object less that of the detection, as shares of the detection's sides.
+    #: Differences of left, top, right and bottom edge, object minus detection, as shares of the detection's sides.
     edges: NDArray[np.float64]
 
 
@@ -163,7 +163,7 @@ def offsets(evidence: Evidence) -> Offsets:
     at = np.flatnonzero((which >= 0) & (best >= NEAR) & confident[rows])
     at = at[~evidence.hit[which[at]]]
     sides = evidence.found.boxes[rows[at], 2:]
-    # Squares, and boxes with the least side of all, are drawn by a rule of the detector.
+    # Leave out squares, and boxes of the minimum width or height, because their edges follow from a rule of the detector.
     at = at[(np.abs(sides[:, 0] - sides[:, 1]) >= ROUNDED) & (sides > evidence.least_sides).all(axis=1)]
     order = at[np.lexsort((-best[at], which[at]))]
     objects, first = np.unique(which[order], return_index=True)

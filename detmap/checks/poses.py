@@ -30,8 +30,8 @@ NEAR = 0.1
 #: of each of COCO's keypoints is below 0.51.
 FAR = 0.25
 
-#: A detection's point with another index is the right one if its distance from the object's point is less than this
-#: share of the distance of the point with the same index.
+#: The order of points is wrong if the point of a detection with the same index is far from an object's point, and one
+#: with another index is near. This is the maximum ratio of the smaller to the larger distance.
 CLOSER = 0.5
 
 #: Minimum number of labelled points of a pose that is compared.

@@ -20,7 +20,8 @@ Array = NDArray[Any]
 #: Maximum probability of a false finding in data without a defect, per test, after correction for the number of looks.
 CHANCE = 1e-3
 
-#: Assumed share of good units that remain good under a defect; under mere noise most good units remain good.
+#: Assumed share of good units that stay good in a part with a defect. It is small, because only noise leaves most units
+#: good.
 LEFT = 0.2
 
 #: Minimum assumed probability that a unit is bad, because every data set has some unusual images.
@@ -58,8 +59,9 @@ def tail(count: int, mean: float) -> float:
 
 
 def reaching(share: float, rate: float, totals: Array, most: int = 100) -> NDArray[np.float64]:
-    """Return for each number of records in `totals` the probability that at least `share` of them are bad, if each is
-    bad with the probability `rate`, independently. Numbers above `most` are treated as `most`.
+    """Return the probability that the share of bad records is at least `share`, for each total number of records in
+    `totals`. Records are bad independently of each other, with the probability `rate`. Totals above `most` count as
+    `most`.
     """
     sizes, at = np.unique(np.minimum(totals, most), return_inverse=True)
     chances = [
@@ -93,8 +95,8 @@ def explained(flags: Array, *factors: tuple[Array, int]) -> NDArray[np.float64]:
 
 
 def evidence(bad: Array, chance: Array, left: float = LEFT) -> NDArray[np.float64]:
-    """Return the log likelihood ratio of each unit: a defect that leaves the share `left` of good units good, against
-    no defect.
+    """Return the log likelihood ratio of a defect to no defect, for each unit. A defect leaves the share `left` of good
+    units good.
     """
     chance = np.clip(chance, FLOOR, 0.95)
     return np.where(bad, np.log1p(-(1 - chance) * left) - np.log(chance), math.log(left))

@@ -43,11 +43,11 @@ _BEST = 20_000
 #: previous (or next) image for at least the share `_BESIDE` of them, the finding says so.
 FEWEST_LEFT, _BESIDE = 3, 0.9
 
-#: Limits for one place at which a category is detected on at least `FEWEST_PLACE` images. Boxes are in the place if they
-#: agree within `PLACE` pixels; the same object gives slightly different boxes in different surroundings. Places are
-#: searched with bins of `_CELL` pixels. Of random boxes within `AROUND` pixels of a place, one in (AROUND / PLACE) ** 4 =
-#: 256 is in the place. A ratio of up to `_OF_NEAR` is attributed to chance. Sides of the boxes are at least `AROUND`,
-#: because boxes that are clipped beyond a corner of their image become dots there.
+#: Limits for one place at which a category is detected on at least `FEWEST_PLACE` images. A box is in the place if its
+#: coordinates agree within `PLACE` pixels, because detected boxes of one object differ slightly between images. Places
+#: are searched with bins of `_CELL` pixels. Of random boxes within `AROUND` pixels of a place, four times as far, one in
+#: 256 is in the place. A ratio of up to `_OF_NEAR` is attributed to chance. Boxes with a side below `AROUND` are ignored,
+#: because clipping turns boxes beyond a corner of the image into dots in this corner.
 FEWEST_PLACE, PLACE, _CELL, AROUND, _OF_NEAR = 12, 3.0, 8.0, 12.0, 1 / 16
 
 #: Minimum share of the detections in one place that find no object, and minimum IoU with an object to find it. Real
@@ -58,14 +58,14 @@ ON_NOTHING, _FOUND = 0.9, 0.5
 #: Maximum number of places that are reported.
 _PLACES = 3
 
-#: For detections that are written under a second category: minimum number, and minimum share of the detections of one
-#: category, among the best detections of the file. Two categories of one box have equal scores by chance if scores are
-#: rounded, but then in all pairs of categories.
+#: For detections that are written again under a second category: minimum number among the best detections of the file,
+#: and minimum share of the best detections of one category. If scores are rounded, a box may have equal scores under two
+#: categories by chance, but this then happens for all pairs of categories.
 FEWEST_TWICE, TWICE = 10, 0.05
 
-#: Number of boxes, one of them with equal scores, that are added to the boxes that other pairs of categories have in
-#: common. The share of equal scores among all of these is the probability of equal scores by chance. It is small if no
-#: other pair of categories has a box in common.
+#: The probability that a box has equal scores under two categories by chance is estimated from all other pairs of
+#: categories. To their boxes, `PRIOR` boxes are added, one of them with equal scores, so that the estimate is 1 / `PRIOR`
+#: if other pairs have no boxes in common.
 PRIOR = 20
 
 #: Minimum share of the objects of one category that are also labelled as the other, for detections under both categories
@@ -195,7 +195,7 @@ def _left_over(facts: Facts, side: Side, best: NDArray[np.int64]) -> Iterator[Fi
     keys, image, count = _records(side, rows), side.image[rows], facts.truth.on.images.ids.size
     ways = [(rows[at], of) for at, of in (_again(keys, image), _again(keys, count - 1 - image))]
     ways[1] = ways[1][0], count - 1 - ways[1][1]
-    if facts.agreement is not None:  # copies lie on nothing, where their originals find objects
+    if facts.agreement is not None:  # copies rarely lie on objects, but their originals do
         on = [facts.agreement.share_on_objects(np.intersect1d(one, best)) for one, _ in ways]
         ways = ways if on[0] <= on[1] else ways[::-1]
     copies, of = ways[0]

@@ -12,8 +12,8 @@ from detmap.checks.agreement import Agreement, reversed_by
 from detmap.checks.rates import FEWEST, Part
 from detmap.errors import many
 
-#: Minimum AUC of the scores on the other images. Scores that say nothing have an AUC of 0.5, and low scores there do not
-#: show what high scores mean; on the images of ``tests/planting`` detectors reach 0.75 or more.
+#: Minimum AUC of the scores on the other images. If the scores there are uninformative, with an AUC of 0.5, a low AUC on
+#: some images does not show that scores are reversed. On the images of ``tests/planting``, detectors reach 0.75 or more.
 UPRIGHT = 0.6
 
 
@@ -26,7 +26,7 @@ class Reversal(NamedTuple):
     #: The AUC of the scores (`Agreement.ranked_of`) on these images and on the others.
     own: float
     rest: float
-    #: The scores of all detections after those of these images are turned back.
+    #: The scores of all detections, with those on these images corrected.
     scores: NDArray[np.float64]
 
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from detmap.checks.rates import tail
 
-#: Maximum numbers of images, with and without detections, whose ids are changed to see which unknown ids they give, and
-#: maximum number of unknown ids from which a factor or a constant is derived.
+#: Maximum number of images without detections, and of images with detections, to whose ids a change is applied; maximum
+#: number of unknown ids from which a factor or a constant is derived.
 _IMAGES, _LOOKED_AT = 20_000, 40
 
-#: Maximum p-value of the number of unknown ids that a change explains. The mean by chance is twice the number for images
-#: that have detections, and at least a half, so that seven ids are needed.
+#: Maximum p-value of the number of unknown ids that a change explains. The number expected by chance is derived from
+#: images that have detections, doubled. Because it is at least 0.5, seven ids are needed.
 _CHANCE = 1e-5
 
 #: Maximum number of characters that are cut off.
@@ -35,9 +35,9 @@ class Rewritten(NamedTuple):
     says: str
     #: The image's id for each unknown id; if several images give one unknown id, the first of them.
     meant: dict[Any, Any]
-    #: All unknown ids that are changed ids of images, also of images that have detections of others.
+    #: All unknown ids that the change explains, including changed ids of images that have other detections.
     ids: set[Any]
-    #: Ids of the images without detections whose changed ids are in the file, also as ids of other images.
+    #: Ids of the images without detections whose changed id is in the file, even if it is the id of another image.
     images: set[Any]
 
 
@@ -47,7 +47,7 @@ def rewritten(
     """Return the change that explains most of the unknown ids `strange`; None if chance explains all changes.
 
     `empty` and `full` are the ids of the images without and with detections, and `written` are all ids in the file. A
-    change is the likelier the more ids of `empty` it turns into unknown ids, and the fewer of `full`.
+    change is likely if it turns many ids of `empty`, but few ids of `full`, into unknown ids.
     """
     rng = np.random.default_rng(0)
     empty, full = (_some(rng, ids, _IMAGES) for ids in (empty, full))
@@ -78,7 +78,9 @@ def _some(rng: np.random.Generator, ids: Sequence[Any], most: int) -> list[Any]:
 
 
 def _changes(strange: list[str], empty: list[str], numbers: bool) -> Iterator[tuple[str, Change]]:
-    """Yield changes of ids, and how each is said of the written ids. Numbers lose the zeros ahead of them."""
+    """Yield changes of image ids, and how each change describes the written ids. Numbers are returned without leading
+    zeros.
+    """
 
     def number(text: str) -> str | None:
         if not numbers:
@@ -125,7 +127,7 @@ def _behind(text: str, number: Change, added: bool) -> Change:
 
 
 def _of_numbers(strange: NDArray[np.int64], empty: NDArray[np.int64]) -> Iterator[tuple[str, Change]]:
-    """Yield the multiplication, the division and the addition that explain most of some unknown ids."""
+    """Yield the multiplication, the division and the addition that explain the most ids in a sample of the unknown ids."""
     some = np.random.default_rng(0).permutation(strange)[:_LOOKED_AT, None]
     below, above = np.maximum(np.abs(empty), 1), np.maximum(np.abs(some), 1)
     factor = _most((some // below)[(some % below == 0) & (some // below > 1) & (some // below <= _FACTOR)])

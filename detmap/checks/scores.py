@@ -25,13 +25,13 @@ _PILED, _FEWEST_PILED = 0.005, 20
 
 #: A score that is the highest on ten times as many images as any other score is reported if it is the highest on at least
 #: the share `TOPS` of the images, and if these images have, on average, at most `ONCE` detections with this score. In a
-#: detector's results for 4,952 images of VOC2007, no score is the highest on more than two images. Clipped scores occur
-#: several times on an image: in random results for 500 images of CrowdPose, clipped to 1, 185 images have 252 such
-#: scores.
+#: detector's results for 4,952 images of VOC2007, no score is the highest on more than two images. Clipped scores,
+#: however, occur several times on an image. If random results for 500 images of CrowdPose are clipped to 1, the score 1
+#: occurs 252 times on 185 images.
 TOPS, ONCE = 0.01, 1.1
 
-#: Minimum number of detections of an image to see that its scores do not differ: a single one never does. Without a
-#: defect, no image of VOC2007 has detections with one score only.
+#: Minimum number of detections on an image for its scores to count as constant. Without a defect, scores differ on all
+#: images of VOC2007 with two or more detections.
 TWO = 2
 
 #: The density of scores is estimated from `_BESIDE` distinct scores on each side of a gap. In the gap, the lower of both
@@ -48,15 +48,16 @@ _TIED = 0.1
 COARSE, COARSE_SHARE = 20, 0.01
 
 
-#: For images whose scores all have few digits: number of scores that are sampled first, minimum number of scores of an
-#: image, and maximum ratio of the number of such images expected by chance to their number. Of scores with six digits,
-#: one in 10,000 has at most two digits. Of scores with three digits, one in ten has, so that all four scores of an image
-#: have at most two digits by chance once in 10,000.
+#: For images whose scores all have few digits. `SAMPLE` is the number of scores that are sampled first, and
+#: `FEWEST_DIGITS` the minimum number of scores of an image. `BY_CHANCE` is the maximum number of such images expected by
+#: chance, relative to their number. Of scores with six digits, one in 10,000 has at most two digits. Of scores with three
+#: digits, one in ten has at most two digits, so that the probability is one in 10,000 for all four scores of an image.
 SAMPLE, FEWEST_DIGITS, BY_CHANCE = 20_000, 4, 0.05
 
-#: Quartiles of rescaled scores, and maximum distance of the shares of other scores below them from a quarter, a half and
-#: three quarters. For 25 images of eight scores the distance is 0.1 at most by chance, and for scores that are rescaled in
-#: a wrong way a half or more, because most scores of a detector are far below the middle of their range.
+#: Rescaled scores are compared with other scores at their quartiles. The share of other scores below each quartile may
+#: differ from 0.25, 0.5 and 0.75 by at most `AS_OTHERS`. For 25 images with eight scores each, the difference is at most
+#: 0.1 by chance. After a wrong rescaling it is 0.5 or more, because most scores of a detector are far below the middle of
+#: their range.
 QUARTILES, AS_OTHERS = np.array([0.25, 0.5, 0.75]), 0.15
 
 #: Minimum number of detections on an image to determine the scale of its scores.
@@ -135,7 +136,7 @@ def _scales(facts: Facts, side: Side, scores: NDArray[np.float64], low: float, h
 
 
 def _mixed(facts: Facts, side: Side, scores: NDArray[np.float64], beyond: NDArray[np.bool_], within: int) -> Finding:
-    """Return the finding of scores of another scale than others: of a part of the images, or of those beyond 0 to 1."""
+    """Return the finding of scores on two scales."""
     known = side.image >= 0
     count = side.on.images.ids.size
     held, some = (np.bincount(side.image[which], minlength=count) > 0 for which in (known, known & beyond))
@@ -158,7 +159,9 @@ def _mixed(facts: Facts, side: Side, scores: NDArray[np.float64], beyond: NDArra
 
 
 def _rescaled(own: NDArray[np.float64], others: NDArray[np.float64]) -> list[str]:
-    """Return, as a list of at most one sentence, how scores become like others: as logits, or divided by 100."""
+    """Return in words how to rescale scores to resemble `others`: as logits, or divided by 100. The list has at most one
+    item.
+    """
     if not others.size or others.min() < 0 or others.max() > 1:
         return []
     ascending = np.sort(others)
@@ -311,7 +314,7 @@ def _piled(side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
 
 
 def _flat(facts: Facts, side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
-    """Yield a finding of images whose detections all have one score, as where hard labels are written."""
+    """Yield a finding of images whose detections all have the same score, such as 1 for labels written as detections."""
     known = (side.image >= 0) & ~side.aside
     image, own = side.image[known], scores[known]
     held = np.bincount(image, minlength=side.on.images.ids.size)
@@ -323,7 +326,7 @@ def _flat(facts: Facts, side: Side, scores: NDArray[np.float64]) -> Iterator[Fin
         return
     values, times = np.unique(least[same & (held >= TWO)], return_counts=True)
     value = float(values[times.argmax()])
-    for fewest in (1, TWO):  # a single detection tells something only where the score is rare elsewhere
+    for fewest in (1, TWO):  # images with a single detection count only if the score is rare elsewhere
         whole = same & (least == value) & (held >= fewest)
         others = ~whole[image]
         rate = float(np.count_nonzero(own[others] == value) + 1) / (np.count_nonzero(others) + 1)
@@ -345,8 +348,9 @@ def _flat(facts: Facts, side: Side, scores: NDArray[np.float64]) -> Iterator[Fin
 def _cut_elsewhere(
     scores: NDArray[np.float64], image: NDArray[np.int64], part: NDArray[np.bool_]
 ) -> tuple[NDArray[np.bool_], float] | None:
-    """Return `part`, a mask of images, and the score below which other images would have to lose their detections to have
-    as few as `part`, for `Facts.cut`; None if `part` does not have fewer.
+    """Return the value of `Facts.cut` if a part, a mask of images, has fewer detections than the rest, else None. The
+    value is the mask and a score. If detections below this score were removed elsewhere, other images would have as few
+    detections as the part.
     """
     inside = part[image]
     lost = 1 - float(inside.sum() / part.sum() * (~part).sum() / max((~inside).sum(), 1))
@@ -354,7 +358,7 @@ def _cut_elsewhere(
 
 
 def _of_tops(side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
-    """Yield a finding of one score that is the highest of far more images than any other score is."""
+    """Yield a finding of one score that is the highest on far more images than any other score."""
     known = (side.image >= 0) & side.sized & ~side.aside
     top = np.full(side.on.images.ids.size, -np.inf)
     np.maximum.at(top, side.image[known], scores[known])
@@ -410,7 +414,8 @@ def _ends_at_once(scores: NDArray[np.float64]) -> bool:
 def _cut(facts: Facts, scores: NDArray[np.float64]) -> Iterator[Finding]:
     """Yield a finding if scores end abruptly at a minimum at which detections still find objects."""
     # A detector's scores thin out towards 0 or pile up there, but do not end abruptly. `expected` is the number of scores
-    # that would lie below the minimum at the density just above it. With a probability of exp(-expected), none would.
+    # that would lie below the minimum at the density just above it. The probability that no score lies there by chance is
+    # exp(-expected).
     agreement = facts.agreement
     if agreement is None or float(scores.max()) <= 0:
         return

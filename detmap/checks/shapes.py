@@ -124,7 +124,7 @@ def steps(ends: Array, stops: Array, heights: Array) -> NDArray[np.int64]:
     owner = np.repeat(np.arange(stops.size), np.diff(stops, prepend=0))
     height = np.maximum(heights, 1)[owner]
     places = ends.astype(np.int64)
-    inner = places % height > 0  # a run that ends with its column ends at the edge of the image
+    inner = places % height > 0  # runs that end at the bottom of a column are cut by the image
     owner, places, height = owner[inner], places[inner], height[inner]
     rows = _divisor(owner, places % height, stops.size, ROWS)
     coarse = (rows > 1)[owner]

@@ -21,8 +21,8 @@ _ON = 0.5
 #: fewer cases. If all detections have the most frequent category of VOC2007, person, the share is 0.6.
 OTHERS = 0.3
 
-#: Maximum share of the detections on objects that lie on objects of one category. If nearly all do, the labels (or the
-#: detections) of this category have another name there, and detections have no common category.
+#: Maximum share of the detections on objects that lie on objects of one category. If the share is larger, this category
+#: probably has another name in the labels or in the detections.
 ONE = 0.8
 
 #: Minimum number of detections of an image to see that their categories do not differ.

@@ -21,16 +21,16 @@ PIXELS, SIDE, LEAST = 1.5, 0.015, 32.0
 #: halfway between known images and others. Images with one object are ignored, because they cannot be halfway.
 KNOWN, HALFWAY, TWO = 0.8, 0.4, 2
 
-#: Minimum ratio of the number of known images to the number expected. This number follows from the share of objects that
-#: are found precisely on other images; if more images are halfway than expected, by a factor, images differ, and it is
-#: multiplied by the square of this factor.
+#: Minimum ratio of the number of known images to the number expected by chance. The expected number follows from the
+#: share of objects that are found precisely on other images. If more images are halfway than this share explains,
+#: precision varies between images, and the expected number is multiplied by the square of the ratio of these two numbers.
 TIMES = 2.0
 
 #: Maximum share of known images. If most images are known, boxes and labels may be of one origin.
 MOST = 0.5
 
-#: Maximum share of scores on other images, of detections that find objects, above the median score on known images. Labels
-#: that were made of detections are as precise, but the scores are like others.
+#: Among detections that find objects, maximum share of the scores on other images that exceed the median score on known
+#: images. If labels were made from detections, they agree as precisely, but scores are not higher than elsewhere.
 ABOVE = 0.25
 
 

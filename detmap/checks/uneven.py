@@ -44,10 +44,10 @@ AT_THE_ENDS, AT_THE_CUT = 0.2, 0.25
 #: the medians inside and outside of the part, relative to the interquartile range outside.
 BELOW, ALIKE = 0.3, 0.5
 
-#: The ends of a part that was cut are found again by the images whose lowest score is nearer to the cut than to the median
-#: of the lowest scores of other images. `ANOTHER` is the assumed share of the part's images with lower scores, so small that
-#: a part rarely goes on beyond such an image. The part may change by at most the share `MOVED` of its images, because a
-#: larger change means another part.
+#: Once the cut is known, the ends of the part are determined again, from the images whose lowest score is nearer to the
+#: cut than to the median of the lowest scores of other images. `ANOTHER` is the assumed share of the part's images with
+#: lower scores. It is small, because the part should end at such an image. The part may change by at most the share
+#: `MOVED` of its images, because a larger change means another part.
 ANOTHER, MOVED = 0.01, 0.2
 
 #: A part counts as cut if it has at most q ** `FEWER` times as many detections per image and object as the rest, where q
@@ -68,14 +68,13 @@ FINDING, FINDING_NONE = "{many} that find objects,", "{many} that find no object
 #: by the smaller.
 FACTOR = 2.0
 
-#: A category is reported if its scores do not overlap those of the other categories. The lowest and the highest scores of
-#: both, a share of `APART` each, are left out.
+#: A category is reported if the range of its scores does not overlap the range of the other categories' scores. Each
+#: range reaches from the quantile `APART` to the quantile 1 - `APART`.
 APART = 0.05
 
-#: `ABOVE` is the minimum share of the scores of other categories above the maximum of a category. If the scores of a
-#: category are halved, half of the other scores lie above its maximum. `OF_THOSE` is the share of the category's scores
-#: that count as independent draws in the test. It is below 1, because difficult categories have few high scores even
-#: without a defect.
+#: A category is also reported if at least the share `ABOVE` of the other categories' scores exceed its maximum. If its
+#: scores are halved, half of the other scores exceed it. `OF_THOSE` is the share of the category's scores that count as
+#: independent draws in the test. It is below 1, because difficult categories have few high scores even without a defect.
 ABOVE, OF_THOSE = 0.5, 0.3
 
 #: Minimum share of the variance of score ranks that lies between images: with two scales, each on half of the images,
@@ -85,8 +84,9 @@ BETWEEN = 0.5
 #: Minimum number of images with several scores, for the variance between images to be computed.
 FEWEST_IMAGES = 40
 
-#: Minimum median over images of the difference between the mean ranks of true and false positives, for scores to be
-#: informative: the median is 0.25 or more for detectors, and 0 by chance.
+#: Minimum lead of true positives for scores to be informative. The lead of an image is the mean rank of its true
+#: positives minus that of its false positives; the median over images counts. It is 0.25 or more for detectors, and 0 by
+#: chance.
 AHEAD = 0.06
 
 #: For a part in which true positives are ahead of false positives by less than elsewhere: maximum ratio of the medians
@@ -117,21 +117,22 @@ BIAS = 0.08
 #: deviation.
 PIXELS = 0.75
 
-#: Limits for images on which all objects are drawn larger, or smaller, than elsewhere. Compared are the objects found by a
-#: detection of the better half of its category's confident ones, because the others lie on their objects by chance, by
-#: their width and height as multiples of the detection's. A multiple is divided by the median of the category if there
-#: are at least `FEWEST_OF_CATEGORY`. An object is drawn larger by the factor by which both sides are larger, of which
-#: factors up to `MOST_DRAWN` are told apart.
+#: Limits for images on which all objects are drawn larger, or smaller, than elsewhere. The width and height of an object
+#: are divided by those of the detection that finds it, and by the median ratio of the category if this has at least
+#: `FEWEST_OF_CATEGORY` objects. Only the best detections are used, the share `BETTER` of a category's confident ones,
+#: because others may lie on an object by chance. An object is drawn larger by the smaller of its two ratios. Ratios above
+#: `MOST_DRAWN` count as `MOST_DRAWN`.
 BETTER, MOST_DRAWN = 0.5, 1.22
 
-#: Minimum correlation of how much larger two objects of one image are, and the correlation that is natural: 0.04 to 0.12
-#: for two detectors on VOC2007, with a standard error of 0.03 to 0.06. The difference to it must be at least `SURE` standard
-#: errors. If a fifth of the images of VOC2007 have a margin of 12% at each edge, the correlation is 0.17 to 0.23.
+#: `CORRELATED` is the minimum correlation between the ratios of two objects on one image. It must exceed `NATURAL`, the
+#: correlation without a defect, by at least `SURE` standard errors. Without a defect it is 0.04 to 0.12 for two detectors
+#: on VOC2007, with a standard error of 0.03 to 0.06. If a fifth of the images of VOC2007 have a margin of 12% at each
+#: edge, the correlation is 0.17 to 0.23.
 CORRELATED, NATURAL, SURE = 0.15, 0.06, 3.1
 
-#: An image is named if each of its two or more objects is larger by at least this factor; minimum number of named images,
-#: and minimum ratio to the number expected if objects were independent. The ratio is at most 1.6 for VOC2007, and 2.6 to
-#: 2.8 with the margin.
+#: An image is reported if it has two or more objects and all of them are larger by at least the factor `DRAWN`. There
+#: must be at least `FEWEST_DRAWN` such images, and `DRAWN_TIMES` as many as expected if objects were independent. For
+#: VOC2007 the ratio to the expected number is at most 1.6, and 2.6 to 2.8 with the margin.
 DRAWN, FEWEST_DRAWN, DRAWN_TIMES = 1.08, 10, 2.0
 
 
@@ -198,12 +199,14 @@ def ranks(values: Array, codes: Array, order: Array | None = None) -> NDArray[np
 
 
 def _about(part: Part) -> str:
-    """Return a part in words; the ends of a range are uncertain, because images of the rest have such values, too."""
+    """Return the description of a part, with "about" before a range, because its ends are uncertain."""
     return f"about {part.says}" if part.says.startswith("images ") else part.says
 
 
 def _flags(value: Array, bins: Array, split: float, high: bool) -> NDArray[np.bool_]:
-    """Mask of the values among the lowest (or highest) share `split` of their bin (images with about as many records)."""
+    """Mask of the values among the lowest (or highest) share `split` of their bin, which holds similar numbers of
+    records.
+    """
     rank = ranks(-value if high else value, bins)
     return np.asarray(rank < split)
 
@@ -359,7 +362,7 @@ def differing(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     """
     rows, words = evidence.detections, "{many}"
     if facts.caused("detections", "cap_reached", "uneven_scores"):
-        return  # a limit of the number of detections cuts off low scores; scores that are all the same are known
+        return  # a limit of the number of detections, or constant scores, explain that low scores are missing
     if rows.size > SAMPLE:
         rows, words = np.random.default_rng(0).permutation(rows)[:SAMPLE], AT_LEAST
     scores, label, image = evidence.scores[rows], evidence.label[rows], evidence.found.image[rows]
@@ -391,8 +394,9 @@ def differing(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 def _said_cut(
     evidence: Evidence, part: Part, cut_off: NDArray[np.bool_], cut: float, where: str
 ) -> tuple[tuple[NDArray[np.bool_], float], Finding]:
-    """Return the images without low scores and their lowest score, for `Facts.cut`, and the finding. `part` are these images
-    (`cut_off`) or all others, as `where` says; its ends are found again by the lowest score of each image.
+    """Return the value of `Facts.cut` (the images without low scores, and their lowest score) and the finding. The images
+    without low scores, `cut_off`, are those of `part` if `where` is "images", and otherwise all others. The ends of the
+    part are determined again (see `MOVED`).
     """
     image, scores = evidence.found.image[evidence.detections], evidence.scores[evidence.detections]
     least = np.full(evidence.images, np.inf)
@@ -491,7 +495,9 @@ def ranking(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _listed(evidence: Evidence, part: Array) -> bool:
-    """Return whether the file lists the detections of each image of a part by descending score, and not those of others."""
+    """Return whether the file lists detections by descending score on most images of a part, but not on most other
+    images.
+    """
     rows = evidence.detections
     order = np.argsort(evidence.found.image[rows], kind="stable")
     image, scores = evidence.found.image[rows][order], evidence.scores[rows][order]
@@ -583,11 +589,11 @@ def _of_annotators(facts: Facts, evidence: Evidence, rows: Array, objects: Array
 
 
 def drawn(image: Array, larger: Array, images: int, frames: float = 1.0) -> tuple[NDArray[np.bool_], float] | None:
-    """Return a mask of the images on which all objects are drawn larger than elsewhere, shape (images,), and their number
-    expected by chance; None if objects of an image are hardly more alike than is natural.
+    """Return a mask of the images on which all objects are drawn larger than elsewhere, shape (images,), and the number
+    of such images expected by chance. Return None if there are few, or if objects of an image are hardly correlated.
 
-    `larger` holds the logarithms of the factors by which width and height of each object are larger, shape (n, 2), and each
-    image has two objects or more.
+    `larger` holds the logarithms of the factors by which the width and height of each object are larger, shape (n, 2).
+    Each of the images in `image` has two objects or more.
     """
     own, other = (np.clip(sides.min(axis=1), 0, np.log(MOST_DRAWN)) for sides in (larger, -larger))
     held = np.bincount(image, minlength=images)
@@ -603,7 +609,7 @@ def drawn(image: Array, larger: Array, images: int, frames: float = 1.0) -> tupl
     pairs, crossed = (sums**2 - squares) / (size - 1), (sums * others - products) / (size - 1)
     alike = float(pairs.sum()) / size.sum() / variance
     error = float(np.sqrt(frames * ((pairs - alike * variance * size) ** 2).sum())) / size.sum() / variance
-    # Where detections fit worse on some images, larger and smaller objects are there together.
+    # If detections fit worse on some images, these images have larger and smaller objects together, which is no defect.
     alike -= max(float(crossed.sum()) / size.sum() / variance, 0.0)
     beyond = larger.min(axis=1) >= np.log(DRAWN)
     named = there & (np.bincount(image[beyond], minlength=images) == held)

@@ -169,13 +169,13 @@ error normalised_boxes
     @nowhere
     Multiply x and width by the image's width, y and height by its height (--image-sizes: of Open Images and tables).
 error scaled_boxes
-    The boxes of {many} are for images of another size
+    The boxes of {many} and those of the other side are for images of different sizes
     @nowhere
-    Scale boxes back from the size of the model's input to that of the image.
+    Look at some: scale boxes back from the size of the model's input, or objects from the size they were drawn at.
 error turned_boxes
-    The boxes of {many} are for images that were mirrored or turned
+    The boxes of {many} and those of the other side are for images that are mirrored or turned differently
     @nowhere
-    Undo the flip or turn of the model's input, and turn images alike, as EXIF says, wherever they are read.
+    Look at some: undo the flip or turn of the model's input, or turn images as EXIF says where they are labelled.
 error broken_runs
     {many} with a mask whose run lengths are damaged
     detmap refuses the file; pycocotools reads such a mask as another one, or crashes.

@@ -92,7 +92,7 @@ _SHIFT, _FEWEST_SHIFTED = 0.75, 50
 #: most `_PAIRS_MOVED` pairs are compared.
 _ALIKE, _STEPS, _PAIRS_MOVED = 0.15, (8.0, 0.02, 0.1), 150_000
 
-#: The hypothesis that boxes are displaced by a share of their own sides is preferred if its gain is at least this
+#: Boxes may be displaced by a share of their own sides. This hypothesis is preferred if its gain is at least this
 #: multiple of the best other gain. If only one level of a feature pyramid is displaced, moving boxes by a number of
 #: pixels undoes a part of the displacement. If boxes of 64 to 128 pixels are moved by 0.35 of their sides, the ratio is
 #: 1.6 or more in the 9 scenes of ``tests/planting`` with seeds 0 to 2. If all boxes are moved by half a side, as if

@@ -22,7 +22,7 @@ from detmap.checks.uneven import BIAS
 
 Array = NDArray[Any]
 
-#: Minimum ratio, for a finding, of the share of defective records in a category to their share in the other categories.
+#: A category is reported if its share of defective records is at least this multiple of the share in the other categories.
 #: In 99 of 100 clean scenes of ``tests/planting/scenes.py`` the largest ratio is smaller.
 TIMES = 3.0
 

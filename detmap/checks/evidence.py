@@ -425,7 +425,7 @@ class Evidence:
     @cached_property
     def twins_of_size(self) -> NDArray[np.bool_]:
         """Like `twins`, but boxes that are larger than their objects (see `enlarged`) are first reduced to the size of
-        the objects. Boxes that are enlarged after non-maximum suppression overlap more than it allows.
+        the objects. If boxes are enlarged after non-maximum suppression, they overlap more than the suppression allows.
         """
         boxes = self.found.boxes[self.sure].copy()
         sides = boxes[:, 2:] / self.enlarged[self.label[self.sure]]

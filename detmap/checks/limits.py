@@ -127,7 +127,7 @@ def _measures(boxes: Array, sizes: Array) -> dict[str, Array]:
 
 
 def edge_below(found: Array, objects: Array) -> float | None:
-    """Return the minimum of `found` if it is a limit below which there are still objects, else None."""
+    """Return the smallest value of detections if smaller ones seem to be cut off, because objects have them; else None."""
     least = float(found.min())
     beyond = int(np.count_nonzero(objects < 0.98 * least))
     if least <= 0 or beyond < FEWEST:

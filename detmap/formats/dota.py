@@ -265,7 +265,7 @@ def _quads(table: GroundTruth | Detections) -> tuple[NDArray[np.float64], dict[s
 
 
 def _kinds_in(source: Any) -> dict[str, int]:
-    """Return the number of lines with rotated boxes, and the number of all lines. Task 2 has upright boxes."""
+    """Return the number of lines with rotated boxes, and the number of all lines. The boxes of DOTA's task 2 are upright."""
     lines = read_lines((data, place) for _, data, place in _result_files(source))
     counts = [len(words) for words in lines.fields if not _is_header(words)]
     return {ROTATED: sum(count != 6 for count in counts), "": len(counts)}

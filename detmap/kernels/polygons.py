@@ -120,7 +120,7 @@ def _down(x: float, y: float, slope: float, columns: Any, height: float, rows: A
     `_EXACT`.
 
     The slope is at least 2**-21. Rounding errors of the point where the line meets a centre are therefore far smaller
-    than a step. The first step after the centre is either the step nearest to the computed point or the one after it.
+    than a step. Of the steps after the centre, the first is therefore the one nearest to the computed point, or the next.
     """
     centre, step, count = columns
     ahead = centre - x + 0.5

@@ -54,7 +54,7 @@ def _string_end(data: Any, i: int) -> int:
         quote = word ^ QUOTES
         backslash = word ^ BACKSLASHES
         special = (((quote - ONES) & ~quote) | ((backslash - ONES) & ~backslash) | ((word - SPACES) & ~word)) & HIGHS
-        # With a branch, the CPU loads the next eight bytes before `special` is known.
+        # The CPU predicts this branch, and so loads the next eight bytes while it still computes `special`.
         if special == NOTHING and not paired:
             i += 8
             continue

@@ -59,7 +59,7 @@ def part(diagnosis: Diagnosis, name: str, options: Options) -> Finding:
 
 @dataclass
 class Given:
-    """What sections need besides the diagnosis. `most_gained` is the largest gain of any model, which bars are scaled to."""
+    """The data that sections need besides the diagnosis. Bars are scaled to `most_gained`, the largest gain of any model."""
 
     options: Options
     result: DetectionResult | None = None

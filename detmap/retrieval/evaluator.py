@@ -61,7 +61,7 @@ class Evaluator(Accumulator):
     judgements, `update` takes samples, like the retrieval metrics of torchmetrics. All samples are kept, because the
     samples of one query may come in several batches.
 
-    Results are equal to the last bit however the queries are split into batches, and `merge` is associative. If queries
+    The split of the queries into batches does not change any bit of the results, and `merge` is associative. If queries
     have names, the order of batches and merges does not matter either. If runs were evaluated, the queries of a result
     are in the order of the judgements; otherwise they are sorted by name. Queries without names are numbered in the
     order of updates; `merge` numbers the queries of the other evaluator after the queries of this one. A saved and

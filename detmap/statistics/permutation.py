@@ -102,7 +102,7 @@ class Permutations:
         """Return confidence intervals of the differences, derived from the test, shape (m, 2).
 
         The intervals estimate the expected difference on data sets of this size, sampled like this one. An interval
-        contains 0 exactly if p is above ``1 - level``: its half-width is the largest difference that would not be
+        contains 0 if, and only if, p is above ``1 - level``. Its half-width is the largest difference that would not be
         significant. If the models differ, exchanging their detections inflates the spread of the differences; intervals
         that do not contain 0 are corrected for this, see the notes.
 

@@ -443,7 +443,7 @@ warning same_detections
 warning cut_boxes
     {many} with an edge at a coordinate inside the image that many share
     An object that is cut there is found in pieces, or in part.
-    Merge boxes across the borders of tiles, and clip boxes to the image's own size.
+    Merge boxes across the borders of tiles, show the model whole images, not crops, and clip boxes to the image's own size.
 warning coarse_boxes
     {many} with corners on a grid
     Overlaps of small objects are smaller than they could be.

@@ -389,7 +389,7 @@ def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
         return
     lines = cut_lines(facts, evidence, rows)
     if lines:
-        yield at_lines(side, lines)
+        yield at_lines(facts, side, lines)
     elif not facts.caused("detections", "square_boxes"):
         made = of_squares(facts, evidence, rows)
         if made is not None:
@@ -420,11 +420,19 @@ def cut_lines(facts: Facts, evidence: Evidence, rows: Array) -> list[tuple[str, 
     return [line for line in lines if line not in known]
 
 
-def at_lines(side: Side, lines: list[tuple[str, float]]) -> Finding:
-    """Return the finding of boxes with an edge at one of `lines`."""
-    there = touching(side, np.arange(len(side)), lines)
-    shown = [f"{what} = {number(value)}" for what, value in lines]
-    return found("cut_boxes", int(there.sum()), side.unit, more=names(shown), **side.records(there))
+def at_lines(facts: Facts, side: Side, lines: list[tuple[str, float]]) -> Finding:
+    """Return the finding of boxes with an edge at one of `lines`, of the images of a part if most of them lie in one. Boxes
+    may also be cut at lines that fewer boxes share, which are not found.
+    """
+    there = touching(side, np.arange(side.image.size), lines)
+    known, count = side.image >= 0, facts.truth.on.images.ids.size
+    held, on = (np.bincount(side.image[which], minlength=count) > 0 for which in (known, known & there))
+    part = facts.gathered(on, held)
+    more = names([f"{what} = {value:.5g}" for what, value in lines])
+    if part is not None:
+        there &= known & part.images[side.image]
+        more += f"; {facts.says_part(part)}"
+    return found("cut_boxes", int(there.sum()), side.unit, more=more, words=AT_LEAST, **side.records(there))
 
 
 def touching(side: Side, rows: Array, lines: list[tuple[str, float]]) -> NDArray[np.bool_]:

@@ -755,7 +755,7 @@ def _of_lines(facts: Facts, evidence: Evidence, lines: list[tuple[str, float]]) 
     """Yield the finding of boxes that are cut at lines, unless it was yielded before."""
     if not facts.caused("detections", "cut_boxes"):
         facts.causes.add(("detections", "cut_boxes"))
-        yield limits.at_lines(evidence.found, lines)
+        yield limits.at_lines(facts, evidence.found, lines)
 
 
 def _sample_of(evidence: Evidence, part: Part) -> Array:

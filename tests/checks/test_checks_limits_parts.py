@@ -10,7 +10,7 @@ from scipy import stats
 from test_checks_limits import codes, side
 from test_checks_policies import evidence_of
 
-from detmap.checks import exchanges, parts, uneven
+from detmap.checks import exchanges, limits, parts, uneven
 from detmap.checks.context import Facts
 from detmap.checks.rates import Division, Grouping, Order, Part
 
@@ -293,3 +293,22 @@ def test_either_side_of_limits_of_objects_that_are_searched():
     evidence = SimpleNamespace(division=Division(np.arange(40), [], [Grouping("{}", codes, list("abcd"))]))
     assert list(parts._limits_of_parts(evidence, np.arange(40), np.where(codes < 2, 1, 2))) == [1]
     assert list(parts._limits_of_parts(evidence, np.arange(36), np.where(codes < 2, 1, 2)[:36])) == []
+
+
+def test_boxes_cut_at_a_line_are_those_of_the_part():
+    """All but two of the boxes with an edge at 416.5 are in images 1 and 2."""
+    image = np.array([0, 0, 1, 1, 1, 2, 2, 3, -1])
+    boxes = np.tile([400.0, 10, 16.5, 10], (9, 1))
+    boxes[[0, 3, 7], 2] = 20.0
+    there = np.isin(np.arange(4), [1, 2])
+    given = []
+
+    def gathered(flags, known):
+        given.append((flags.tolist(), known.tolist()))
+        return Part(there, "images 1 to 2", there)
+
+    facts = SimpleNamespace(truth=side(count=4), gathered=gathered, says_part=lambda part: part.says)
+    made = limits.at_lines(facts, side(boxes, image, np.full((9, 2), 640.0), count=4), [("right edge", 416.5)])
+    assert given == [([True, True, True, False], [True] * 4)]
+    assert made.count == 4
+    assert "right edge = 416.5; images 1 to 2" in made.says

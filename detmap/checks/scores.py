@@ -30,6 +30,11 @@ _PILED, _FEWEST_PILED = 0.005, 20
 #: scores.
 TOPS, ONCE = 0.01, 1.1
 
+#: Scores are normalised per image on a part if the highest score of all is on at least the share `NORMALISED` of the
+#: part's images, once on each as `ONCE` says, and on at most the share `ROUNDED_UP` of the others, where a model is so sure
+#: that its score is rounded to 1. Other images of the part lie at its ends.
+NORMALISED, ROUNDED_UP = 0.9, 0.1
+
 #: Minimum number of detections of an image to see that its scores do not differ: a single one never does. Without a
 #: defect, no image of VOC2007 has detections with one score only.
 TWO = 2
@@ -98,7 +103,9 @@ def check(facts: Facts) -> Iterator[Finding]:
     if facts.agreement is not None and not facts.causes and facts.agreement.upside_down:
         more = f"one on an object stands above one on none in {facts.agreement.ranked[0]:.0%} of the pairs looked at"
         yield found("inverted_scores", len(side), "detection", more=more)
-    scales = list(_scales(facts, side, scores, low, high)) or list(_squeezed(facts, side, scores))
+    scales = list(_scales(facts, side, scores, low, high))
+    normalised = [] if scales else list(_normalised(facts, side, scores))
+    scales = scales or normalised or list(_squeezed(facts, side, scores))
     yield from scales
     mixed = any(one.code == "mixed_scores" for one in scales)
     given = facts.detections.scores
@@ -108,7 +115,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield found("quantised_scores", int(tied.sum()), "detection", more=more, **side.records(tied))
     flat = list(_flat(facts, side, scores))
     yield from flat
-    for one in list(_of_tops(side, scores)) or (_piled(side, scores) if tied is None and not flat else ()):
+    piled = [] if normalised else list(_of_tops(side, scores))
+    if not (piled or normalised or flat) and tied is None:
+        piled = list(_piled(side, scores))
+    for one in piled:
         facts.causes.add(("detections", one.code))
         yield one
     short = list(_coarse_part(facts, side, scores))
@@ -212,6 +222,35 @@ def _squeezed(facts: Facts, side: Side, scores: NDArray[np.float64]) -> Iterator
             more = f"{facts.says_part(part)}; {span}; {says} they are as those of others"
             yield found("mixed_scores", int(rows.sum()), "detection", more=more, **side.records(rows))
             return
+
+
+def _normalised(facts: Facts, side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
+    """Yield a finding of a part of the images with one and the same highest score, as where scores are divided by it."""
+    known = (side.image >= 0) & side.sized & ~side.aside
+    value = float(scores[known].max(initial=-np.inf))
+    best = known & (scores == value)
+    if facts.schema or np.count_nonzero(best) < _FEWEST_PILED:
+        return
+    count = side.on.images.ids.size
+    held, some = (np.bincount(side.image[which], minlength=count) > 0 for which in (known, best))
+    part = facts.gathered(some, held)
+    if part is None:
+        return
+    inside, outside = held & part.images, held & ~part.images
+    rows = known & part.images[side.image]
+    images = int(np.count_nonzero(some & inside))
+    if (
+        images < max(_FEWEST_PILED, NORMALISED * np.count_nonzero(inside))
+        or np.count_nonzero(some & outside) > ROUNDED_UP * np.count_nonzero(outside)
+        or np.count_nonzero(best & rows) > ONCE * images
+        or np.count_nonzero(rows) < TWO * images
+    ):
+        return
+    more = (
+        f"{facts.says_part(part)}; the highest score of {images:,} of them is {value:.4g}, as where scores are divided by "
+        f"the highest of their image; elsewhere that of {int(np.count_nonzero(some & outside)):,}"
+    )
+    yield found("mixed_scores", int(rows.sum()), "detection", more=more, **side.records(rows))
 
 
 def _images_within(side: Side, outside: NDArray[np.bool_]) -> int:

@@ -376,3 +376,53 @@ def test_either_side_of_images_in_a_band():
     assert in_band(90) == [790]
     assert in_band(89) == []
     assert in_band(100, high=0.7312) == []
+
+
+@pytest.mark.parametrize(("seed", "share"), [(0, 0.1), (1, 0.3), (2, 0.2)])
+def test_scores_divided_by_the_highest_of_their_image_are_counted_as_the_sentence_says(seed, share):
+    truth, found, part = planted(seed, share, float)
+    tops = {}
+    for one in found:
+        tops[one["image_id"]] = max(tops.get(one["image_id"], 0), one["score"])
+    found = [
+        dict(one, score=round(one["score"] / tops[one["image_id"]], 6)) if one["image_id"] in part else one
+        for one in found
+    ]
+    made = findings(truth, found)
+    one = made["mixed_scores"]
+    there = images_said(one.says, found)
+    assert len(there ^ (part & set(tops))) <= 2
+    best = {d["image_id"] for d in found if d["score"] == 1}
+    assert one.count == sum(d["image_id"] in there for d in found)
+    assert f"the highest score of {len(best & there)} of them is 1, as where" in one.says
+    assert one.says.endswith(f"elsewhere that of {len(best - there)}")
+    assert not {"uneven_scores", "piled_scores"} & set(made)
+
+
+def divided(best=100, elsewhere=0, again=0, each=2, part=100, images=400):
+    """The number of detections said to be normalised if so many images of a part, and of others, have a score of 1."""
+    image = np.repeat(np.arange(images), each)
+    values = 0.5 + np.arange(image.size) / 1e5
+    first = np.arange(image.size) % each == 0
+    values[first & ((image < best) | ((image >= part) & (image < part + elsewhere)))] = 1.0
+    values[(np.arange(image.size) % each == 1) & (image < again)] = 1.0
+    there = Part(np.arange(images) < part, "images 0 on", np.arange(images) < part)
+    found = SimpleNamespace(
+        image=image, on=side(count=images).on, records=lambda rows: {}, sized=np.ones(image.size, bool),
+        aside=np.zeros(image.size, bool),
+    )  # fmt: skip
+    facts = SimpleNamespace(schema=False, gathered=lambda *given: there, says_part=lambda part: part.says)
+    return [one.count for one in scores._normalised(facts, found, values)]
+
+
+def test_either_side_of_scores_that_are_normalised():
+    assert divided() == [200]
+    assert divided(90) == [200]
+    assert divided(89) == []
+    assert divided(20, part=20) == [40]
+    assert divided(19, part=19) == []
+    assert divided(elsewhere=30) == [200]
+    assert divided(elsewhere=31) == []
+    assert divided(again=10) == [200]
+    assert divided(again=11) == []  # clipped
+    assert divided(each=1) == []  # one detection of each image, of a score of 1

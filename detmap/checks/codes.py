@@ -172,6 +172,10 @@ error scaled_boxes
     The boxes of {many} are for images of another size
     @nowhere
     Scale boxes back from the size of the model's input to that of the image.
+error byte_boxes
+    {many} with coordinates of one byte, whole numbers up to 255, where larger ones are expected
+    @nowhere
+    Write coordinates as numbers of 32 bits: a byte (uint8) begins again at 0 beyond 255, or ends there.
 error turned_boxes
     The boxes of {many} are for images that were mirrored or turned
     @nowhere

@@ -316,6 +316,10 @@ warning detections_of_two_classes
     {many} of one category written again under another, with the same box and score
     Under the category to which they do not belong they count as false.
     Write each detection under its own category, unless the labels are of both, too.
+warning scores_of_boxes
+    {many} with the score of another category of their box
+    All but one category of a box are false, and rank as high as the right one.
+    Write the score of each class: was the best of them, or that of the box alone (objectness), written for all?
 warning rarely_labelled
     {many} of the highest scores of their category that lie on nothing, far more than in other categories
     They count as false, though what they show may be there.

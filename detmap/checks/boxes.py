@@ -109,9 +109,9 @@ def check(facts: Facts) -> Iterator[Finding]:
 def _causes(facts: Facts) -> Iterator[Finding]:
     sides = [side for side in facts.sides if len(side)]
     for side, other in (sides, sides[::-1]) if len(sides) == 2 and not facts.schema else ():
-        made = _of_a_byte(facts, side, other)
-        if made is not None:
-            yield _cause(facts, side, "byte_boxes", *made)
+        bytes_of = _of_a_byte(facts, side, other)
+        if bytes_of is not None:
+            yield _cause(facts, side, *bytes_of)
     for side in sides:
         rows = _normalised(facts, side)
         if rows is not None:
@@ -141,43 +141,45 @@ def _cause(facts: Facts, side: Side, code: str, rows: Array, more: str = "", wor
     return found(code, count, side.unit, more=more, words=words, **side.records(rows))
 
 
-def _of_a_byte(facts: Facts, side: Side, other: Side) -> tuple[Array, str] | None:
-    """Return a mask of the boxes, of a part of the images or of all, whose coordinates are whole numbers up to 255 although
-    `other` has larger ones there, and the part in words; None if there are none.
+def _of_a_byte(facts: Facts, side: Side, other: Side) -> tuple[str, Array, str] | None:
+    """Return the code, a mask of the boxes, of a part of the images or of all, whose coordinates are whole numbers up to 255
+    although `other` has larger ones there, and the part in words; None if there are none.
     """
     count = side.on.images.ids.size
-    (own, large), (their, larger) = (
-        (one.image >= 0, (one.image >= 0) & (one.columns > BYTE).any(axis=0)) for one in (side, other)
-    )
+    own, their = side.image >= 0, other.image >= 0
+    large, larger = own & (side.columns > BYTE).any(axis=0), their & (other.columns > BYTE).any(axis=0)
     held, above, beyond = (
         np.bincount(image, minlength=count) > 0 for image in (side.image[own], side.image[large], other.image[larger])
     )
-    without = held & beyond & ~above
-    if np.count_nonzero(without) < _FEWEST:
+    rows = np.flatnonzero(own & ~above[side.image])
+    whole = np.zeros(own.size, np.bool_)
+    whole[rows] = ((side.boxes[rows] == np.floor(side.boxes[rows])) & (side.boxes[rows] >= 0)).all(axis=1)
+    if np.count_nonzero(whole) < EXPECTED:
         return None
+    without = held & beyond & ~above
+    without[side.image[rows[~whole[rows]]]] = False
     part = facts.gathered(without, held & beyond)
     if part is None and (held & above).any():
         return None
     there = np.ones(count, np.bool_) if part is None else part.images
     inside, theirs = own & there[side.image], their & there[other.image]
-    share = np.count_nonzero(larger & theirs) / max(np.count_nonzero(theirs), 1)
-    if part is not None:  # one file has larger coordinates than the other elsewhere, too
-        usual = (
-            [np.mean(large[own & ~inside]), np.mean(larger[their & ~theirs])] if (own & ~inside).any() else [1.0, 1.0]
-        )
-        share *= min(float(usual[0] / max(usual[1], 1e-9)), 1.0)
-    expected = share * np.count_nonzero(inside)
+    expected = int(np.count_nonzero(inside)) * _share(larger, theirs)
+    if part is not None:  # one file may have larger coordinates than the other elsewhere, too
+        expected *= min(_share(large, own & ~inside) / max(_share(larger, their & ~theirs), 1e-9), 1.0)
     if expected < EXPECTED or np.count_nonzero(large & inside) > LEFT * expected:
         return None
-    boxes = side.boxes[inside]
-    corners = boxes[:, :2] + boxes[:, 2:]
-    whole = (boxes == np.floor(boxes)).all(axis=1) & (boxes <= BYTE).all(axis=1) & (boxes >= 0).all(axis=1)
-    if whole.mean() < WHOLE or np.count_nonzero(whole & (corners > BYTE).any(axis=1)) < CORNERS:
+    whole &= inside
+    corners = side.boxes[whole, :2] + side.boxes[whole, 2:]
+    few = np.count_nonzero(whole) < WHOLE * np.count_nonzero(inside)
+    if few or np.count_nonzero((corners > BYTE).any(axis=1)) < CORNERS:
         return None
-    rows = inside.copy()
-    rows[inside] = whole
     more = f"{np.count_nonzero(larger & theirs):,} of {many(int(theirs.sum()), other.unit)} there have larger ones"
-    return rows, more if part is None else f"{facts.says_part(part)}; {more}"
+    return "byte_boxes", whole, more if part is None else f"{facts.says_part(part)}; {more}"
+
+
+def _share(flags: NDArray[np.bool_], among: NDArray[np.bool_]) -> float:
+    """Return the share of the flagged records among some; 0 if there are none."""
+    return int(np.count_nonzero(flags & among)) / max(int(np.count_nonzero(among)), 1)
 
 
 def _normalised(facts: Facts, side: Side) -> Array | None:

@@ -33,7 +33,15 @@ _ROUNDING = 1.5
 _UNCLIPPED = 0.25
 
 #: Codes of findings that explain why boxes lie outside of images, have no area, or are inverted.
-_CAUSES = (*CHANGES, "sizes_as_corners", "scaled_boxes", "turned_boxes", "shifted_boxes", "image_sizes_swapped")
+_CAUSES = (
+    *CHANGES,
+    "sizes_as_corners",
+    "scaled_boxes",
+    "turned_boxes",
+    "shifted_boxes",
+    "image_sizes_swapped",
+    "byte_boxes",
+)
 
 #: Minimum number of boxes or images for a finding.
 _FEWEST = 3
@@ -68,6 +76,12 @@ SMALLER = 0.25
 #: object without the flag.
 ALL_CROWDS, FEWEST_CROWDS, MORE_CROWDS = 0.9, 10, 2.0
 
+#: Coordinates are of a byte if hardly any of a part is above `BYTE`, where at least `EXPECTED` boxes would have one by the
+#: other file: at most the share `LEFT` of these boxes, at the ends of the part. At least the share `WHOLE` of the boxes
+#: there must be of whole numbers, as bytes are. At least `CORNERS` boxes must reach beyond `BYTE` with their far corner, or
+#: the images were cropped there.
+BYTE, EXPECTED, LEFT, WHOLE, CORNERS = 255.0, 20.0, 0.05, 0.95, 5
+
 
 def check(facts: Facts) -> Iterator[Finding]:
     """Check for boxes that are in another format than assumed, exceed their images, or are repeated."""
@@ -96,6 +110,10 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def _causes(facts: Facts) -> Iterator[Finding]:
     sides = [side for side in facts.sides if len(side)]
+    for side, other in (sides, sides[::-1]) if len(sides) == 2 and not facts.schema else ():
+        bytes_of = _of_a_byte(facts, side, other)
+        if bytes_of is not None:
+            yield _cause(facts, side, *bytes_of)
     for side in sides:
         rows = _normalised(facts, side)
         if rows is not None:
@@ -123,6 +141,47 @@ def _cause(facts: Facts, side: Side, code: str, rows: Array, more: str = "", wor
     count = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
     words = words if count < len(side) else "{many}"
     return found(code, count, side.unit, more=more, words=words, **side.records(rows))
+
+
+def _of_a_byte(facts: Facts, side: Side, other: Side) -> tuple[str, Array, str] | None:
+    """Return the code, a mask of the boxes, of a part of the images or of all, whose coordinates are whole numbers up to 255
+    although `other` has larger ones there, and the part in words; None if there are none.
+    """
+    count = side.on.images.ids.size
+    own, their = side.image >= 0, other.image >= 0
+    large, larger = own & (side.columns > BYTE).any(axis=0), their & (other.columns > BYTE).any(axis=0)
+    held, above, beyond = (
+        np.bincount(image, minlength=count) > 0 for image in (side.image[own], side.image[large], other.image[larger])
+    )
+    rows = np.flatnonzero(own & ~above[side.image])
+    whole = np.zeros(own.size, np.bool_)
+    whole[rows] = ((side.boxes[rows] == np.floor(side.boxes[rows])) & (side.boxes[rows] >= 0)).all(axis=1)
+    if np.count_nonzero(whole) < EXPECTED:
+        return None
+    without = held & beyond & ~above
+    without[side.image[rows[~whole[rows]]]] = False
+    part = facts.gathered(without, held & beyond)
+    if part is None and (held & above).any():
+        return None
+    there = np.ones(count, np.bool_) if part is None else part.images
+    inside, theirs = own & there[side.image], their & there[other.image]
+    expected = int(np.count_nonzero(inside)) * _share(larger, theirs)
+    if part is not None:  # one file may have larger coordinates than the other elsewhere, too
+        expected *= min(_share(large, own & ~inside) / max(_share(larger, their & ~theirs), 1e-9), 1.0)
+    if expected < EXPECTED or np.count_nonzero(large & inside) > LEFT * expected:
+        return None
+    whole &= inside
+    corners = side.boxes[whole, :2] + side.boxes[whole, 2:]
+    few = np.count_nonzero(whole) < WHOLE * np.count_nonzero(inside)
+    if few or np.count_nonzero((corners > BYTE).any(axis=1)) < CORNERS:
+        return None
+    more = f"{np.count_nonzero(larger & theirs):,} of {many(int(theirs.sum()), other.unit)} there have larger ones"
+    return "byte_boxes", whole, more if part is None else f"{facts.says_part(part)}; {more}"
+
+
+def _share(flags: NDArray[np.bool_], among: NDArray[np.bool_]) -> float:
+    """Return the share of the flagged records among some; 0 if there are none."""
+    return int(np.count_nonzero(flags & among)) / max(int(np.count_nonzero(among)), 1)
 
 
 def _normalised(facts: Facts, side: Side) -> Array | None:
@@ -290,7 +349,7 @@ def _forms(facts: Facts, side: Side) -> Iterator[Finding]:
     if inverted.any() and not facts.caused(side.role, *_CAUSES):
         yield found("inverted_boxes", int(inverted.sum()), side.unit, **side.records(inverted))
     flat = np.asarray((side.extents == 0).any(axis=0) & ~inverted)
-    if flat.any() and not facts.caused(side.role, "corners_as_sizes", "sizes_as_corners"):
+    if flat.any() and not facts.caused(side.role, "corners_as_sizes", "sizes_as_corners", "byte_boxes"):
         yield found("zero_sized_boxes", int(flat.sum()), side.unit, **side.records(flat))
     if facts.caused(side.role, *_CAUSES, *ids.CAUSES, "no_agreement"):
         return  # another finding explains these boxes

@@ -172,6 +172,10 @@ error scaled_boxes
     The boxes of {many} and those of the other side are for images of different sizes
     @nowhere
     Look at some: scale boxes back from the size of the model's input, or objects from the size they were drawn at.
+error byte_boxes
+    {many} with coordinates of one byte, whole numbers up to 255, where larger ones are expected
+    @nowhere
+    Write coordinates as numbers of 32 bits: a byte (uint8) begins again at 0 beyond 255, or ends there.
 error turned_boxes
     The boxes of {many} and those of the other side are for images that are mirrored or turned differently
     @nowhere
@@ -312,6 +316,10 @@ warning detections_of_two_classes
     {many} of one category written again under another, with the same box and score
     Under the category to which they do not belong they count as false.
     Write each detection under its own category, unless the labels are of both, too.
+warning scores_of_boxes
+    {many} with the score of another category of their box
+    All but one category of a box are false, and rank as high as the right one.
+    Write the score of each class: was the best of them, or that of the box alone (objectness), written for all?
 warning rarely_labelled
     {many} of the highest scores of their category that lie on nothing, far more than in other categories
     They count as false, though what they show may be there.

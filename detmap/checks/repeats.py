@@ -72,6 +72,11 @@ PRIOR = 20
 #: to be considered correct. In a ground truth that is expanded by a hierarchy, the share is 1.
 MEANT = 0.1
 
+#: Categories of one box have one score on a part if at least the share `EQUAL` of the pairs of categories have it there, at
+#: most the share `ROUNDED` elsewhere, where scores are equal by rounding, and if they are of at least `KINDS` pairs of
+#: categories: a single pair is that of a category written twice.
+EQUAL, ROUNDED, KINDS = 0.9, 0.5, 3
+
 
 def check(facts: Facts) -> Iterator[Finding]:
     """Check for one box on many images, and for images with the detections of another image."""
@@ -96,7 +101,10 @@ def check(facts: Facts) -> Iterator[Finding]:
     if facts.found is not None and len(facts.found):
         if not facts.found.table.within_unit and facts.agreement is not None:
             yield from _in_place(facts, facts.found, best)
-        yield from _twice(facts, facts.found, best)
+        best = best[~facts.found.aside[best]]
+        pairs = _pairs(facts.found, best)
+        yield from _of_boxes(facts, facts.found, best, pairs)
+        yield from _twice(facts, facts.found, best, pairs)
 
 
 def _best(side: Side) -> NDArray[np.int64]:
@@ -276,11 +284,9 @@ def _name(facts: Facts, side: Side, code: int) -> str:
     return str(categories.names[at[0]] if at.size else own)
 
 
-def _twice(facts: Facts, side: Side, best: NDArray[np.int64]) -> Iterator[Finding]:
-    """Yield findings of categories whose detections are written again under another category, with box and score."""
-    best = best[~side.aside[best]]
-    count, scores = side.table.categories.ids.size, side.table.scores  # type: ignore[union-attr]
-    label = side.table.categories.codes.astype(np.int64)
+def _pairs(side: Side, best: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the pairs of rows of `best` with one box in two categories, shape (2, n)."""
+    label = side.table.categories.codes
     keys = marks(side.image[best], *side.columns[:, best])
     order = np.argsort(keys, kind="stable")
     pairs = [np.zeros((2, 0), np.int64)]
@@ -290,10 +296,55 @@ def _twice(facts: Facts, side: Side, best: NDArray[np.int64]) -> Iterator[Findin
             break
         pairs.append(np.stack([best[order[same]], best[order[same + step]]]))
     one, other = np.concatenate(pairs, axis=1)
-    differ = label[one] != label[other]
-    one, other = one[differ], other[differ]
+    return np.stack([one, other])[:, label[one] != label[other]]
+
+
+def _of_boxes(facts: Facts, side: Side, best: NDArray[np.int64], pairs: NDArray[np.int64]) -> Iterator[Finding]:
+    """Yield a finding of a part of the images in which all categories of a box have one score."""
+    one, other = pairs
+    scores, label = side.table.scores, side.table.categories.codes  # type: ignore[union-attr]
+    equal = scores[one] == scores[other]
+    if facts.schema or np.count_nonzero(equal) < FEWEST_TWICE:
+        return
+    of, image = facts.truth.table.categories.codes, side.image[one]
+    if _under_several(facts.truth, np.arange(len(facts.truth)), of).sum() >= MEANT * len(facts.truth):
+        return
+    count = side.on.images.ids.size
+    held, same = (np.bincount(which, minlength=count) for which in (image, image[equal]))
+    known = held > 0 if (held > same).any() else np.bincount(side.image[best], minlength=count) > 0
+    part = facts.gathered((same > 0) & (same == held), known)
+    if part is None:
+        return
+    inside = part.images[image]
+    low, high = np.minimum(label[one], label[other])[inside], np.maximum(label[one], label[other])[inside]
+    own, rest = (float(equal[which].mean()) if which.any() else 0.0 for which in (inside, ~inside))
+    if own < EQUAL or rest > ROUNDED or np.unique(marks(low, high)).size < KINDS:
+        return
+    rows = np.flatnonzero((side.image >= 0) & part.images[side.image] & side.sized & ~side.aside)
+    rows = rows[_under_several(side, rows, label[rows], scores[rows])]
+    facts.parts.append((part.images, None))
+    more = (
+        f"{facts.says_part(part)}; of {np.count_nonzero(inside):,} pairs of categories of one box looked at there {own:.0%} "
+        f"have one score, elsewhere {rest:.0%}"
+    )
+    yield found("scores_of_boxes", rows.size, "detection", more=more, **side.records(rows))
+
+
+def _under_several(side: Side, rows: Array, label: Array, *others: Array) -> NDArray[np.bool_]:
+    """Mask of the records at `rows` whose image, box and `others` equal those of a record of another label."""
+    keys = marks(side.image[rows], *side.columns[:, rows], *others)
+    _, at = np.unique(marks(keys, label), return_index=True)
+    distinct, held = np.unique(keys[at], return_counts=True)
+    return np.isin(keys, distinct[held > 1])
+
+
+def _twice(facts: Facts, side: Side, best: NDArray[np.int64], pairs: NDArray[np.int64]) -> Iterator[Finding]:
+    """Yield findings of categories whose detections are written again under another category, with box and score."""
+    one, other = pairs
     if one.size < FEWEST_TWICE:
         return
+    count, scores = side.table.categories.ids.size, side.table.scores  # type: ignore[union-attr]
+    label = side.table.categories.codes.astype(np.int64)
     low, high = np.minimum(label[one], label[other]), np.maximum(label[one], label[other])
     equal = scores[one] == scores[other]
     kinds, at = np.unique(low * count + high, return_inverse=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,11 @@ _PILED, _FEWEST_PILED = 0.005, 20
 #: however, occur several times on an image. If random results for 500 images of CrowdPose are clipped to 1, the score 1
 #: occurs 252 times on 185 images.
 TOPS, ONCE = 0.01, 1.1
+
+#: Scores are normalised per image on a part if the highest score of all is on at least the share `NORMALISED` of the
+#: part's images, once on each as `ONCE` says, and on at most the share `ROUNDED_UP` of the others, where a model is so sure
+#: that its score is rounded to 1. Other images of the part lie at its ends.
+NORMALISED, ROUNDED_UP = 0.9, 0.1
 
 #: Minimum number of detections on an image for its scores to count as constant. Without a defect, scores differ on all
 #: images of VOC2007 with two or more detections.
@@ -63,6 +68,22 @@ QUARTILES, AS_OTHERS = np.array([0.25, 0.5, 0.75]), 0.15
 #: Minimum number of detections on an image to determine the scale of its scores.
 SEVERAL = 8
 
+#: Functions of probabilities whose values also lie within 0 to 1, but in a band: the ends of the band, the change that
+#: undoes the function, and this change in words. The sigmoid of 1 is 0.73106, which four digits make 0.7311. A change that
+#: fits parts with low or cut scores by chance, such as doubling, is none of them.
+SQUEEZED: tuple[tuple[float, float, Callable[[NDArray[Any]], NDArray[Any]], str], ...] = (
+    (
+        0.5,
+        0.7311,
+        lambda own: np.log(own / (1 - own)),
+        "as logits, log(x / (1 - x)), as where the sigmoid is applied twice,",
+    ),
+    (0.0, 0.01, lambda own: 100 * own, "multiplied by 100, as where they are divided twice,"),
+)
+
+#: Minimum share of a part's images whose scores all lie in a band of `SQUEEZED`. Its other images lie at its ends.
+IN_BAND = 0.9
+
 
 def check(facts: Facts) -> Iterator[Finding]:
     """Check for scores that do not rank, mix two scales, are coarse, or were cut off."""
@@ -84,6 +105,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         more = f"one on an object stands above one on none in {facts.agreement.ranked[0]:.0%} of the pairs looked at"
         yield found("inverted_scores", len(side), "detection", more=more)
     scales = list(_scales(facts, side, scores, low, high))
+    normalised = [] if scales else list(_normalised(facts, side, scores))
+    scales = scales or normalised or list(_squeezed(facts, side, scores))
     yield from scales
     mixed = any(one.code == "mixed_scores" for one in scales)
     given = facts.detections.scores
@@ -93,7 +116,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield found("quantised_scores", int(tied.sum()), "detection", more=more, **side.records(tied))
     flat = list(_flat(facts, side, scores))
     yield from flat
-    for one in list(_of_tops(side, scores)) or (_piled(side, scores) if tied is None and not flat else ()):
+    piled = [] if normalised else list(_of_tops(side, scores))
+    if not (piled or normalised or flat) and tied is None:
+        piled = list(_piled(side, scores))
+    for one in piled:
         facts.causes.add(("detections", one.code))
         yield one
     short = list(_coarse_part(facts, side, scores))
@@ -164,15 +190,70 @@ def _rescaled(own: NDArray[np.float64], others: NDArray[np.float64]) -> list[str
     """
     if not others.size or others.min() < 0 or others.max() > 1:
         return []
-    ascending = np.sort(others)
     for says, made in (
         ("divided by 100 they are as those of others", own / 100),
         ("as logits of scores, 1 / (1 + exp(-x)), they are as those of others", 1 / (1 + np.exp(-own.clip(-500, 500)))),
     ):
-        places = np.searchsorted(ascending, np.quantile(made, QUARTILES)) / others.size
-        if made.min() >= 0 and made.max() <= 1 and (np.abs(places - QUARTILES) <= AS_OTHERS).all():
+        if made.min() >= 0 and made.max() <= 1 and _as_others(made, others):
             return [says]
     return []
+
+
+def _as_others(own: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
+    """Return whether the quartiles of scores lie about where those of others do."""
+    places = np.searchsorted(np.sort(others), np.quantile(own, QUARTILES)) / others.size
+    return bool((np.abs(places - QUARTILES) <= AS_OTHERS).all())
+
+
+def _squeezed(facts: Facts, side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
+    """Yield a finding of a part of the images whose scores are a function of probabilities that stays within 0 to 1."""
+    known = side.image >= 0
+    for low, high, undone, says in SQUEEZED:
+        band = known & (scores >= low) & (scores <= high)
+        held, some = (np.bincount(side.image[which], minlength=side.on.images.ids.size) for which in (known, band))
+        whole = (held > 0) & (held == some)
+        if facts.schema or np.count_nonzero(whole) < FEWEST:
+            continue
+        part = facts.gathered(whole, held > 0)
+        if part is None or whole[part.images & (held > 0)].mean() < IN_BAND:
+            continue
+        inside = part.images[side.image] & known
+        rows = inside & band
+        own, others = scores[rows], scores[known & ~inside]
+        if others.size and _as_others(undone(own).clip(0, 1), others):
+            span = f"from {own.min():.3g} to {own.max():.3g}"
+            more = f"{facts.says_part(part)}; {span}; {says} they are as those of others"
+            yield found("mixed_scores", int(rows.sum()), "detection", more=more, **side.records(rows))
+            return
+
+
+def _normalised(facts: Facts, side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
+    """Yield a finding of a part of the images with one and the same highest score, as where scores are divided by it."""
+    known = (side.image >= 0) & side.sized & ~side.aside
+    value = float(scores[known].max(initial=-np.inf))
+    best = known & (scores == value)
+    if facts.schema or np.count_nonzero(best) < _FEWEST_PILED:
+        return
+    count = side.on.images.ids.size
+    held, some = (np.bincount(side.image[which], minlength=count) > 0 for which in (known, best))
+    part = facts.gathered(some, held)
+    if part is None:
+        return
+    inside, outside = held & part.images, held & ~part.images
+    rows = known & part.images[side.image]
+    images = int(np.count_nonzero(some & inside))
+    if (
+        images < max(_FEWEST_PILED, NORMALISED * np.count_nonzero(inside))
+        or np.count_nonzero(some & outside) > ROUNDED_UP * np.count_nonzero(outside)
+        or np.count_nonzero(best & rows) > ONCE * images
+        or np.count_nonzero(rows) < TWO * images
+    ):
+        return
+    more = (
+        f"{facts.says_part(part)}; the highest score of {images:,} of them is {value:.4g}, as where scores are divided by "
+        f"the highest of their image; elsewhere that of {int(np.count_nonzero(some & outside)):,}"
+    )
+    yield found("mixed_scores", int(rows.sum()), "detection", more=more, **side.records(rows))
 
 
 def _images_within(side: Side, outside: NDArray[np.bool_]) -> int:

@@ -306,3 +306,123 @@ def test_either_side_of_scores_that_are_as_those_of_others(least, said):
     assert len(scores._rescaled(own, others)) == said
     assert not scores._rescaled(own, others + 0.01)
     assert not scores._rescaled(own[::2] + 1, others)
+
+
+def sigmoid(score):
+    return round(float(1 / (1 + np.exp(-score))), 6)
+
+
+def hundredth(score):
+    return score / 100
+
+
+SQUEEZED = {
+    sigmoid: (
+        0.5,
+        0.7311,
+        "as logits, log(x / (1 - x)), as where the sigmoid is applied twice, they are as those of others",
+    ),
+    hundredth: (0, 0.01, "multiplied by 100, as where they are divided twice, they are as those of others"),
+}
+
+
+@pytest.mark.parametrize("change", SQUEEZED)
+@pytest.mark.parametrize(("seed", "share"), [(0, 0.1), (1, 0.3), (2, 0.05)])
+def test_scores_in_a_band_are_counted_as_the_sentence_says(seed, share, change):
+    low, high, how = SQUEEZED[change]
+    truth, found, part = planted(seed, share, change)
+    made = findings(truth, found)
+    one = made["mixed_scores"]
+    there = images_said(one.says, found)
+    own = [d["score"] for d in found if d["image_id"] in there]
+    assert len(there ^ {d["image_id"] for d in found if d["image_id"] in part}) <= 2
+    within = [score for score in own if low <= score <= high]
+    assert one.count == len(within)
+    assert f"with {len(own):,} detections; from {min(within):.3g} to {max(within):.3g}; " in one.says
+    assert one.says.endswith(how)
+    assert "uneven_scores" not in made
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (sigmoid, True),
+        (lambda p: 0.5 + p / 2, False),  # above 0.7311
+        (lambda p: 0.5 + p / 20, False),  # in the band, but not as those of others
+        (lambda p: p / 2, False),
+        (lambda p: 0.6, False),
+    ],
+)
+def test_scores_in_a_band_are_a_function_of_those_of_others(change, said):
+    truth, found, _ = planted(1, 0.3, change)
+    assert ("mixed_scores" in findings(truth, found)) is said
+
+
+def in_band(count, high=0.7311, images=400):
+    """The number of detections said to lie in a band if, of a part of 100 images, so many have all of theirs there."""
+    image = np.repeat(np.arange(images), 8)
+    values = np.tile(np.linspace(0.001, 0.999, 8), images)
+    values[image < 100] = np.linspace(0.5, high, 8)[np.arange(800) % 8]
+    values[(image >= count) & (image < 100) & (np.arange(image.size) % 8 == 0)] = 0.9
+    part = Part(np.arange(images) < 100, "images 0 to 99", np.arange(images) < 100)
+    found = SimpleNamespace(image=image, on=side(count=images).on, records=lambda rows: {})
+    facts = SimpleNamespace(schema=False, gathered=lambda *given: part, says_part=lambda part: part.says)
+    return [one.count for one in scores._squeezed(facts, found, values)]
+
+
+def test_either_side_of_images_in_a_band():
+    """Nine tenths of the images; 0.7311 is the sigmoid of 1."""
+    assert in_band(100) == [800]
+    assert in_band(90) == [790]
+    assert in_band(89) == []
+    assert in_band(100, high=0.7312) == []
+
+
+@pytest.mark.parametrize(("seed", "share"), [(0, 0.1), (1, 0.3), (2, 0.2)])
+def test_scores_divided_by_the_highest_of_their_image_are_counted_as_the_sentence_says(seed, share):
+    truth, found, part = planted(seed, share, float)
+    tops = {}
+    for one in found:
+        tops[one["image_id"]] = max(tops.get(one["image_id"], 0), one["score"])
+    found = [
+        dict(one, score=round(one["score"] / tops[one["image_id"]], 6)) if one["image_id"] in part else one
+        for one in found
+    ]
+    made = findings(truth, found)
+    one = made["mixed_scores"]
+    there = images_said(one.says, found)
+    assert len(there ^ (part & set(tops))) <= 2
+    best = {d["image_id"] for d in found if d["score"] == 1}
+    assert one.count == sum(d["image_id"] in there for d in found)
+    assert f"the highest score of {len(best & there)} of them is 1, as where" in one.says
+    assert one.says.endswith(f"elsewhere that of {len(best - there)}")
+    assert not {"uneven_scores", "piled_scores"} & set(made)
+
+
+def divided(best=100, elsewhere=0, again=0, each=2, part=100, images=400):
+    """The number of detections said to be normalised if so many images of a part, and of others, have a score of 1."""
+    image = np.repeat(np.arange(images), each)
+    values = 0.5 + np.arange(image.size) / 1e5
+    first = np.arange(image.size) % each == 0
+    values[first & ((image < best) | ((image >= part) & (image < part + elsewhere)))] = 1.0
+    values[(np.arange(image.size) % each == 1) & (image < again)] = 1.0
+    there = Part(np.arange(images) < part, "images 0 on", np.arange(images) < part)
+    found = SimpleNamespace(
+        image=image, on=side(count=images).on, records=lambda rows: {}, sized=np.ones(image.size, bool),
+        aside=np.zeros(image.size, bool),
+    )  # fmt: skip
+    facts = SimpleNamespace(schema=False, gathered=lambda *given: there, says_part=lambda part: part.says)
+    return [one.count for one in scores._normalised(facts, found, values)]
+
+
+def test_either_side_of_scores_that_are_normalised():
+    assert divided() == [200]
+    assert divided(90) == [200]
+    assert divided(89) == []
+    assert divided(20, part=20) == [40]
+    assert divided(19, part=19) == []
+    assert divided(elsewhere=30) == [200]
+    assert divided(elsewhere=31) == []
+    assert divided(again=10) == [200]
+    assert divided(again=11) == []  # clipped
+    assert divided(each=1) == []  # one detection of each image, of a score of 1

@@ -7,6 +7,7 @@ Most functions take boxes (x, y, width, height), shape (n, 4), and the width and
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,15 @@ def swapped_axes(boxes: Array, sizes: Array) -> Array:
 def swapped_corner(boxes: Array, sizes: Array) -> Array:
     """Return boxes after swapping x and y, but not width and height."""
     return boxes[:, [1, 0, 2, 3]]
+
+
+def reordered(order: tuple[int, ...]) -> Change:
+    """Return the change that takes left, top, right and bottom of boxes from their corners at the indices `order`."""
+
+    def change(boxes: Array, sizes: Array) -> Array:
+        return as_corners(as_sizes(boxes, sizes)[:, order], sizes)
+
+    return change
 
 
 def in_pixels(boxes: Array, sizes: Array) -> Array:
@@ -110,3 +120,13 @@ TURNS: dict[Change, str] = {
 #: The turns by 90 degrees. On a square image, turning detections one way has the same effect as turning objects the
 #: other way.
 QUARTERS: tuple[Change, ...] = (turned_right, turned_left)
+
+#: The names of left, top, right and bottom as two corners.
+_CORNERS = ("x1", "y1", "x2", "y2")
+
+#: The changes that undo another order of the four columns of two corners, by this order.
+ORDERS: dict[str, Change] = {
+    ", ".join(_CORNERS[order.index(at)] for at in range(4)): reordered(order)
+    for order in permutations(range(4))
+    if order != (0, 1, 2, 3)
+}

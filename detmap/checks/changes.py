@@ -99,6 +99,11 @@ def scaled(boxes: Array, factor: Array | float, padding: Array | float = 0.0) ->
     return np.concatenate([(boxes[:, :2] - padding) * factor, boxes[:, 2:] * factor], axis=1)
 
 
+def resized(boxes: Array, factor: Array | float) -> Array:
+    """Return boxes after width and height, but not x and y, are multiplied by `factor`."""
+    return np.concatenate([boxes[:, :2], boxes[:, 2:] * factor], axis=1)
+
+
 #: For each code of a wrong box format, the functions that may undo it, for objects and for detections.
 CHANGES: dict[str, tuple[Change, ...]] = {
     "corners_as_sizes": (as_corners, as_corners_of_rows),

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.changes import CHANGES, QUARTERS, TURNS, Array, Change, as_sizes, scaled
+from detmap.checks.changes import CHANGES, QUARTERS, TURNS, Array, Change, as_sizes, resized, scaled
 from detmap.checks.counts import Counts
 from detmap.checks.inputs import Side, on_crowds
 from detmap.checks.rates import tail
@@ -98,6 +98,11 @@ _ALIKE, _STEPS, _PAIRS_MOVED = 0.15, (8.0, 0.02, 0.1), 150_000
 #: 1.6 or more in the 9 scenes of ``tests/planting`` with seeds 0 to 2. If all boxes are moved by half a side, as if
 #: centres were corners, the ratio is at most 1.001.
 _OF_OWN_SIDES = 1.2
+
+#: Maximum distance between the top left corners of a detection on no object and the nearest object, as a share of the larger
+#: sides, for the sides to be compared. Minimum share of these pairs whose ratios of sides differ by less than `_ALIKE` from
+#: the median.
+_AT_CORNER, _ALIKE_SIDES = 0.1, 0.4
 
 #: Distances in pixels between the origins of neighbouring tiles: common tile sizes, and these sizes minus an overlap of
 #: a fifth.
@@ -690,12 +695,33 @@ class Agreement:
                 for step, which in ((-1, "previous"), (1, "next")):
                     other = np.roll(every, -step, axis=0)[image, ::-1]
                     yield scaled(own, sizes / other), f"as if each image had the size of the {which} one, by id"
+        sides = self._sides(own)
+        if sides is not None:
+            yield (
+                resized(own, sides),
+                f"with width times {sides[0]:.3g} and height times {sides[1]:.3g} they lie on objects",
+            )
         factors = np.quantile(objects[:, :2] + objects[:, 2:], 0.999, axis=0) / reach
         if abs(factors[0] / factors[1] - 1) > 0.05:
             yield scaled(own, factors), f"times {factors[0]:.3g} (x) and {factors[1]:.3g} (y) they lie on objects"
         for factor in sorted({*factors.tolist(), float(np.sqrt(factors.prod())), 2.0, 0.5}):
             if abs(factor - 1) > 0.05:
                 yield scaled(own, factor), f"times {factor:.3g} they lie on objects"
+
+    def _sides(self, own: Array) -> Array | None:
+        """Return the median ratio of the sides of objects to those of detections on no object with nearly the same top left
+        corner; None if there are few.
+        """
+        objects = self.plain.object[self.astray]
+        some = np.flatnonzero((objects >= 0) & (own[:, 2:] > 0).all(axis=1))
+        one, other = own[some], self.truth.boxes[objects[some]]
+        same = (np.abs(one[:, :2] - other[:, :2]) <= _AT_CORNER * np.maximum(one[:, 2:], other[:, 2:])).all(axis=1)
+        if np.count_nonzero(same) < max(_FEWEST_SHIFTED, _SHARE * self.rows.size):
+            return None
+        larger = np.log(other[same, 2:] / one[same, 2:])
+        middle = np.median(larger, axis=0)
+        alike = (np.abs(larger - middle) < _ALIKE).all(axis=1)
+        return np.asarray(np.exp(middle)) if alike.mean() >= _ALIKE_SIDES else None
 
     @cached_property
     def _modes(self) -> list[Array | None]:

@@ -7,6 +7,7 @@ Most functions take boxes (x, y, width, height), shape (n, 4), and the width and
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,15 @@ def swapped_corner(boxes: Array, sizes: Array) -> Array:
     return boxes[:, [1, 0, 2, 3]]
 
 
+def reordered(order: tuple[int, ...]) -> Change:
+    """Return the change that takes left, top, right and bottom of boxes from their corners at the indices `order`."""
+
+    def change(boxes: Array, sizes: Array) -> Array:
+        return as_corners(as_sizes(boxes, sizes)[:, order], sizes)
+
+    return change
+
+
 def in_pixels(boxes: Array, sizes: Array) -> Array:
     """Return boxes in pixels from shares of the image."""
     known = np.where(np.isfinite(sizes), sizes, 0.0)
@@ -89,6 +99,11 @@ def scaled(boxes: Array, factor: Array | float, padding: Array | float = 0.0) ->
     return np.concatenate([(boxes[:, :2] - padding) * factor, boxes[:, 2:] * factor], axis=1)
 
 
+def resized(boxes: Array, factor: Array | float) -> Array:
+    """Return boxes after width and height, but not x and y, are multiplied by `factor`."""
+    return np.concatenate([boxes[:, :2], boxes[:, 2:] * factor], axis=1)
+
+
 #: For each code of a wrong box format, the functions that may undo it, for objects and for detections.
 CHANGES: dict[str, tuple[Change, ...]] = {
     "corners_as_sizes": (as_corners, as_corners_of_rows),
@@ -110,3 +125,13 @@ TURNS: dict[Change, str] = {
 #: The turns by 90 degrees. On a square image, turning detections one way has the same effect as turning objects the
 #: other way.
 QUARTERS: tuple[Change, ...] = (turned_right, turned_left)
+
+#: The names of left, top, right and bottom as two corners.
+_CORNERS = ("x1", "y1", "x2", "y2")
+
+#: The changes that undo another order of the four columns of two corners, by this order.
+ORDERS: dict[str, Change] = {
+    ", ".join(_CORNERS[order.index(at)] for at in range(4)): reordered(order)
+    for order in permutations(range(4))
+    if order != (0, 1, 2, 3)
+}

@@ -139,7 +139,7 @@ error no_agreement
 error inverted_boxes
     {many} with a box of negative width or height
     Such boxes overlap nothing; detmap refuses them unless --invalid-boxes says otherwise.
-    Is it x1, y1, x2, y2 in place of x, y, width, height, or are two corners swapped?
+    Is it x1, y1, x2, y2 in place of x, y, width, height, are two corners swapped, or columns read in another order?
 error corners_as_sizes
     The boxes of {many} are two corners where x, y, width, height is expected
     @nowhere

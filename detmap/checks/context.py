@@ -49,6 +49,11 @@ _FLAGGED, _FLAGGED_TIMES, _OF_FLAGGED = 0.15, 4.0, 0.4
 #: Assumed share of images that are not flagged in a defective part.
 _LEFT = 0.7
 
+#: Minimum share of the images that a part must leave out. If flagged images lie anywhere in the data, the range from the
+#: first to the last of them leaves out a few images by chance: 13 of 4,952 if boxes are scaled on one image in eight of
+#: VOC2007.
+_LEFT_OUT = 0.1
+
 
 @dataclass(eq=False)
 class Facts:
@@ -145,6 +150,8 @@ class Facts:
         if part is None or part.units.all():
             return None
         inside, outside = bad[part.units], bad[~part.units]
+        if outside.size < _LEFT_OUT * bad.size:
+            return None
         if inside.mean() < max(_FLAGGED, _FLAGGED_TIMES * outside.mean()) or inside.sum() < _OF_FLAGGED * bad.sum():
             return None
         return part

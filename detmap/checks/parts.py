@@ -23,6 +23,7 @@ from detmap.checks.coverage import limit_of, longest
 from detmap.checks.evidence import SUPPRESSED, Evidence
 from detmap.checks.findings import AT_LEAST, Finding, found, names
 from detmap.checks.rates import CHANCE, FEWEST, FLOOR, Part, explained, rates, reaching, tail
+from detmap.checks.resized import resized_sides
 from detmap.errors import many
 
 Array = NDArray[Any]
@@ -695,6 +696,10 @@ def _said(
             if not facts.caused("detections", square.code):
                 facts.causes.add(("detections", square.code))
                 yield square
+            return
+        sides = resized_sides(evidence, part) if label is None else None
+        if sides is not None:
+            yield sides
             return
         objects = part.images[evidence.object_image]
         policy = policies.policy(evidence, objects if label is None else objects & (evidence.object_label == label))

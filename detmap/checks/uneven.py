@@ -18,6 +18,7 @@ from detmap.checks.data_statistics import number
 from detmap.checks.evidence import Evidence
 from detmap.checks.findings import AT_LEAST, Finding, found, names
 from detmap.checks.rates import Part
+from detmap.checks.resized import resized_sides
 from detmap.errors import many
 
 Array = NDArray[Any]
@@ -112,6 +113,10 @@ MINORITY = 0.5
 #: Minimum median deviation of boxes for a finding, as a share of the object's side; trained detectors stay below this
 #: share.
 BIAS = 0.08
+
+#: Share of the images that count as those of the largest (or smallest) detections, and assumed share of the other images in
+#: a part in which sides were scaled. With sides times 0.83, 6 of 10 images of the part are among the 3 of 10 smallest.
+RESIZED, LEFT_RESIZED = 0.3, 0.4
 
 #: Minimum median deviation of width and height for a finding, in pixels, if small and large objects have the same
 #: deviation.
@@ -513,6 +518,10 @@ def _listed(evidence: Evidence, part: Array) -> bool:
 
 def _boxes(facts: Facts, evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding]:
     """Yield findings of detections that find objects but are consistently larger, smaller, or shifted."""
+    sides = _resized(evidence, rows, objects)
+    if sides is not None:
+        yield sides
+        return
     unlike = _of_annotators(facts, evidence, rows, objects)
     if unlike is not None:
         yield unlike
@@ -549,6 +558,25 @@ def _boxes(facts: Facts, evidence: Evidence, rows: Array, objects: Array) -> Ite
             more = f"{_about(part)}: median {less:.2f}; elsewhere {usual:.2f}"
             yield _said("uneven_boxes", evidence, image[inside], more)
             return
+
+
+def _resized(evidence: Evidence, rows: Array, objects: Array) -> Finding | None:
+    """Return the finding of boxes, of all images or of a part, whose sides were scaled about their top left corner; None
+    if there are none.
+    """
+    whole = resized_sides(evidence, None)
+    if whole is not None:
+        return whole
+    image, label = evidence.object_image[objects], evidence.object_label[objects]
+    larger = np.log(evidence.object_box[objects, 2:] / evidence.found.boxes[rows, 2:]).sum(axis=1)
+    where, mean, _ = _by_image(image, ranks(larger, label), evidence.images)
+    for values in (mean, -mean):
+        far = ranks(values, np.zeros(where.size, np.int64)) < RESIZED
+        part = evidence.division.unlike(where, far, np.full(where.size, RESIZED), 2, evidence.frames, LEFT_RESIZED)
+        made = None if part is None or part.units.all() else resized_sides(evidence, part)
+        if made is not None:
+            return made
+    return None
 
 
 def _of_annotators(facts: Facts, evidence: Evidence, rows: Array, objects: Array) -> Finding | None:

@@ -33,6 +33,8 @@ def test_either_side_of_a_part_that_holds_flagged_images():
     assert not concentrated(40, 61)  # two fifths of all that are flagged
     assert concentrated(40, 20, rest=200)
     assert not concentrated(39, 20, rest=200)  # four times the share of the others
+    assert concentrated(450, 0, part=900, rest=100)
+    assert not concentrated(450, 0, part=901, rest=99)  # nearly all images are no part
 
 
 @pytest.mark.parametrize(("count", "said"), [(6, True), (5, False)])

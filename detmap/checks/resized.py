@@ -1,0 +1,77 @@
+"""Boxes whose width and height were scaled, although their top left corners are right."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.checks.agreement import overlaps
+from detmap.checks.changes import Array, resized
+from detmap.checks.evidence import Evidence
+from detmap.checks.findings import AT_LEAST, Finding, found
+from detmap.checks.rates import Part
+
+#: Minimum IoU of a confident detection with an object, and minimum number of such detections.
+LEAST, FEWEST = 0.15, 20
+
+#: Minimum deviation of width and height, as the logarithm of the factor, which is also its minimum distance from the
+#: deviation elsewhere. Trained detectors stay below this deviation.
+BIAS = 0.08
+
+#: Minimum deviation as a multiple of its standard error.
+SURE = 6.0
+
+#: Maximum deviation of the top left corner as a share of the deviation of width and height. The share is 0 if the sides
+#: were scaled about this corner, and 0.5 if they were scaled about the centre.
+AT_CORNER = 0.25
+
+#: Minimum amount by which the median IoU must rise with the sides scaled back, and maximum amount by which it may stay
+#: below the median IoU elsewhere.
+BETTER, WORSE = 0.05, 0.1
+
+
+def resized_sides(evidence: Evidence, part: Part | None) -> Finding | None:
+    """Return the finding of detections of a part, or of all images, whose sides were scaled about their top left corner;
+    None if they were not.
+    """
+    rows, objects = _confident(evidence)
+    own, true = evidence.found.boxes[rows], evidence.object_box[objects]
+    inside = np.ones(rows.size, np.bool_) if part is None else part.images[evidence.object_image[objects]]
+    if np.count_nonzero(inside) < FEWEST or (part is not None and np.count_nonzero(~inside) < FEWEST):
+        return None
+    larger = np.log(true[:, 2:] / own[:, 2:])
+    corner = (own[:, :2] - true[:, :2]) / np.maximum(own[:, 2:], true[:, 2:])
+    usual, at = np.zeros(2), np.zeros(2)
+    if part is not None:
+        usual, at = np.median(larger[~inside], axis=0), np.median(corner[~inside], axis=0)
+    away = np.median(larger[inside], axis=0) - usual
+    spread = np.median(np.abs(larger[inside] - usual - away), axis=0) / np.sqrt(np.count_nonzero(inside))
+    moved = np.abs(np.median(corner[inside], axis=0) - at)
+    if (np.abs(away) < np.maximum(BIAS, SURE * 1.2533 * 1.4826 * spread)).any() or (
+        moved > AT_CORNER * -np.expm1(-np.abs(away))
+    ).any():
+        return None
+    plain, undone = overlaps(own, true), overlaps(resized(own, np.exp(away)), true)
+    before, after = float(np.median(plain[inside])), float(np.median(undone[inside]))
+    if after < before + BETTER or (part is not None and after < float(np.median(plain[~inside])) - WORSE):
+        return None
+    better = np.sort(rows[inside & (undone > plain)])
+    width, height = np.exp(away)
+    more = (
+        f"their top left corners are right, width times {width:.3g} and height times {height:.3g} are those of objects"
+    )
+    more += "" if part is None else f"; {part.says}"
+    return found("scaled_boxes", better.size, "detection", more=more, words=AT_LEAST, **evidence.found.records(better))
+
+
+def _confident(evidence: Evidence) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the confident detections that overlap an object of their category, the one of largest IoU for each object,
+    and these objects.
+    """
+    sure = np.zeros(len(evidence.found), np.bool_)
+    sure[evidence.sure] = True
+    rows, which, best = evidence.pairs
+    some = np.flatnonzero(sure[rows] & (which >= 0) & (best >= LEAST))
+    order = some[np.lexsort((-best[some], which[some]))]
+    first: Array = order[np.unique(which[order], return_index=True)[1]] if order.size else order
+    return rows[first], which[first]

@@ -16,6 +16,7 @@ from workloads import REAL_DATA, needs_real_data
 
 import detmap
 from detmap.masks import Masks
+from detmap.shapes.boxes import seem_shares
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 SEGM = {
@@ -527,3 +528,21 @@ def test_any_string_is_a_mask_or_an_error(counts, height, width):
             read_alone(counts, [height, width])
     else:
         assert read_alone(counts, [height, width]).masks().to_rle() == expected.to_rle()
+
+
+@pytest.mark.parametrize(
+    ("boxes", "expected"),
+    [
+        ([[0.5, 0.5, 0.25, 0.25]] * 9 + [[9, 9, 9.5, 9]], True),  # nine of ten
+        ([[0.5, 0.5, 0.25, 0.25]] * 8 + [[9, 9, 9.5, 9]], False),
+        ([[-0.5, 1.5, -0.5, 1.5]], True),
+        ([[-0.501, 1.5, -0.5, 1.5]], False),
+        ([[-0.5, 1.501, -0.5, 1.5]], False),
+        ([[0, 1, 0, 1]], False),  # integers are pixels
+        ([[0, 1, 0, 1]] * 9 + [[0, 0, 0.5, 1]], True),
+        ([[0, 1, 0, 1]] * 9 + [[7.5, 7.5, 7.5, 7.5]], False),
+        (np.zeros((0, 4)), False),
+    ],
+)
+def test_either_side_of_boxes_that_seem_to_be_shares(boxes, expected):
+    assert seem_shares(np.array(boxes, np.float64)) is expected

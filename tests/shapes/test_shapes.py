@@ -546,3 +546,15 @@ def test_any_string_is_a_mask_or_an_error(counts, height, width):
 )
 def test_either_side_of_boxes_that_seem_to_be_shares(boxes, expected):
     assert seem_shares(np.array(boxes, np.float64)) is expected
+
+
+def test_columns_of_another_kind_and_boxes_are_no_shapes():
+    table = detmap.read_coco(made.mask_workload(3)[0], iou_type="segm")
+    masks, boxes = table.shapes["segm"], detmap.shapes.find("bbox").column(table.boxes, sizes=True)
+    ids = {"image_ids": np.zeros(len(masks), int), "category_ids": np.ones(len(masks), int)}
+    made_again = detmap.GroundTruth.from_arrays(**ids, shapes={"segm": masks})
+    assert same_bits(made_again.boxes, masks.bounds().table)
+    for name, column in (("segm", boxes), ("boundary", masks), ("bbox", boxes), ("keypoints", masks)):
+        of = detmap.shapes.find(name).column.__name__
+        with pytest.raises(detmap.InputError, match=rf"field \"shapes\['{name}'\]\": expected a {of}$"):
+            detmap.GroundTruth.from_arrays(**ids, shapes={name: column})

@@ -62,6 +62,7 @@ def column(values: Any, source: str, field: str) -> NDArray[Any]:
         raise InputError("expected a flat column", source=source, field=field) from None
     if given.ndim != 1:
         raise InputError("expected a flat column", source=source, field=field, value=f"{given.ndim} dimensions")
+    # The first condition is there because numpy imports numpy.ma only when it is used.
     plain = type(given) is np.ndarray or not isinstance(given, np.ma.MaskedArray)
     if plain and (given.dtype.kind == "S" or (given.dtype.kind == "O" and set(map(type, given.tolist())) == {str})):
         return given

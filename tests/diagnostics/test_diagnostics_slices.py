@@ -44,8 +44,14 @@ def test_operating_points_are_those_of_a_plain_search(tables, wanted):
 
 def test_operating_points_have_intervals(tables):
     truth, found = tables_of_arrays(large_workloads.detector_like(60, 30, 3, seed=1))
-    points = made(truth, found, replicates=200).operating_points(precision=(0.5, 1.0))
-    for row in points.rows():
+    points, quarters = (
+        made(truth, dataclasses.replace(found, scores=scores), replicates=200).operating_points(precision=(0.5, 1.0))
+        for scores in (found.scores, found.scores / 4)
+    )
+    for row, other in zip(points.rows(), quarters.rows(), strict=True):
+        names = [name for name, value in row.items() if isinstance(value, float)]
+        expected = [other[name] * (4 if name.startswith("score") else 1) for name in names]
+        same([row[name] for name in names], expected, tolerance=0)
         for name in ("score", "precision", "recall"):
             if not np.isnan(row[f"{name} low"]):
                 assert row[f"{name} low"] <= row[name] <= row[f"{name} high"]

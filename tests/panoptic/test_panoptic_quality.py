@@ -260,9 +260,13 @@ def test_other_errors(tmp_path):
         truth["annotations"][0]["file_name"] = name
         with pytest.raises(InputError, match="is no file in the folder of label maps"):
             evaluate(truth, found, tmp_path, {1: ids})
-    truth["annotations"][0]["file_name"] = "1.png"
-    with pytest.raises(InputError, match=r"1\.png: "):
-        evaluate(truth, found, tmp_path, {1: ids})
+    truth["annotations"][0]["file_name"] = found["annotations"][0]["file_name"] = "1.png"
+    for folders, side, flag in (
+        ((tmp_path, {1: ids}), "ground truth", "--gt-folder"),
+        (({1: ids}, tmp_path), "predictions", "--pred-folder"),
+    ):
+        with pytest.raises(InputError, match=rf"1\.png: no such label map of the {side}; .*Else name it \({flag}\)"):
+            evaluate(truth, found, *folders)
     (tmp_path / "1.png").mkdir()
     with pytest.raises(InputError, match="is not a file"):
         evaluate(truth, found, tmp_path, {1: ids})

@@ -16,6 +16,7 @@ from workloads import REAL_DATA, needs_real_data
 
 import detmap
 from detmap.masks import Masks
+from detmap.shapes.boxes import seem_shares
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 SEGM = {
@@ -527,3 +528,33 @@ def test_any_string_is_a_mask_or_an_error(counts, height, width):
             read_alone(counts, [height, width])
     else:
         assert read_alone(counts, [height, width]).masks().to_rle() == expected.to_rle()
+
+
+@pytest.mark.parametrize(
+    ("boxes", "expected"),
+    [
+        ([[0.5, 0.5, 0.25, 0.25]] * 9 + [[9, 9, 9.5, 9]], True),  # nine of ten
+        ([[0.5, 0.5, 0.25, 0.25]] * 8 + [[9, 9, 9.5, 9]], False),
+        ([[-0.5, 1.5, -0.5, 1.5]], True),
+        ([[-0.501, 1.5, -0.5, 1.5]], False),
+        ([[-0.5, 1.501, -0.5, 1.5]], False),
+        ([[0, 1, 0, 1]], False),  # integers are pixels
+        ([[0, 1, 0, 1]] * 9 + [[0, 0, 0.5, 1]], True),
+        ([[0, 1, 0, 1]] * 9 + [[7.5, 7.5, 7.5, 7.5]], False),
+        (np.zeros((0, 4)), False),
+    ],
+)
+def test_either_side_of_boxes_that_seem_to_be_shares(boxes, expected):
+    assert seem_shares(np.array(boxes, np.float64)) is expected
+
+
+def test_columns_of_another_kind_and_boxes_are_no_shapes():
+    table = detmap.read_coco(made.mask_workload(3)[0], iou_type="segm")
+    masks, boxes = table.shapes["segm"], detmap.shapes.find("bbox").column(table.boxes, sizes=True)
+    ids = {"image_ids": np.zeros(len(masks), int), "category_ids": np.ones(len(masks), int)}
+    made_again = detmap.GroundTruth.from_arrays(**ids, shapes={"segm": masks})
+    assert same_bits(made_again.boxes, masks.bounds().table)
+    for name, column in (("segm", boxes), ("boundary", masks), ("bbox", boxes), ("keypoints", masks)):
+        of = detmap.shapes.find(name).column.__name__
+        with pytest.raises(detmap.InputError, match=rf"field \"shapes\['{name}'\]\": expected a {of}$"):
+            detmap.GroundTruth.from_arrays(**ids, shapes={name: column})

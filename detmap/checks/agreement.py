@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from detmap.checks.changes import CHANGES, QUARTERS, TURNS, Array, Change, as_sizes, resized, scaled
 from detmap.checks.counts import Counts
-from detmap.checks.inputs import Side, on_crowds
+from detmap.checks.inputs import Side, best_of, on_crowds, overlaps
 from detmap.checks.rates import tail
 from detmap.data.ids import locate
 from detmap.shapes import Boxes
@@ -148,22 +148,6 @@ class Gain(NamedTuple):
     nearest: Nearest
     #: Text that is appended to the finding's sentence.
     more: str = ""
-
-
-def overlaps(one: Array, other: Array) -> Array:
-    """Return the IoU of each pair of boxes (x, y, width, height) in the same row; 0 if either box has no area."""
-    (x, y, w, h), (u, v, s, t) = (np.ascontiguousarray(box.T) for box in (one, other))
-    both = np.maximum(np.minimum(x + w, u + s) - np.maximum(x, u), 0.0)
-    both *= np.maximum(np.minimum(y + h, v + t) - np.maximum(y, v), 0.0)
-    union = np.maximum(w, 0.0) * np.maximum(h, 0.0) + np.maximum(s, 0.0) * np.maximum(t, 0.0) - both
-    return np.asarray(np.divide(both, union, out=np.zeros(len(both)), where=union > 0))
-
-
-def best_of(scores: Array, most: int) -> NDArray[np.int64]:
-    """Return the rows, ascending, of the `most` highest scores."""
-    if most >= len(scores):
-        return np.arange(len(scores))
-    return np.sort(np.argpartition(scores, len(scores) - most)[len(scores) - most :])
 
 
 def reversed_by(share: float, spread: float) -> bool:

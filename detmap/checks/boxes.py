@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.checks import image_ids as ids
-from detmap.checks.agreement import best_of, overlaps, says_shift
+from detmap.checks.agreement import says_shift
 from detmap.checks.changes import (
     CHANGES,
     ORDERS,
@@ -28,7 +28,7 @@ from detmap.checks.changes import (
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number as said
 from detmap.checks.findings import AT_LEAST, Finding, found
-from detmap.checks.inputs import Side, as_sizes, reach_of
+from detmap.checks.inputs import Side, as_sizes, best_of, overlaps, reach_of
 from detmap.checks.rates import CHANCE, tail
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import many

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.agreement import overlaps
-from detmap.checks.inputs import Side, on_crowds
+from detmap.checks.inputs import Side, on_crowds, overlaps
 from detmap.checks.rates import Division, Grouping, Order, residues
 from detmap.checks.strays import strays
 from detmap.data.ids import locate

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.agreement import Agreement, overlaps
+from detmap.checks.agreement import Agreement
 from detmap.checks.changes import Array
 from detmap.checks.evidence import Evidence
 from detmap.checks.findings import Finding, found
+from detmap.checks.inputs import overlaps
 from detmap.checks.rates import tail, worst_range
 from detmap.errors import many
 

@@ -194,6 +194,22 @@ def reach_of(boxes: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[
     return np.asarray(np.maximum(far, near))
 
 
+def overlaps(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the IoU of each pair of boxes (x, y, width, height) in the same row; 0 if either box has no area."""
+    (x, y, w, h), (u, v, s, t) = (np.ascontiguousarray(box.T) for box in (one, other))
+    both = np.maximum(np.minimum(x + w, u + s) - np.maximum(x, u), 0.0)
+    both *= np.maximum(np.minimum(y + h, v + t) - np.maximum(y, v), 0.0)
+    union = np.maximum(w, 0.0) * np.maximum(h, 0.0) + np.maximum(s, 0.0) * np.maximum(t, 0.0) - both
+    return np.asarray(np.divide(both, union, out=np.zeros(len(both)), where=union > 0))
+
+
+def best_of(scores: NDArray[Any], most: int) -> NDArray[np.int64]:
+    """Return the rows, ascending, of the `most` highest scores."""
+    if most >= len(scores):
+        return np.arange(len(scores))
+    return np.sort(np.argpartition(scores, len(scores) - most)[len(scores) - most :])
+
+
 def on_crowds(
     truth: Side, image: NDArray[np.int64], boxes: NDArray[np.float64], least: float, pairs: int = 3_000_000
 ) -> NDArray[np.bool_]:

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.agreement import best_of
 from detmap.checks.boxes import marks
 from detmap.checks.changes import Array
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
 from detmap.checks.findings import Finding, found, names
 from detmap.checks.image_ids import mix, signatures
-from detmap.checks.inputs import Side
+from detmap.checks.inputs import Side, best_of
 from detmap.checks.rates import CHANCE, tail
 from detmap.errors import many
 

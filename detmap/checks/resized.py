@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.agreement import overlaps
 from detmap.checks.changes import Array, resized
 from detmap.checks.evidence import Evidence
 from detmap.checks.findings import AT_LEAST, Finding, found
+from detmap.checks.inputs import overlaps
 from detmap.checks.rates import Part
 
 #: Minimum IoU of a confident detection with an object, and minimum number of such detections.

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks.agreement import overlaps
 from detmap.checks.boxes import _CAUSES
 from detmap.checks.changes import Array
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
 from detmap.checks.findings import AT_LEAST, Finding, found, names
-from detmap.checks.inputs import Side, as_sizes
+from detmap.checks.inputs import Side, as_sizes, overlaps
 from detmap.checks.rates import CHANCE, FEWEST, tail
 from detmap.data.tables import GroundTruth
 from detmap.errors import many

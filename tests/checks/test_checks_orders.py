@@ -11,7 +11,7 @@ from test_checks_parts import iou, within
 from test_checks_writers import few, findings
 
 from detmap.checks import boxes
-from detmap.checks.agreement import overlaps
+from detmap.checks.inputs import overlaps
 from detmap.checks.resized import resized_sides
 
 NAMES = np.array(["x1", "y1", "x2", "y2"])

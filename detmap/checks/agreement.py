@@ -616,6 +616,10 @@ class Agreement:
             yield self.gain("shifted_boxes", "detections", image, moved, more=says_shift(self.shift))
         for made, more in self._scales(own, image, sizes):
             yield self.gain("scaled_boxes", "detections", image, made, more=more)
+        sides = self._sides(own)
+        if sides is not None:
+            more = f"with width times {sides[0]:.3g} and height times {sides[1]:.3g} they lie on objects"
+            yield self.gain("scaled_boxes", "detections", image, resized(own, sides), more=more)
         for moved, unit, says in self._offsets(own, sizes):
             gain = self.gain("shifted_boxes", "detections", image, moved)
             yield None if gain is None else gain._replace(more=self._moved_by(gain, own, unit, says))
@@ -679,12 +683,6 @@ class Agreement:
                 for step, which in ((-1, "previous"), (1, "next")):
                     other = np.roll(every, -step, axis=0)[image, ::-1]
                     yield scaled(own, sizes / other), f"as if each image had the size of the {which} one, by id"
-        sides = self._sides(own)
-        if sides is not None:
-            yield (
-                resized(own, sides),
-                f"with width times {sides[0]:.3g} and height times {sides[1]:.3g} they lie on objects",
-            )
         factors = np.quantile(objects[:, :2] + objects[:, 2:], 0.999, axis=0) / reach
         if abs(factors[0] / factors[1] - 1) > 0.05:
             yield scaled(own, factors), f"times {factors[0]:.3g} (x) and {factors[1]:.3g} (y) they lie on objects"
@@ -704,6 +702,8 @@ class Agreement:
             return None
         larger = np.log(other[same, 2:] / one[same, 2:])
         middle = np.median(larger, axis=0)
+        if (np.abs(middle) < _ALIKE).any():
+            return None  # objects drawn in part share a third edge
         alike = (np.abs(larger - middle) < _ALIKE).all(axis=1)
         return np.asarray(np.exp(middle)) if alike.mean() >= _ALIKE_SIDES else None
 

@@ -725,7 +725,11 @@ def _said(
     elsewhere = f"; elsewhere {share(*others)}" if others[1] else ""
     more = f"{called}{part.says}: {share(count, total)} of {total:,} there{elsewhere}{policy}"
     if code == "relabelled":
-        more += _says_mapping(evidence, part) if label is None else _says_other(evidence, part, label)
+        more += (
+            (_says_rows(evidence, part) or _says_mapping(evidence, part))
+            if label is None
+            else _says_other(evidence, part, label)
+        )
     shown = evidence.truth.on.images.ids[np.unique(units.image[inside & of & (units.some > 0)])][:10].tolist()
     words = "{many}" if evidence.looked_at.all() and evidence.sure_looked_at.all() else AT_LEAST
     yield found(code, count, response.unit, records=shown, named="image", more=more, words=words)
@@ -840,6 +844,23 @@ def _says_mapping(evidence: Evidence, part: Part) -> str:
     return f"; confident detections lie there: {', '.join(said[:MOST_SAID])}" + (
         f" and {len(said) - MOST_SAID} more" if len(said) > MOST_SAID else ""
     )
+
+
+def _says_rows(evidence: Evidence, part: Part) -> str:
+    """Say whether most of the objects of a part that are detected as another category have the category of the next, or of
+    the previous, row of the file; "" if not.
+    """
+    truth, (other, _) = evidence.truth, evidence.taken_for
+    wrong = part.images[evidence.object_image] & (other >= 0) & (other != evidence.object_label)
+    rows = np.arange(len(truth)) if truth.rows is None else truth.rows
+    order = np.argsort(rows, kind="stable")
+    codes, own, meant = truth.table.categories.codes[order], rows[evidence.objects[wrong]], other[wrong]
+    for step, has, of in ((-1, "next", "row before"), (1, "previous", "row after")):
+        place = np.minimum(np.searchsorted(rows[order], own + step), len(truth) - 1)
+        right = int(np.count_nonzero((rows[order][place] == own + step) & (codes[place] == meant)))
+        if right >= max(FEWEST_MAPPED, MOSTLY * own.size):
+            return f"; each has the category of the {has} row: {right:,} of them are taken for that of the {of}"
+    return ""
 
 
 def _says_other(evidence: Evidence, part: Part, label: int) -> str:

@@ -52,7 +52,7 @@ def suspects(diagnosis: Diagnosis, *, most: int = 100, duplicate: float = 0.9) -
     check_integer("most", most, 1)
     if not 0 < number("duplicate", duplicate) <= 1:
         raise OptionError(f"duplicate must be above 0 and at most 1, not {duplicate!r}")
-    found = [_unlabelled(diagnosis), *_unfound(diagnosis), _twice(diagnosis, duplicate)]
+    found = [_unlabelled(diagnosis), *_unfound(diagnosis), _twice(diagnosis, float(duplicate))]
     columns = [np.concatenate(parts) for parts in zip(*found, strict=True)]
     reason = np.repeat(np.arange(4), [part[0].size for part in found])
     order = np.lexsort((columns[2], columns[1], reason, -columns[0]))[:most].tolist()

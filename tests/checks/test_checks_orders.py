@@ -10,7 +10,7 @@ import pytest
 from test_checks_parts import iou, within
 from test_checks_writers import few, findings
 
-from detmap.checks import boxes
+from detmap.checks import boxes, parts
 from detmap.checks.inputs import overlaps
 from detmap.checks.resized import resized_sides
 
@@ -118,3 +118,36 @@ def test_either_side_of_sides_scaled_about_the_top_left_corner(corner, said):
     evidence = SimpleNamespace(found=found, object_box=true, object_image=every, sure=every)
     evidence.pairs = every, every, overlaps(own, true)
     assert (resized_sides(evidence, None) is not None) is said
+
+
+# ---------------------------------------------------------------------------------------------------------------- rows
+
+
+@pytest.mark.parametrize(("step", "has"), [(1, "next"), (-1, "previous")])
+def test_categories_of_the_row_beside_are_counted_again(step, has):
+    data = few("crowded", 160)
+    known = sorted(one["id"] for one in data.truth["images"])
+    records = data.truth["annotations"]
+    there = [one for one in records if one["image_id"] in known[40:80]]
+    labels = [one["category_id"] for one in there]
+    for at, one in enumerate(there):
+        one["category_id"] = labels[(at + step) % len(there)]
+    one = findings(data)["relabelled"]
+    right, of = re.search(rf"each has the category of the {has} row: ([\d,]+) of them are", one.says), one.count
+    assert 0.6 * of <= int(right[1].replace(",", "")) <= of
+
+
+@pytest.mark.parametrize(("right", "wrong", "said"), [(12, 8, True), (11, 8, False), (10, 0, True), (9, 0, False)])
+def test_either_side_of_categories_of_the_next_row(right, wrong, said):
+    """So many objects are taken for the category of the row before, and so many for one that no row has."""
+    count = right + wrong
+    table = SimpleNamespace(categories=SimpleNamespace(codes=np.arange(100)))
+    every = np.arange(1, count + 1)
+    other = np.where(np.arange(count) < right, every - 1, 99)
+    evidence = SimpleNamespace(truth=Records(rows=np.arange(100) + 5, table=table), objects=every, object_label=every)
+    evidence.object_image, evidence.taken_for = every, (other, None)
+    part = SimpleNamespace(images=np.ones(100, bool))
+    says = parts._says_rows(evidence, part)
+    assert says == (
+        f"; each has the category of the next row: {right} of them are taken for that of the row before" if said else ""
+    )

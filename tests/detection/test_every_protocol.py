@@ -230,7 +230,9 @@ def test_tallies(name, tables):
     assert_same_result(detmap.DetectionResult(detmap.Tally.from_bytes(whole.to_bytes())), result)
     side = np.arange(truth.images.ids.size) % 2 == 0
     parts = [detmap.match(truth, found, name, image_ids=truth.images.ids[rows].tolist()) for rows in (side, ~side)]
-    assert_same_result(detmap.DetectionResult(parts[1].merge(parts[0])), result)
+    merged = parts[1].merge(parts[0])
+    assert merged.class_starts.tolist() == whole.class_starts.tolist()
+    assert_same_result(detmap.DetectionResult(merged), result)
     assert detmap.Tally.empty(whole.protocol, whole.categories).merge(whole).to_bytes() == whole.to_bytes()
 
 

@@ -154,6 +154,24 @@ def test_options_of_parts_that_cannot_be(tables, part, options):
         made(*tables).part(part, **options)
 
 
+def test_options_of_parts_at_their_limits(tables):
+    diagnosis = made(*tables)
+    for part, options in (
+        ("confusion", {"iou": 1.0}),
+        ("calibration", {"bins": 1, "la_bins": 1}),
+        ("calibration", {"tau": 0}),
+        ("calibration", {"tau": 1}),
+        ("operating_points", {"precision": 1.0, "recall": 1e-9}),
+        ("images", {"most": 1}),
+        ("suspects", {"most": 1, "duplicate": 1.0}),
+        ("cuts", {"caps": [1]}),
+    ):
+        found = diagnosis.part(part, **options)
+        assert all(found.settings[name] in (value, [value]) for name, value in options.items())
+        if "most" in options:
+            assert len(found.rows()) == 1
+
+
 # -------------------------------------------------------------------------------------------------------------------- tide
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 
@@ -11,6 +12,7 @@ from test_explain import run
 from test_explain_rankings import sample
 
 import detmap
+from detmap.cli import ranking_files
 from detmap.explanations import Variant, find_ranking_value, rankings_survive
 from detmap.explanations.ranking_shares import parse_convention
 from detmap.retrieval import CONVENTIONS, evaluate_codes, evaluate_distances, evaluate_run
@@ -169,6 +171,19 @@ def test_the_commands(capsys, files):
             assert value == evaluate_codes(*given, metrics=["mAP"], convention="hits_topk")["mAP"]
         survived = shown(capsys, "compare", kind, first, second, "--under", "all", "--bootstrap", "200")
         assert len(survived["models"]) == 2
+
+
+def test_other_depths_and_levels_are_those_that_were_not_asked_for(monkeypatch):
+    monkeypatch.setattr(ranking_files, "_runs", lambda options, qrels, runs, level, depth: (level, depth))
+    for level, depth, expected in (
+        (None, None, [(None, 10), (None, 100), (None, 1000), (2, None), (3, None)]),
+        (1, 10, [(2, 10), (3, 10)]),
+        (2, 100, [(2, 10), (1, 100), (3, 100)]),
+    ):
+        options = argparse.Namespace(relevance_level=level, depth=depth)
+        made = ranking_files.variants_of("trec", options, ["qrels", "run"])
+        assert [one.systems for one in made] == expected
+        assert not ranking_files.variants_of("reid", options, ["one.npz"])
 
 
 @pytest.mark.parametrize(

@@ -331,6 +331,8 @@ def test_prediction_strings_are_read_by_their_groups(tmp_path):
     with pytest.raises(InputError, match=r"can be read in two ways.*--columns"):
         detmap.read(both, "detections")
     assert len(detmap.read(both, "detections", columns="category,score,x1,y1,x2,y2")) == 5
+    named = write(tmp_path / "named.csv", f"image_id,PredictionString\na,{' '.join(['cat 0.5 0 0 1 1'] * 5)}\n")
+    assert rows_of(detmap.read(named, "detections")) == [("a", "cat", (0, 0, 1, 1))] * 5
     truth = 'image_id,width,height,bbox,source\nimg1,1024,1024,"[801.0, 240.0, 60.0, 30.0]",s\n'
     table = detmap.read(write(tmp_path / "train.csv", truth), "ground_truth")
     assert rows_of(table) == [("img1", "object", (801, 240, 861, 270))]

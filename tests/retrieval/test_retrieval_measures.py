@@ -204,7 +204,8 @@ def test_a_fraction_is_relevant_from_its_level_on():
     assert evaluate_rankings([[1, 2, 0, 3]], level=2, metrics=["mAP"])["mAP"] == (1 / 2 + 2 / 4) / 2
     qrels = {"q": {f"d{i}": g for i, g in enumerate(gains[0])}}
     run = {"q": {f"d{i}": -float(i) for i in range(4)}}
-    assert evaluate_run(qrels, run, "P@4", level=0.5)["P@4"] == 0.5
+    found = evaluate_run(qrels, run, ["P@4", "num_nonrel_judged_ret"], level=0.5)
+    assert (found["P@4"], found["num_nonrel_judged_ret"]) == (0.5, 2)
 
 
 def test_bad_grades_and_levels():

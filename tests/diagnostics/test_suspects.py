@@ -117,6 +117,7 @@ def test_either_side_of_a_duplicate(height, twice):
     objects = [*FOUND, (1, 2, [0, 0, 10, height], False)]
     detections = [*HITS, (1, 2, [0, 0, 10, height], 0.9)]
     assert counts(objects, detections) == kinds(labelled_twice=twice)
+    assert counts(objects, detections, duplicate=1) == kinds()
     assert counts([*objects[:2], (2, 2, [0, 0, 10, 10], False)], [*HITS, (2, 2, [0, 0, 10, 10], 0.9)]) == kinds()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from detmap.checks.changes import Array
 from detmap.checks.evidence import Evidence
 from detmap.checks.findings import Finding, found
 from detmap.checks.inputs import overlaps
-from detmap.checks.rates import tail, worst_range
+from detmap.checks.rates import Part, tail, worst_range
 from detmap.errors import many
 
 #: Maximum number of detections that are compared with objects of all images, and maximum number of pairs.
@@ -34,6 +35,13 @@ FEWEST, SHARE, CHANCE = 20, 0.05, 1e-6
 #: found. A detection fits with a probability of at least 0.25 in an exchanged part, and of 0.01 elsewhere. Probabilities
 #: between these give the same ends.
 _FIT, _NO_FIT = float(np.log(0.25 / 0.01)), float(np.log(0.75 / 0.99))
+
+#: For detections that fit other images of their part: minimum number and share of the confident detections of an image that
+#: fit one image, which is also the minimum share of such images that an order explains, and minimum number of such images.
+TOGETHER, MOST, FEWEST_PAIRS = 2, 0.6, 8
+
+#: Maximum number of images by which the ends of a part are moved to see whether the order of ids as text explains it.
+AROUND = 12
 
 #: Maximum number of parts.
 _PARTS = 8
@@ -67,6 +75,53 @@ def exchanged(evidence: Evidence, images: NDArray[np.bool_]) -> Iterator[Finding
     rows = np.flatnonzero((of >= 0) & whole[of])
     more = f"{', '.join(said)}, in the order of ids, {many(int(whole.sum()), 'image')}"
     yield found("parts_exchanged", rows.size, "detection", more=more, **evidence.found.records(rows))
+
+
+def says_within(evidence: Evidence, part: Part) -> str:
+    """Say whether detections of a part lie on the objects of other images of the same part, and whether these are the images
+    of the same places in the order of ids as text; "" if not.
+    """
+    image, steps = fits(evidence, part.images)
+    pairs, outside, known = [], 0, 0
+    for one in np.unique(image).tolist():
+        own = [np.unique(steps[row]) for row in np.flatnonzero(image == one).tolist()]
+        if len(own) < TOGETHER:
+            continue
+        known += 1
+        ways, held = np.unique(np.concatenate(own), return_counts=True)
+        there = one + ways[(held >= max(TOGETHER, MOST * len(own))) & (ways != 0)]
+        pairs += [(one, int(other)) for other in there[part.images[there]][:1]]
+        outside += bool((~part.images[there]).any())
+    inside, others = int(part.images.sum()), int((~part.images).sum())
+    usual = outside * inside / max(others, 1)
+    if not others or len(pairs) < FEWEST_PAIRS or tail(len(pairs), 2.0 * usual + 1) >= CHANCE:
+        return ""
+    more = f"; on {len(pairs):,} of {known:,} images with two or more confident detections, "
+    more += "these fit another image of the part"
+    ends, held_by, way = _as_text(evidence.truth.on.images.ids, np.array(pairs), np.flatnonzero(part.images))
+    if held_by < MOST * len(pairs):
+        return more
+    return (
+        f"{more}: images {ends[0]} to {ends[1]} hold the detections of each other, those of the n-th in the order of ids "
+        f"{'as text are under the n-th as numbers' if way else 'as numbers are under the n-th as text'}"
+    )
+
+
+def _as_text(ids: Array, pairs: Array, part: Array) -> tuple[tuple[Any, Any], int, bool]:
+    """Return the first and last id of a range of images, about that of `part`, whose order of ids as text explains most of
+    `pairs` (images, and those whose detections they hold); the number of explained pairs; and whether the images go by ids
+    as numbers.
+    """
+    first, last = min(int(part[0]), int(pairs.min())), max(int(part[-1]), int(pairs.max()))
+    best = (ids[first], ids[last]), 0, True
+    for start in range(max(first - AROUND, 0), min(first + AROUND, int(pairs.min())) + 1):
+        for stop in range(max(last - AROUND, int(pairs.max())) + 1, min(last + AROUND, ids.size - 1) + 2):
+            order = start + np.argsort(ids[start:stop].astype(str), kind="stable")
+            for way, (one, other) in ((True, pairs.T), (False, pairs.T[::-1])):
+                held = int(np.count_nonzero(order[one - start] == other))
+                if held > best[1]:
+                    best = (ids[start], ids[stop - 1]), held, way
+    return best
 
 
 def fits(evidence: Evidence, images: NDArray[np.bool_]) -> tuple[Array, list[Array]]:

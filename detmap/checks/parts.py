@@ -702,8 +702,11 @@ def _said(
             yield sides
             return
         objects = part.images[evidence.object_image]
+        within = exchanges.says_within(evidence, part) if label is None else ""
         policy = policies.policy(evidence, objects if label is None else objects & (evidence.object_label == label))
-        if policy:
+        if within:
+            policy = within
+        elif policy:
             facts.causes.add(("ground_truth", "drawn_otherwise"))
             code, policy = "drawn_otherwise", f"; {policy}"
     if response.code == "unlabelled":

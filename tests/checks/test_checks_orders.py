@@ -10,7 +10,7 @@ import pytest
 from test_checks_parts import iou, within
 from test_checks_writers import few, findings
 
-from detmap.checks import boxes, parts
+from detmap.checks import boxes, exchanges, parts
 from detmap.checks.inputs import overlaps
 from detmap.checks.resized import resized_sides
 
@@ -151,3 +151,28 @@ def test_either_side_of_categories_of_the_next_row(right, wrong, said):
     assert says == (
         f"; each has the category of the next row: {right} of them are taken for that of the row before" if said else ""
     )
+
+
+# -------------------------------------------------------------------------------------------------------------- images
+
+
+def test_detections_of_other_images_of_a_part_are_told_so():
+    data = few("crowded", 400)
+    known = sorted(one["id"] for one in data.truth["images"])
+    under = dict(zip(known[100:220], np.random.default_rng(0).permutation(known[100:220]).tolist(), strict=True))
+    for one in data.found:
+        one["image_id"] = under.get(one["image_id"], one["image_id"])
+    says = findings(data)["misplaced"].says
+    pairs, images = map(
+        int, re.search(r"on (\d+) of (\d+) images with two or more confident .* fit another", says).groups()
+    )
+    assert 8 <= pairs <= images <= 125
+
+
+@pytest.mark.parametrize("text", [True, False])
+def test_ids_as_text_beside_ids_as_numbers(text):
+    """The part is found but for its ends."""
+    ids, part = np.arange(1, 201), np.arange(120)
+    as_text = np.array(sorted(part.tolist(), key=lambda at: str(at + 1)))
+    pairs = np.stack([part, as_text] if text else [as_text, part], axis=1)[20:100]
+    assert exchanges._as_text(ids, pairs, part[3:-2]) == ((1, 120), 80, text)

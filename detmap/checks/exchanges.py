@@ -114,9 +114,11 @@ def _as_text(ids: Array, pairs: Array, part: Array) -> tuple[tuple[Any, Any], in
     """
     first, last = min(int(part[0]), int(pairs.min())), max(int(part[-1]), int(pairs.max()))
     best = (ids[first], ids[last]), 0, True
-    for start in range(max(first - AROUND, 0), min(first + AROUND, int(pairs.min())) + 1):
-        for stop in range(max(last - AROUND, int(pairs.max())) + 1, min(last + AROUND, ids.size - 1) + 2):
-            order = start + np.argsort(ids[start:stop].astype(str), kind="stable")
+    low, high = max(first - AROUND, 0), min(last + AROUND, ids.size - 1) + 1
+    widest = low + np.argsort(ids[low:high].astype(str), kind="stable")  # a narrower range keeps this order
+    for start in range(low, min(first + AROUND, int(pairs.min())) + 1):
+        for stop in range(max(last - AROUND, int(pairs.max())) + 1, high + 1):
+            order = widest[(widest >= start) & (widest < stop)]
             for way, (one, other) in ((True, pairs.T), (False, pairs.T[::-1])):
                 held = int(np.count_nonzero(order[one - start] == other))
                 if held > best[1]:

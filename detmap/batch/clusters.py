@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -92,6 +92,10 @@ def _apply(function: Callable[..., T], results: Sequence[tuple[Any]], arguments:
     return [function(result, *arguments) for (result,) in results]
 
 
+def _same(data: T) -> T:
+    return data
+
+
 class Cluster:
     """The cluster to which a ``distributed.Client`` of Dask is connected."""
 
@@ -113,13 +117,14 @@ class Cluster:
             raise _gone(error) from None
 
     def share(self, data: Any) -> Any:
-        """Send an object to every worker once. Return the handle to pass to tasks, or None if there are no workers."""
-        if not self.threads():
-            return None
-        try:
-            return self._client.scatter(data, broadcast=True, hash=False)
-        except Exception:  # if the workers are gone by now, the caller sends the object with the tasks
-            return None
+        """Send an object to the workers that are there, once to each. Return the handle to pass to tasks."""
+        # The object is the result of a task, because Dask makes a task's result again if its workers die. It does not for
+        # scattered data, of which it soon keeps one copy only, even if they were sent to all workers.
+        future = self._client.submit(_same, data, pure=False)
+        if self.threads():
+            with suppress(Exception):  # if a worker dies now, the others get the object when their tasks need it
+                self._client.replicate([future])
+        return future
 
     def keep(self, function: Callable[..., Any], *arguments: Any, needs: Any) -> Kept:
         """Run a function on a worker, and leave the result there. `needs` is kept, because Dask needs it to compute a

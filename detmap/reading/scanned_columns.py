@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.kernels import readonly, scanning
+from detmap.kernels.lines import read_words
 from detmap.kernels.texts import ABSENT, LENGTH_BITS, LENGTHS, factorise
 from detmap.reading.documents import Document, NotUnderstood, unquoted
 from detmap.shapes import Reader
+from detmap.shapes.reading import powers
 
 
 class Strings(NamedTuple):
@@ -181,6 +183,14 @@ def distinct_strings(texts: NDArray[np.uint8], words: NDArray[np.uint64]) -> tup
     begins = (firsts[:count] >> np.uint64(LENGTH_BITS)).astype(np.int64)
     ends = begins + (firsts[:count] & LENGTHS).astype(np.int64)
     return codes, [texts[begin:end].tobytes() for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+
+
+def plain_numbers(texts: NDArray[np.uint8], words: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Parse words. Return the numbers, and the ascending indices of the words that are left to `float`."""
+    values, unread = np.empty(words.size, np.float64), np.empty(words.size, np.int64)
+    with np.errstate(over="ignore"):  # see Document.skip
+        count = read_words(texts, readonly(words, np.uint64), powers(), values.view(np.uint64), unread)
+    return values, unread[:count]
 
 
 def _factorised(texts: NDArray[np.uint8], words: NDArray[np.uint64]) -> Strings:

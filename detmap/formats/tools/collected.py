@@ -72,6 +72,12 @@ class Collected:
         """Count a record that is left out, or read in an unexpected way."""
         self.notices[notice] = self.notices.get(notice, 0) + 1
 
+    def check_class(self, label: str, place: str) -> None:
+        """Raise `InputError` for an invalid name of a class."""
+        if not label or len(label) > _LONGEST or "\0" in label:
+            problem = "is missing" if not label else "has more than 256 characters, or a null"
+            raise InputError(f"the class {problem}", source=self.source, record=place)
+
     def add(
         self,
         place: str,
@@ -84,9 +90,7 @@ class Collected:
         crowd: bool = False,
     ) -> None:
         """Add a record on an image; a record without a `box` gets the box around its `outline`."""
-        if not label or len(label) > _LONGEST or "\0" in label:
-            problem = "is missing" if not label else "has more than 256 characters, or a null"
-            raise InputError(f"the class {problem}", source=self.source, record=place)
+        self.check_class(label, place)
         if outline is not None and not len(box):
             xs, ys = outline[0::2], outline[1::2]
             near, far = (min(xs), min(ys)), (max(xs), max(ys))

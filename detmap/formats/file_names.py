@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap import columns
-from detmap.data.ids import OF_ONE_DATA_SET, Ids, index_ids, unknown_image
+from detmap.data.ids import OF_ONE_DATA_SET, Ids, Strings, index_ids, unknown_image
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError, shorten
 from detmap.reading.options import Path
-from detmap.reading.scanned_columns import Strings
 from detmap.shapes import find
 from detmap.shapes.kinds import BOXES
 

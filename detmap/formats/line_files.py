@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.ids import Strings
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
 from detmap.formats.file_names import (
@@ -47,7 +48,6 @@ from detmap.formats.yolo import read as yolo
 from detmap.formats.yolo.folders import NO_LABELS, check_names, labels_among, names_given
 from detmap.reading.lines import Lines, read_lines
 from detmap.reading.options import Path, Reading, Role
-from detmap.reading.scanned_columns import Strings
 from detmap.reading.sources import members, name_of
 from detmap.shapes.boxes import seem_shares
 

@@ -9,9 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.ids import Strings
 from detmap.errors import InputError, relocated
-from detmap.kernels.texts import LENGTH_BITS
-from detmap.reading.scanned_columns import Strings, distinct_strings, plain_numbers
 
 LONGEST = 256  # maximum number of bytes of a field
 
@@ -145,23 +144,22 @@ class _Words:
     def word(self, at: int) -> bytes:
         return self.data[self.begins[at] : self.ends[at]]
 
-    def _places(self, at: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Return the words at indices `at` in the form that kernels take."""
-        begins = self.begins[at]
-        return (begins << LENGTH_BITS | self.ends[at] - begins).view(np.uint64)
-
     def numbers(self, at: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Parse the words at indices `at`. Return the numbers, and the ascending indices into `at` of the words that are
         left to `float`.
         """
-        if at.size >= _WORTH_SCANNING:
-            return plain_numbers(self._bytes, self._places(at))
-        return np.empty(at.size, np.float64), np.arange(at.size)
+        if at.size < _WORTH_SCANNING:
+            return np.empty(at.size, np.float64), np.arange(at.size)
+        from detmap.reading.scanned_columns import located, plain_numbers  # imports the scanner
+
+        return plain_numbers(self._bytes, located(self.begins[at], self.ends[at]))
 
     def distinct(self, at: NDArray[np.int64]) -> tuple[NDArray[np.int32], list[bytes]]:
         """Return a code for each of the words at indices `at`, and the distinct words in order of first appearance."""
         if at.size >= _WORTH_SCANNING:
-            return distinct_strings(self._bytes, self._places(at))
+            from detmap.reading.scanned_columns import distinct_strings, located  # imports the scanner
+
+            return distinct_strings(self._bytes, located(self.begins[at], self.ends[at]))
         places: dict[bytes, int] = {}
         codes = [places.setdefault(self.word(one), len(places)) for one in at.tolist()]
         return np.array(codes, np.int32), list(places)

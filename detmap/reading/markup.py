@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.choices import decimal
+from detmap.data.ids import Strings
 from detmap.kernels import readonly
 from detmap.kernels.markup import DEEPEST, scan_markup
 from detmap.kernels.texts import ABSENT, LENGTH_BITS
-from detmap.reading.scanned_columns import Strings, distinct_strings, plain_numbers
+from detmap.reading.scanned_columns import distinct_strings, plain_numbers
 
 #: The beginning of a plain file: a byte order mark and a declaration, which are both optional.
 _DECLARATION = re.compile(

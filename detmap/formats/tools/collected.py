@@ -53,10 +53,22 @@ class Collected:
         self.source, self.box_format, self.shares = source, box_format, shares
         self.sizes: dict[str, tuple[int, int]] = {}
         self.notices: dict[str, int] = {}
-        self._rows = _Rows([], [], [], [], [], [], [])
+        self._columns = _Rows([], [], [], [], [], [], [])
+        #: Records that are not in `_columns` yet, because moving many at once is faster.
+        self._added: list[tuple[Any, ...]] = []
+        #: The valid names of classes among the records.
+        self._classes: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._rows.images)
+
+    @property
+    def _rows(self) -> _Rows:
+        """All records."""
+        for column, values in zip(self._columns, zip(*self._added, strict=True), strict=False):
+            column.extend(values)  # type: ignore[attr-defined]
+        self._added.clear()
+        return self._columns
 
     def image(self, name: str, place: str, height: Any = None, width: Any = None) -> str:
         """Add an image, and return its name; raise `InputError` for an invalid name."""
@@ -77,6 +89,7 @@ class Collected:
         if not label or len(label) > _LONGEST or "\0" in label:
             problem = "is missing" if not label else "has more than 256 characters, or a null"
             raise InputError(f"the class {problem}", source=self.source, record=place)
+        self._classes.add(label)
 
     def add(
         self,
@@ -90,19 +103,13 @@ class Collected:
         crowd: bool = False,
     ) -> None:
         """Add a record on an image; a record without a `box` gets the box around its `outline`."""
-        self.check_class(label, place)
+        if label not in self._classes:
+            self.check_class(label, place)
         if outline is not None and not len(box):
             xs, ys = outline[0::2], outline[1::2]
             near, far = (min(xs), min(ys)), (max(xs), max(ys))
             box = (*near, *far) if self.box_format == "xyxy" else (*near, far[0] - near[0], far[1] - near[1])
-        rows = self._rows
-        rows.places.append(place)
-        rows.images.append(image)
-        rows.labels.append(label)
-        rows.scores.append(np.nan if score is None else score)
-        rows.boxes.append(box)
-        rows.outlines.append(outline)
-        rows.crowds.append(crowd)
+        self._added.append((place, image, label, np.nan if score is None else score, box, outline, crowd))
 
     def extend(
         self,

@@ -12,7 +12,6 @@ from detmap.choices import decimal
 from detmap.data.tables import GroundTruth
 from detmap.errors import InputError
 from detmap.formats.tools.collected import Collected
-from detmap.reading.markup import Elements
 from detmap.reading.options import Reading
 from detmap.reading.sources import Source, read_bytes
 from detmap.shapes.kinds import BOXES
@@ -99,6 +98,8 @@ def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
 
 def _plain_boxes(data: bytes, source: str) -> Collected | None:
     """Read plain XML whose shapes are upright boxes with usual values; return None for any other file."""
+    from detmap.reading.markup import Elements  # imports the scanner
+
     elements = Elements([data])
     roots = elements.roots("annotations")
     images = elements.inside("image", roots)

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.ids import Strings
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
 from detmap.formats.file_names import over_classes, renamed
 from detmap.formats.tools.collected import Collected
 from detmap.reading.lines import Lines, read_lines
 from detmap.reading.options import Reading
-from detmap.reading.scanned_columns import Strings
 from detmap.reading.sources import members, name_of, read_bytes
 
 _EVERYWHERE = "dontcare"

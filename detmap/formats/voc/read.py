@@ -24,7 +24,6 @@ from detmap.errors import InputError, check_allowed, relocated
 from detmap.formats.file_names import ENDINGS, matched, recoded
 from detmap.formats.registry import ARCHIVES, Format, Given
 from detmap.plugins import later, register
-from detmap.reading.markup import Elements
 from detmap.reading.options import Reading
 from detmap.reading.sources import Source, members, name_of, read_bytes
 from detmap.shapes.boxes import INVALID_BOXES, InvalidBoxes, inverted, negative
@@ -182,6 +181,8 @@ def _plain_objects(
     """Read the annotations that are plain XML with usual values. Return their objects, whether each file is such an
     annotation, and the facts about each image. Files that are not, and their errors, are left to `_objects`.
     """
+    from detmap.reading.markup import Elements  # imports the scanner
+
     elements = Elements([data for _, data, _ in block])
     roots = elements.roots("annotation")
     objects = elements.inside("object", roots)

@@ -62,6 +62,9 @@ _BOXES = {
 #: Prefixes of files with the results of a class, as in VOC and DOTA.
 _OF_A_CLASS = re.compile(r"comp.*_det_|Task[12]_")
 
+#: Magnitude above which no coordinate of a box can be a share of an image.
+_NEAR_SHARES = 2.0
+
 #: Columns of flags, 0 or 1.
 _FLAGS = ("difficult", "crowd")
 
@@ -333,15 +336,32 @@ class _Side:
 
     def _told_apart(self, lines: Lines) -> tuple[Lines, list[Refused]]:
         """Return the valid lines, and the refused lines with the reason for each."""
-        good, refused = [], []
-        for row in range(len(lines)):
-            try:
-                _parse(lines.take([row]), self.row, None, None)
-                good.append(row)
-            except InputError as error:
-                file = os.path.basename(lines.names[lines.files[row]])
-                refused.append(Refused(f"{file} line {lines.numbers[row]}", "bad_values", error.problem))
+        good: list[int] = []
+        refused = []
+        blocks = [range(len(lines))]
+        while blocks:  # blocks of valid lines are parsed at once, others are halved
+            rows = blocks.pop()
+            error = self._error(lines.take(rows))
+            if error is None:
+                good += rows
+            elif len(rows) > 1:
+                middle = len(rows) // 2
+                blocks += [rows[middle:], rows[:middle]]
+            else:
+                file = os.path.basename(lines.names[lines.files[rows[0]]])
+                refused.append(Refused(f"{file} line {lines.numbers[rows[0]]}", "bad_values", error.problem))
         return lines.take(good), refused
+
+    def _error(self, lines: Lines) -> InputError | None:
+        """Return the error about a line by itself; for several lines, an error if one of them may have one."""
+        formed: Formed | None = None if len(lines) == 1 else lambda *_: ("", {})
+        try:
+            boxes = _parse(lines, self.row, formed, None).boxes
+        except InputError as error:
+            return error
+        if formed is not None and (np.abs(boxes) <= _NEAR_SHARES).all(axis=1).any():
+            return InputError("may be shares of an image")
+        return None
 
     def write_ground_truth(self, table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
         """Write a file per image."""

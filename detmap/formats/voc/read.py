@@ -186,27 +186,26 @@ def _plain_objects(
     elements = Elements([data for _, data, _ in block])
     roots = elements.roots("annotation")
     objects = elements.inside("object", roots)
-    boxes = elements.inside("bndbox", objects)
-    fields = {}
-    read = [elements.inside(name, roots) for name in ("filename", "size")]
-    read += [elements.inside(side, read[1]) for side in ("height", "width")]
-    fact_rows = np.sort(np.concatenate([read[0], *read[2:]]))
-    read = [fact_rows]
-    for name in ("name", "difficult", *_CORNERS):
-        rows = elements.inside(name, objects if name in ("name", "difficult") else boxes)
-        owners = elements.parents[rows]
-        fields[name] = elements.first(
-            rows, owners if name in ("name", "difficult") else elements.parents[owners], objects
-        )
-        read.append(rows)
+    sizes, boxes = elements.inside("size", roots), elements.inside("bndbox", objects)
+    facts_at = [elements.inside("filename", roots), *(elements.inside(side, sizes) for side in ("height", "width"))]
+    fact_rows = np.sort(np.concatenate(facts_at))
+    leaves, fields = [fact_rows], {}
+    for name in ("name", "difficult"):
+        rows = elements.inside(name, objects)
+        fields[name] = elements.first(rows, elements.parents[rows], objects)
+        leaves.append(rows)
+    for name in _CORNERS:
+        rows = elements.inside(name, boxes)
+        fields[name] = elements.first(rows, elements.parents[elements.parents[rows]], objects)
+        leaves.append(rows)
     plain = np.zeros(len(block), np.bool_)
     plain[elements.files(roots)] = True
-    leaves = np.concatenate(read)
-    plain[elements.files(leaves[~elements.have_text(leaves)])] = False
 
     def usual(good: NDArray[np.bool_], rows: NDArray[np.int64]) -> None:
         plain[elements.files(rows[~good])] = False
 
+    for rows in leaves:
+        usual(elements.have_text(rows), rows)
     for name, rows in fields.items():
         if name != "difficult":
             usual(rows >= 0, objects)

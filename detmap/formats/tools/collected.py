@@ -23,6 +23,7 @@ from detmap.shapes.boxes import BoxFormat
 from detmap.shapes.kinds import BOXES, ROTATED
 
 _LONGEST = 256  # maximum number of characters of an id
+_AT_ONCE = 1 << 9  # number of added records that are moved to the columns at once
 
 
 class _Rows(NamedTuple):
@@ -65,10 +66,14 @@ class Collected:
     @property
     def _rows(self) -> _Rows:
         """All records."""
+        self._move()
+        return self._columns
+
+    def _move(self) -> None:
+        """Move added records to the columns."""
         for column, values in zip(self._columns, zip(*self._added, strict=True), strict=False):
             column.extend(values)  # type: ignore[attr-defined]
         self._added.clear()
-        return self._columns
 
     def image(self, name: str, place: str, height: Any = None, width: Any = None) -> str:
         """Add an image, and return its name; raise `InputError` for an invalid name."""
@@ -110,6 +115,8 @@ class Collected:
             near, far = (min(xs), min(ys)), (max(xs), max(ys))
             box = (*near, *far) if self.box_format == "xyxy" else (*near, far[0] - near[0], far[1] - near[1])
         self._added.append((place, image, label, np.nan if score is None else score, box, outline, crowd))
+        if len(self._added) == _AT_ONCE:
+            self._move()
 
     def extend(
         self,

@@ -36,9 +36,10 @@ def _detections() -> None:
     from detmap import evaluate, match_pairs, read_coco, read_coco_results
     from detmap.detection.arrangement import Arrangement
     from detmap.detection.protocols import PRESETS, resolve
-    from detmap.kernels import keypoints, readonly, segmentations, texts
-    from detmap.reading import cells
+    from detmap.kernels import keypoints, lines, readonly, segmentations, texts
+    from detmap.reading import cells, markup
     from detmap.reading.scanner import scan_ground_truth, scan_results
+    from detmap.shapes.reading import powers
     from detmap.statistics import bootstrap, permute
     from detmap.statistics.draws import FEWEST_REPLICATES
     from detmap.statistics.resampled import PairedDetections
@@ -50,6 +51,9 @@ def _detections() -> None:
     segmentations.unescape(np.zeros(8, np.uint8), readonly(np.zeros(1), np.int64), np.full((1, 4), -1))
     keypoints.drop_flags(np.empty(0, np.uint64), np.zeros(1, np.int64), np.zeros(1, np.int64))
     keypoints.corners(readonly(np.empty((0, 4)), np.float64), 0, 0, np.empty((0, 4)))
+    markup.Elements([b"<a b='1'><c/></a>"])
+    nothing = readonly(np.empty(0), np.uint64)
+    lines.read_words(readonly(np.zeros(8), np.uint8), nothing, powers(), np.empty(0, np.uint64), np.empty(0, np.int64))
     names: tuple[list[Any], ...] = ([1, 2, 3, 4], ["a", "b", "c", "d"])
     for images, protocol in zip(names, (PRESETS["coco"], PRESETS["voc2007"]), strict=True):
         found: list[dict[str, Any]] = [

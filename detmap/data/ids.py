@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,15 @@ T = TypeVar("T", bound="Ids")
 
 #: The cluster of each image: a mapping from image ids, or one value per image in the order of the images.
 Clusters: TypeAlias = Mapping[Any, Any] | ArrayLike
+
+
+class Strings(NamedTuple):
+    """A column of strings."""
+
+    #: Index into `values` for each row; shape (n,).
+    codes: NDArray[np.int32]
+    #: The distinct strings in order of first appearance.
+    values: list[str]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,9 +223,10 @@ def used(table: Ids, rows: NDArray[Any]) -> Ids:
 
 def coded(strings: Sequence[str], source: str | None = None, field: str = "id") -> Ids:
     """Return the distinct strings and the index of each given string. An array would pad every string to the longest."""
-    places: dict[str, int] = {}
-    codes = [places.setdefault(value, len(places)) for value in strings]
-    return Ids(columns.texts(list(places), source=source, field=field), np.array(codes, np.int32))
+    distinct = list(dict.fromkeys(strings))
+    places = dict(zip(distinct, range(len(distinct)), strict=True))
+    codes = np.fromiter(map(places.__getitem__, strings), np.int32, len(strings))
+    return Ids(columns.texts(distinct, source=source, field=field), codes)
 
 
 #: Advice in errors about a detection on an image that the ground truth does not have.

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data.benchmarks import ROTATED_BOXES
-from detmap.data.ids import OF_ONE_DATA_SET, coded
+from detmap.data.ids import OF_ONE_DATA_SET
 from detmap.data.mismatches import classes_without_results
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
@@ -66,20 +66,15 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
     files = among_image_set(files, reading, name)
     images = list(files)
     lines = read_lines(files.values())
-    lines = lines.take([row for row, words in enumerate(lines.fields) if not _is_header(words)])
-    difficult = np.zeros(len(lines.fields), np.bool_)
-    for row, words in enumerate(lines.fields):
-        if not 9 <= len(words) <= 10:
-            raise lines.error(row, f"has {len(words)} fields where 9 or 10 are expected", remedy=_LABEL)
-        if len(words) == 10:
-            if not words[9].isdigit():
-                raise lines.error(row, "difficult must be a whole number, 0 for objects that are not", words[9])
-            difficult[row] = int(words[9]) > 0
-    quads = lines._replace(fields=[words[:8] for words in lines.fields]).floats()[0].reshape(-1, 8)
+    codes, words = lines.words(0)
+    lines = lines.take(np.flatnonzero(~np.array([_is_header([word]) for word in words], np.bool_)[codes]))
+    difficult = _difficult(lines)
+    quads = lines.table(range(8))
+    classes = lines.strings(8)
     with lines.named():
         return GroundTruth.from_arrays(
-            image_ids=coded([images[file] for file in lines.files]),
-            category_ids=coded(_texts(lines, 8)),
+            image_ids=recoded(images, lines.files),
+            category_ids=recoded(classes.values, classes.codes),
             **_shapes(quads, reading, name),
             difficult=difficult,
             images=np.array(images, str),
@@ -151,16 +146,21 @@ def _is_header(words: list[bytes]) -> bool:
     return words[0].lower().startswith(_HEADERS)
 
 
-def _texts(lines: Lines, place: int) -> list[str]:
-    """Return the word at index `place` of each line as text."""
-    words = [line[place] for line in lines.fields]
-    texts: dict[bytes, str] = {}
-    for word in set(words):
-        try:
-            texts[word] = word.decode()
-        except UnicodeDecodeError:
-            raise lines.error(words.index(word), "is not text in UTF-8") from None
-    return [texts[word] for word in words]
+def _difficult(lines: Lines) -> NDArray[np.bool_]:
+    """Return the flag at the end of each label, false if there is none."""
+    flagged = np.flatnonzero(lines.counts == 10)
+    codes, words = lines.take(flagged).words(9)
+    wrong = (lines.counts < 9) | (lines.counts > 10)
+    wrong[flagged] = np.array([not word.isdigit() for word in words], np.bool_)[codes]
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        count = int(lines.counts[row])
+        if count == 10:
+            lines.refuse(wrong, "difficult must be a whole number, 0 for objects that are not", 9)
+        raise lines.error(row, f"has {count} fields where 9 or 10 are expected", remedy=_LABEL)
+    difficult = np.zeros(len(lines), np.bool_)
+    difficult[flagged] = np.array([int(word) > 0 for word in words], np.bool_)[codes]
+    return difficult
 
 
 class _Found(NamedTuple):
@@ -199,15 +199,10 @@ def _scanned(files: Mapping[str, tuple[bytes, str]]) -> _Found | None:
 
 def _split(lines: Lines) -> _Found:
     """Read results word by word; raise `InputError` for an invalid line."""
-    width = 4 if lines.fields and len(lines.fields[0]) == 6 else 8
-    for row, words in enumerate(lines.fields):
-        if len(words) != 2 + width:
-            raise lines.error(row, f"has {len(words)} fields where {2 + width} are expected", remedy=_RESULT)
-    names = _texts(lines, 0)
-    images = {one: place for place, one in enumerate(dict.fromkeys(names))}
-    codes = np.array([images[one] for one in names], np.int64)
-    numbers = lines.floats(skip=1)[0].reshape(-1, 1 + width)
-    return _Found(list(images), codes, np.array(lines.files, np.int64), numbers)
+    width = 4 if len(lines) and lines.counts[0] == 6 else 8
+    lines.check_counts(2 + width, f"where {2 + width} are expected", _RESULT)
+    codes, images = lines.strings(0)
+    return _Found(images, codes, lines.files, lines.table(range(1, 2 + width)))
 
 
 def _shapes(quads: NDArray[np.float64], reading: Reading, name: str) -> dict[str, Any]:

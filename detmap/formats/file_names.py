@@ -17,7 +17,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.data.ids import OF_ONE_DATA_SET, Ids, index_ids, unknown_image
+from detmap import columns
+from detmap.data.ids import OF_ONE_DATA_SET, Ids, Strings, index_ids, unknown_image
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError, shorten
 from detmap.reading.options import Path
@@ -192,13 +193,23 @@ def _distinct(ids: Any, field: str, source: str) -> tuple[list[Any], NDArray[Any
     return ids.ids.tolist(), ids.codes
 
 
-def recoded(ids: list[Any], codes: NDArray[Any]) -> Ids:
+def recoded(ids: Sequence[Any], codes: NDArray[Any]) -> Ids:
     """Return a column with the id ``ids[code]`` for each code; `ids` may contain repeated or unused ids."""
     used = np.flatnonzero(np.bincount(codes, minlength=len(ids)))
     place: dict[Any, int] = {}
     target = np.zeros(max(len(ids), 1), np.int32)
     target[used] = [place.setdefault(ids[one], len(place)) for one in used.tolist()]
-    return Ids(np.array(list(place), None if place else np.int64), target[codes])
+    distinct = list(place)
+    if distinct and isinstance(distinct[0], str):
+        return Ids(columns.texts(distinct, field="id"), target[codes])
+    return Ids(np.array(distinct, None if distinct else np.int64), target[codes])
+
+
+def renamed(strings: Strings, name: Callable[[str], Any]) -> Strings:
+    """Return a column with ``name(string)`` for each string; strings that become equal are merged."""
+    places: dict[Any, int] = {}
+    codes = np.array([places.setdefault(name(one), len(places)) for one in strings.values], np.int32)
+    return Strings(codes[strings.codes] if len(codes) else strings.codes, list(places))
 
 
 def _number(name: str, known: set[int]) -> int | None:
@@ -390,18 +401,17 @@ def images_as_given(table: GroundTruth) -> list[int]:
     return order
 
 
-def over_classes(
-    labels: Sequence[str], everywhere: Collection[str]
-) -> tuple[NDArray[np.int64], list[str], NDArray[np.bool_]]:
+def over_classes(labels: Strings, everywhere: Collection[str]) -> tuple[NDArray[np.int64], Ids, NDArray[np.bool_]]:
     """Replace each object of a class in `everywhere`, such as KITTI's DontCare, by one crowd for each other class. For
     each resulting object, return its original row, its class, and whether it is a crowd.
     """
-    regions = np.array([label in everywhere for label in labels], np.bool_)
+    distinct = np.array([label in everywhere for label in labels.values], np.bool_)
+    regions = distinct[labels.codes]
     plain, every = np.flatnonzero(~regions), np.flatnonzero(regions)
-    own = [labels[row] for row in plain.tolist()]
-    known = list(dict.fromkeys(own))
+    known = np.flatnonzero(~distinct)
     rows = np.concatenate([plain, np.repeat(every, len(known))])
-    return rows, own + known * len(every), np.arange(len(rows)) >= len(plain)
+    codes = np.concatenate([labels.codes[plain], np.tile(known, len(every))])
+    return rows, recoded(labels.values, codes), np.arange(len(rows)) >= len(plain)
 
 
 def lost_facts(table: GroundTruth, areas: NDArray[np.float64]) -> dict[str, int]:

@@ -14,13 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import repeat
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.data.ids import coded
+from detmap.data.ids import Strings
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
 from detmap.formats.file_names import (
@@ -34,6 +33,8 @@ from detmap.formats.file_names import (
     lost_sizes,
     moved,
     over_classes,
+    recoded,
+    renamed,
     resolve_categories,
     resolve_images,
     shapes_lost,
@@ -60,6 +61,9 @@ _BOXES = {
 
 #: Prefixes of files with the results of a class, as in VOC and DOTA.
 _OF_A_CLASS = re.compile(r"comp.*_det_|Task[12]_")
+
+#: Magnitude above which no coordinate of a box can be a share of an image.
+_NEAR_SHARES = 2.0
 
 #: Columns of flags, 0 or 1.
 _FLAGS = ("difficult", "crowd")
@@ -95,6 +99,15 @@ class _Row:
         marked = self.mark and len(words) == len(self.words) + 1 and words[-1] == self.mark.encode()
         return words[:-1] if marked else words
 
+    def marked(self, lines: Lines) -> NDArray[np.bool_]:
+        """Return a mask of the lines with the optional flag at the end."""
+        marked = lines.counts == len(self.words) + bool(self.mark)
+        if self.mark and marked.any():
+            rows = np.flatnonzero(marked)
+            codes, words = lines.take(rows).words(len(self.words))
+            marked[rows] = np.array([word == self.mark.encode() for word in words])[codes]
+        return np.asarray(marked & bool(self.mark))
+
     def fits(self, words: list[bytes]) -> bool:
         """Return whether a line can have this layout."""
         own = self.own(words)
@@ -108,7 +121,7 @@ class _Parsed(NamedTuple):
     numeric columns by name.
     """
 
-    classes: list[str]
+    classes: Strings
     scores: NDArray[np.float64]
     boxes: NDArray[np.float64]
     form: str
@@ -117,32 +130,27 @@ class _Parsed(NamedTuple):
     shares: bool = False
     numbers: Mapping[str, NDArray[np.float64]] = {}
 
-    def in_pixels(self, images: Sequence[str], reading: Reading, source: str, truth: GroundTruth | None) -> _Parsed:
-        """Return these columns with boxes in pixels, converting normalised boxes."""
+    def in_pixels(
+        self, files: Sequence[Any], lines: Lines, reading: Reading, source: str, truth: GroundTruth | None
+    ) -> _Parsed:
+        """Return these columns with boxes in pixels, converting normalised boxes. `files` has the image of each file."""
         if not self.shares:
             return self
+        images = [str(files[file]) for file in lines.files.tolist()]
         return self._replace(boxes=self.boxes * scales(images, reading.image_sizes, source, truth), shares=False)
 
 
 def _parse(lines: Lines, row: _Row, formed: Formed | None, given: str | None) -> _Parsed:
     """Parse lines; raise `InputError` for a line of another layout."""
-    fields = [row.own(words) for words in lines.fields]
-    marked = np.array([len(own) < len(words) for own, words in zip(fields, lines.fields, strict=True)], np.bool_)
+    marked = row.marked(lines)
     width = len(row.words)
-    for place, words in enumerate(fields):
-        if len(words) != width:
-            raise lines.error(
-                place, f"has {len(lines.fields[place])} fields where {width} are expected", remedy=row.says
-            )
-    if row.at == list(range(1, width)):
-        values, _ = lines._replace(fields=fields).floats(skip=1)
-    else:
-        values, _ = lines._replace(fields=list(map(list, map(itemgetter(*row.at), fields)))).floats()
+    lines.check_counts(width + marked, f"where {width} are expected", row.says)
+    values = lines.table(row.at)
     try:
-        names = [words[row.places["class"]].decode() for words in fields]
-    except UnicodeDecodeError:
+        names = lines.strings(row.places["class"])
+    except InputError:
         raise InputError("is not a text file in UTF-8", source=lines.names[0]) from None
-    table = dict(zip(row.numbers, values.reshape(-1, len(row.numbers)).T, strict=True))
+    table = dict(zip(row.numbers, values.T, strict=True))
     flags = {name: _flag(lines, table[name], name) for name in _FLAGS if name in table}
     if row.mark:
         flags[row.mark] = marked
@@ -230,7 +238,7 @@ class _Side:
     def objects(self, lines: Lines, stems: Sequence[str], reading: Reading, source: str) -> GroundTruth:
         """Return the objects of some lines."""
         parsed = self.parsed(lines, reading)
-        parsed = parsed.in_pixels([stems[file] for file in lines.files], reading, source, None)
+        parsed = parsed.in_pixels(stems, lines, reading, source, None)
         rows, classes, crowd = over_classes(_called(parsed.classes, reading), self.everywhere)
         if "crowd" in parsed.flags:
             crowd |= parsed.flags["crowd"][rows]
@@ -239,8 +247,8 @@ class _Side:
             more = _of_rows(self.more.read(parsed.numbers, "ground_truth"), rows)
         with lines.named(rows):
             return GroundTruth.from_arrays(
-                image_ids=coded([stems[lines.files[row]] for row in rows.tolist()]),
-                category_ids=coded(classes),
+                image_ids=recoded(stems, lines.files[rows]),
+                category_ids=classes,
                 boxes=parsed.boxes[rows],
                 box_format=parsed.form,  # type: ignore[arg-type]
                 crowd=crowd,
@@ -255,7 +263,7 @@ class _Side:
     def parsed(self, lines: Lines, reading: Reading) -> _Parsed:
         """Parse lines, with classes in lower case if they are case-insensitive."""
         parsed = _parse(lines, self.row, self.formed, reading.box_format)
-        return parsed._replace(classes=[one.lower() for one in parsed.classes]) if self.more.folded else parsed
+        return parsed._replace(classes=renamed(parsed.classes, str.lower)) if self.more.folded else parsed
 
     def read_detections(self, source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
         """Read a folder or archive of text files with scores."""
@@ -273,7 +281,7 @@ class _Side:
         if ground_truth is not None:
             ids = resolve_images(ids, ground_truth, reading.unknown_images, name_of(source, "detections"))
         held = list(zip(files.values(), ids, strict=True))
-        dropped = len(read_lines(file for file, one in held if one is None).fields)
+        dropped = len(read_lines(file for file, one in held if one is None))
         return read_lines(file for file, one in held if one is not None), [x for x in ids if x is not None], dropped
 
     def found(
@@ -287,24 +295,23 @@ class _Side:
     ) -> Detections:
         """Return the detections of some lines."""
         parsed = self.parsed(lines, reading)
-        parsed = parsed.in_pixels([str(ids[file]) for file in lines.files], reading, source, ground_truth)
-        categories: list[Any] = _called(parsed.classes, reading)
+        parsed = parsed.in_pixels(ids, lines, reading, source, ground_truth)
+        classes = _called(parsed.classes, reading)
         if self.more.folded and ground_truth is not None:  # class names of the ground truth may have capitals, as Car
             own = {name.lower(): name for name in ground_truth.category_names}
             own |= {name: name for name in ground_truth.category_names}
-            categories = [own.get(one, one) for one in categories]
+            classes = renamed(classes, lambda one: own.get(one, one))
+        categories: list[Any] = classes.values
         if ground_truth is not None:
-            distinct = list(dict.fromkeys(categories))
-            known = dict(zip(distinct, resolve_categories(distinct, ground_truth), strict=True))
-            categories = [known[one] for one in categories]
+            categories = resolve_categories(categories, ground_truth)
         notices = {"unknown_image": dropped} if dropped else {}
         if self.more.every_image and ground_truth is not None:
             absent = ground_truth.images.ids.size - len({*ids})
             notices |= {"images_without_file": absent} if absent else {}
         with lines.named():
             return Detections.from_arrays(
-                image_ids=_ids([ids[i] for i in lines.files]),
-                category_ids=_ids(categories),
+                image_ids=recoded(ids, lines.files),
+                category_ids=recoded(categories, classes.codes),
                 boxes=parsed.boxes,
                 box_format=parsed.form,  # type: ignore[arg-type]
                 scores=parsed.scores,
@@ -329,15 +336,32 @@ class _Side:
 
     def _told_apart(self, lines: Lines) -> tuple[Lines, list[Refused]]:
         """Return the valid lines, and the refused lines with the reason for each."""
-        good, refused = [], []
-        for row in range(len(lines.fields)):
-            try:
-                _parse(lines.take([row]), self.row, None, None)
-                good.append(row)
-            except InputError as error:
-                file = os.path.basename(lines.names[lines.files[row]])
-                refused.append(Refused(f"{file} line {lines.numbers[row]}", "bad_values", error.problem))
+        good: list[int] = []
+        refused = []
+        blocks = [range(len(lines))]
+        while blocks:  # blocks of valid lines are parsed at once, others are halved
+            rows = blocks.pop()
+            error = self._error(lines.take(rows))
+            if error is None:
+                good += rows
+            elif len(rows) > 1:
+                middle = len(rows) // 2
+                blocks += [rows[middle:], rows[:middle]]
+            else:
+                file = os.path.basename(lines.names[lines.files[rows[0]]])
+                refused.append(Refused(f"{file} line {lines.numbers[rows[0]]}", "bad_values", error.problem))
         return lines.take(good), refused
+
+    def _error(self, lines: Lines) -> InputError | None:
+        """Return the error about a line by itself; for several lines, an error if one of them may have one."""
+        formed: Formed | None = None if len(lines) == 1 else lambda *_: ("", {})
+        try:
+            boxes = _parse(lines, self.row, formed, None).boxes
+        except InputError as error:
+            return error
+        if formed is not None and (np.abs(boxes) <= _NEAR_SHARES).all(axis=1).any():
+            return InputError("may be shares of an image")
+        return None
 
     def write_ground_truth(self, table: GroundTruth, path: Path, writing: Writing) -> Mapping[str, int]:
         """Write a file per image."""
@@ -445,16 +469,12 @@ def _of_rows(columns: dict[str, Any], rows: NDArray[np.int64]) -> dict[str, Any]
     return made
 
 
-def _called(classes: list[str], reading: Reading) -> list[str]:
+def _called(classes: Strings, reading: Reading) -> Strings:
     """Return the names of classes; classes that are numbers are looked up in the option `classes`."""
     if reading.classes is None:
         return classes
     names = {str(number): name for number, name in names_given(reading.classes).items()}
-    return [names.get(one, one) for one in classes]
-
-
-def _ids(values: list[Any]) -> Any:
-    return coded(values) if values and isinstance(values[0], str) else np.array(values, np.int64)
+    return renamed(classes, lambda one: names.get(one, one))
 
 
 def _regions(

@@ -1,4 +1,4 @@
-"""Scan lines of TREC files and of VOC's results into columns in one pass."""
+"""Scan lines of TREC files and of VOC's results into columns in one pass, and parse words that are numbers."""
 
 from __future__ import annotations
 
@@ -142,3 +142,33 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
             row += 1
             state[LONGER] += token > len(tokens)
     _leave_lines(places, state, status, i, row, doubtful)
+
+
+@kernel
+def read_words(data: Any, words: Any, powers: Any, values: Any, unread: Any) -> int:
+    """Parse words as JSON numbers. Return the number of words that are no such numbers, or cannot be rounded with
+    certainty.
+
+    Parameters
+    ----------
+    data : (n,) uint8
+        The document, at least eight bytes.
+    words : (k,) uint64
+        Position and length of each word, see `texts`.
+    powers
+        As in `records.scan_records`.
+    values : (k,) uint64
+        Out: the bits of the nearest doubles.
+    unread : (k,) int64
+        Out: the indices of the words that were not parsed, ascending.
+    """
+    inside, count = len(data) - NUMBER_ROOM, 0
+    for row in range(len(words)):
+        word = words[np.uint64(row)]
+        begin = np.int64(word) >> LENGTH_BITS
+        bits, end, certain = _pointed_or_double(data, begin, inside, powers)
+        values[np.uint64(row)] = bits
+        if end != begin + np.int64(word & LENGTHS) or not certain:
+            unread[count] = row
+            count += 1
+    return count

@@ -167,7 +167,10 @@ class File:
         """Return a buffer with all bytes, followed by room for `spare` more bytes."""
         whole = np.empty(self.size + spare, np.uint8)  # numpy requests huge pages, which are faster to fill
         bounds = [(begin, min(begin + _PIECE, self.size)) for begin in range(0, self.size, _PIECE)]
-        parallel.run(lambda begin, end: self.read_into(whole[begin:end], begin), bounds)
+        if len(bounds) == 1:  # `parallel.run` takes longer than reading a small file
+            self.read_into(whole[: self.size], 0)
+        else:
+            parallel.run(lambda begin, end: self.read_into(whole[begin:end], begin), bounds)
         return whole
 
     def stream(self) -> io.BufferedReader:

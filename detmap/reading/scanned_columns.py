@@ -9,20 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.ids import Strings
 from detmap.kernels import readonly, scanning
+from detmap.kernels.lines import read_words
 from detmap.kernels.texts import ABSENT, LENGTH_BITS, LENGTHS, factorise
 from detmap.reading.documents import Document, NotUnderstood, unquoted
 from detmap.shapes import Reader
-
-
-class Strings(NamedTuple):
-    """A column of string ids."""
-
-    #: Index into `values` for each row; shape (n,).
-    codes: NDArray[np.int32]
-    #: The distinct ids in order of first appearance.
-    values: list[str]
-
+from detmap.shapes.reading import powers
 
 Ids = NDArray[np.int64] | Strings
 
@@ -181,6 +174,19 @@ def distinct_strings(texts: NDArray[np.uint8], words: NDArray[np.uint64]) -> tup
     begins = (firsts[:count] >> np.uint64(LENGTH_BITS)).astype(np.int64)
     ends = begins + (firsts[:count] & LENGTHS).astype(np.int64)
     return codes, [texts[begin:end].tobytes() for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+
+
+def located(begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return where strings begin and end in the form that kernels take; a string has less than 2**24 bytes."""
+    return (begins << LENGTH_BITS | ends - begins).view(np.uint64)
+
+
+def plain_numbers(texts: NDArray[np.uint8], words: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Parse words. Return the numbers, and the ascending indices of the words that are left to `float`."""
+    values, unread = np.empty(words.size, np.float64), np.empty(words.size, np.int64)
+    with np.errstate(over="ignore"):  # see Document.skip
+        count = read_words(texts, readonly(words, np.uint64), powers(), values.view(np.uint64), unread)
+    return values, unread[:count]
 
 
 def _factorised(texts: NDArray[np.uint8], words: NDArray[np.uint64]) -> Strings:

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.data import benchmarks
+from detmap.data.ids import Strings
 from detmap.kernels import readonly, scanning
 from detmap.reading.documents import Buffer, Document, NotUnderstood
 from detmap.reading.foreign_fields import foreign_fields
 from detmap.reading.lists import Layout, empty, scan_array, scan_list, scan_object
 from detmap.reading.opening import File
-from detmap.reading.scanned_columns import Fields, Ids, Strings, Table, distinct_strings
+from detmap.reading.scanned_columns import Fields, Ids, Table, distinct_strings
 from detmap.shapes import Reader
 from detmap.shapes.kinds import BOX_FIELD, SHIPPED_COUNTS, SHIPPED_FIELDS
 

@@ -7,13 +7,15 @@ import json
 import numpy as np
 import pytest
 from growth import kitti
+from legs import examples
 from support import assert_same_result, same_bits
 from workloads import make_coco
 
 import detmap
 from detmap.cli import main
 from detmap.errors import InputError
-from detmap.formats import FORMATS, files, line_format
+from detmap.formats import FORMATS, files, line_files, line_format
+from detmap.reading.lines import read_lines
 
 pytestmark = pytest.mark.plugins("kitti")
 
@@ -214,3 +216,25 @@ def test_a_description_that_is_none(text):
         return
     with pytest.raises(ValueError, match="columns"):
         line_format("none", ground_truth=text)
+
+
+def test_valid_lines_are_told_from_others_as_line_by_line():
+    rng = np.random.default_rng(2)
+    side = line_files._Side(
+        row=line_files._Row("{class} {x1} {y1} {x2} {y2} {crowd} [difficult]", scored=False), formed=None
+    )
+    usual = [b"car 10 20.5 30 40 0", b"bus 1 2 3 4 1 difficult", b"car 0 0 1 1 0"]
+    odd = [b"car 0.5 0 1 1 0", b"car 1 2 3", b"car 1 2 3 x 0", b"car 1 2 3 4 2", b"\xff 1 2 3 4 0", b"a 1 2 3 4 0 hard"]
+    seen = set()
+    for turn in range(examples(300)):
+        words = usual + odd * (turn % 3)
+        text = b"\n".join(words[i] for i in rng.integers(0, len(words), rng.integers(0, 30)))
+        lines = read_lines([(text, "a.txt")])
+        good, refused = side._told_apart(lines)
+        expected = [side._error(lines.take([row])) for row in range(len(lines))]
+        assert good.numbers.tolist() == [n for n, error in enumerate(expected, 1) if error is None]
+        assert [(one.record, one.problem) for one in refused] == [
+            (f"a.txt line {n}", error.problem) for n, error in enumerate(expected, 1) if error is not None
+        ]
+        seen |= {one.problem for one in refused}
+    assert len(seen) == 6

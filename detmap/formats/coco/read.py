@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from detmap.columns import texts
 from detmap.data.benchmarks import noted_in
-from detmap.data.ids import Ids, index_ids, zeros
+from detmap.data.ids import Ids, Strings, index_ids, zeros
 from detmap.data.tables import Detections, GroundTruth, complete
 from detmap.errors import InputError
 from detmap.formats.coco.check import LONGEST_ID, BoxlessError
@@ -38,7 +38,6 @@ from detmap.kernels import _ahead
 from detmap.plugins import later, register
 from detmap.reading.opening import File, Held, unreadable
 from detmap.reading.options import Reading, Role
-from detmap.reading.scanned_columns import Strings
 from detmap.reading.scanner import RESULT_LISTS, scan_ground_truth, scan_results
 from detmap.reading.sources import Opened, Source
 from detmap.shapes import Kind

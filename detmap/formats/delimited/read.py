@@ -11,15 +11,17 @@ import csv
 import io
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from detmap.choices import decimal
-from detmap.data.benchmarks import NO_FLAG, flagged, is_flag, is_group, is_no_flag, noted_of_titles
+from detmap.data.benchmarks import NO_FLAG, is_flag, is_group, is_no_flag, noted_of_titles
 from detmap.data.column_names import BOXES, COLUMNS, role_of_title
 from detmap.data.frames import with_image_names
 from detmap.data.ids import Ids, coded
@@ -43,6 +45,9 @@ _WIDENED = re.compile(r"(0|-?[1-9][0-9]{0,15})\.0")
 #: Spellings of flags, as written by data frames or by hand.
 _FLAGS = {"true": "1", "false": "0"}
 _LONGEST = 256
+
+#: Minimum number of cells for the scanner.
+_MANY = 1 << 12
 
 #: Class of objects in files without classes.
 UNNAMED = "object"
@@ -77,9 +82,8 @@ class Table(NamedTuple):
         """Return a column of finite numbers; raise `InputError` for an invalid cell."""
         cells = self.columns[name]
         try:
-            values = np.fromiter(map(float, cells), np.float64, len(cells))
-            text = "".join(cells)
-            good = bool(np.isfinite(values).all()) and text.isascii() and "_" not in text
+            values = _converted(cells, decimal)
+            good = bool(np.isfinite(values).all())
         except ValueError:
             good = False
         if good:
@@ -123,10 +127,11 @@ class Table(NamedTuple):
         cells = self.columns.get("group_of")
         if cells is None:
             return None
-        for row, cell in enumerate(cells):
-            if is_no_flag(cell):
-                raise self.error(row, "group_of", NO_FLAG)
-        return np.fromiter(map(is_flag, cells), np.bool_, len(cells))
+        flags = {cell: is_flag(cell) for cell in dict.fromkeys(cells)}
+        wrong = next(filter(is_no_flag, flags), None)
+        if wrong is not None:
+            raise self.error(cells.index(wrong), "group_of", NO_FLAG)
+        return np.fromiter(map(flags.__getitem__, cells), np.bool_, len(cells))
 
     def missing(self, name: str, what: str) -> InputError:
         """Return the error about a missing column."""
@@ -175,6 +180,64 @@ def read_table(
         raise InputError(problem, source=name, record=f"line {line}", remedy="write it again in UTF-8") from None
     first = text[:_HEAD].partition("\n")[0]
     delimiter = _delimiter_of(first)
+    plain = _plain_cells(text, delimiter)
+    rows, lines = _rows(text, delimiter, name) if plain is None else ([], [])
+    given, renamed = _given(columns)
+    every: Sequence[Sequence[str]]
+    if plain is not None and (given is None or len(given) == plain[1]):
+        cells_by_row, width = plain
+        header = given if given is not None else [cell.strip() for cell in cells_by_row[:width]]
+        begin = 0 if given is not None else width
+        every = [cells_by_row[begin + place :: width] for place in range(width)]
+        lines = list(range(begin // width + 1, len(cells_by_row) // width + 1))
+    else:
+        rows, lines = (rows, lines) if rows else _rows(text, delimiter, name)
+        header = given if given is not None else [cell.strip() for cell in rows[0]]
+        rows, lines = (rows, lines) if given is not None else (rows[1:], lines[1:])
+        if {*map(len, rows)} - {len(header)}:
+            at = next(at for at, row in enumerate(rows) if len(row) != len(header))
+            problem = f"has {len(rows[at])} fields where {len(header)} are expected"
+            raise InputError(problem, source=name, record=f"line {lines[at]}")
+        every = list(zip(*rows, strict=True)) if rows else [()] * len(header)
+    places = _places(header, renamed, name)
+    cells = {role: list(map(str.strip, every[place])) for role, place in places.items()}
+    listed = next((place for place, title in enumerate(header) if title.lower() == _LISTED), None)
+    if cells.keys() >= _SIDES and (_are_sizes(cells) if listed is None else not _ways(cells.keys() - _SIDES)):
+        cells |= {f"image_{side}": cells.pop(side) for side in sorted(_SIDES)}
+    if listed is not None and not _ways(cells):
+        cells |= _split_boxes(list(map(str.strip, every[listed])), lines, name)
+    own = {title: place for place, title in enumerate(header) if title not in renamed}
+    groups = [place for title, place in own.items() if is_group(title)]
+    alike = Counter(zip(*(every[place] for place in groups), strict=True))
+    notices = noted_of_titles(own, sum(count for cells, count in alike.items() if any(map(is_flag, cells))))
+    for title in fields:
+        if title not in header:
+            have = ", ".join(shorten(one)[1:-1] for one in header[:20])
+            raise InputError(f"has no column {shorten(title)}", source=name, remedy=f"it has: {have}")
+        cells[_FIELD + title] = list(map(str.strip, every[header.index(title)]))
+    rest = {title: list(map(str.strip, every[header.index(title)])) for title in others if title in header}
+    called = {role: header[place] for role, place in places.items()}
+    return Table(cells, lines, name, header, notices, rest, called)
+
+
+def _plain_cells(text: str, delimiter: str) -> tuple[list[str], int] | None:
+    """Return all cells row by row, and the number of cells of a row; None for text with quotes, with empty rows, or with
+    unequal rows.
+    """
+    if '"' in text or "\0" in text:
+        return None
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
+    rows = text.removesuffix("\n").split("\n")
+    gaps = rows[0].count(delimiter)
+    alike = gaps > 0 and {*map(str.count, rows, repeat(delimiter))} == {gaps}
+    if not alike or "\r" in text or delimiter * gaps in rows or max(map(len, rows)) > csv.field_size_limit():
+        return None
+    return delimiter.join(rows).split(delimiter), gaps + 1
+
+
+def _rows(text: str, delimiter: str, name: str) -> tuple[list[list[str]], list[int]]:
+    """Return the rows that are not empty, and their line numbers. Raises `InputError` for invalid CSV."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows, lines = [], []
     try:
@@ -193,32 +256,7 @@ def read_table(
         )
     if not rows:
         raise InputError("is empty", source=name)
-    given, renamed = _given(columns)
-    header = given if given is not None else [cell.strip() for cell in rows[0]]
-    rows, lines = (rows, lines) if given is not None else (rows[1:], lines[1:])
-    if {*map(len, rows)} - {len(header)}:
-        at = next(at for at, row in enumerate(rows) if len(row) != len(header))
-        problem = f"has {len(rows[at])} fields where {len(header)} are expected"
-        raise InputError(problem, source=name, record=f"line {lines[at]}")
-    every = list(zip(*rows, strict=True)) if rows else [()] * len(header)
-    places = _places(header, renamed, name)
-    cells = {role: list(map(str.strip, every[place])) for role, place in places.items()}
-    listed = next((place for place, title in enumerate(header) if title.lower() == _LISTED), None)
-    if cells.keys() >= _SIDES and (_are_sizes(cells) if listed is None else not _ways(cells.keys() - _SIDES)):
-        cells |= {f"image_{side}": cells.pop(side) for side in sorted(_SIDES)}
-    if listed is not None and not _ways(cells):
-        cells |= _split_boxes(list(map(str.strip, every[listed])), lines, name)
-    own = {title: place for place, title in enumerate(header) if title not in renamed}
-    groups = [place for title, place in own.items() if is_group(title)]
-    notices = noted_of_titles(own, flagged(list(every[place]) for place in groups))
-    for title in fields:
-        if title not in header:
-            have = ", ".join(shorten(one)[1:-1] for one in header[:20])
-            raise InputError(f"has no column {shorten(title)}", source=name, remedy=f"it has: {have}")
-        cells[_FIELD + title] = list(map(str.strip, every[header.index(title)]))
-    rest = {title: list(map(str.strip, every[header.index(title)])) for title in others if title in header}
-    called = {role: header[place] for role, place in places.items()}
-    return Table(cells, lines, name, header, notices, rest, called)
+    return rows, lines
 
 
 #: Title of the column that holds boxes as lists. Titles of the columns that hold the sizes of boxes or of images.
@@ -232,11 +270,28 @@ def _are_sizes(cells: Mapping[str, list[str]]) -> bool:
     if len(_ways(cells.keys() - _SIDES)) != 1 or not {"x2", "y2"} <= cells.keys() or len(_ways(cells)) > 1:
         return False
     try:
-        far = [np.array([float(cell or "nan") for cell in cells[name]]) for name in ("x2", "y2")]
-        size = [np.array([float(cell) for cell in cells[name]]) for name in ("width", "height")]
+        far = [_converted(cells[name], lambda cell: float(cell or "nan")) for name in ("x2", "y2")]
+        size = [_converted(cells[name], float) for name in ("width", "height")]
     except ValueError:
         return False
     return not any((corner > side).any() for corner, side in zip(far, size, strict=True))
+
+
+def _converted(cells: Sequence[str], number: Callable[[str], float]) -> NDArray[np.float64]:
+    """Return ``number(cell)`` for each cell. It is called for cells that are not plain decimal numbers, or for all cells
+    if there are few.
+    """
+    text = "\n".join(cells)
+    if len(cells) < _MANY or not text.isascii() or max(map(len, cells)) > _LONGEST:
+        return np.fromiter(map(number, cells), np.float64, len(cells))
+    from detmap.reading.scanned_columns import located, plain_numbers  # imports the scanner
+
+    lengths = np.fromiter(map(len, cells), np.int64, len(cells))
+    begins = np.cumsum(lengths + 1) - lengths - 1
+    values, others = plain_numbers(np.frombuffer(text.encode() + bytes(8), np.uint8), located(begins, begins + lengths))
+    for row in others.tolist():
+        values[row] = number(cells[row])
+    return values
 
 
 def _split_boxes(cells: list[str], lines: list[int], source: str) -> dict[str, list[str]]:
@@ -431,22 +486,19 @@ def _sizes(table: Table, images: list[Any], distinct: list[Any]) -> NDArray[np.i
     if not {"image_width", "image_height"} <= set(table.columns):
         return None
     sizes: dict[Any, tuple[int, int]] = {}
-    cells = zip(images, table.columns["image_height"], table.columns["image_width"], strict=True)
-    seen: set[tuple[Any, str, str]] = set()
-    for row, said in enumerate(cells):
-        if said in seen:
-            continue
-        seen.add(said)
+    cells = list(zip(images, table.columns["image_height"], table.columns["image_width"], strict=True))
+    for said in dict.fromkeys(cells):
         image, height, width = said
         good = [_INTEGER.fullmatch(side) and len(side) < 8 and int(side) >= 0 for side in (height, width)]
         if height == width == "":
             size = 0, 0
         elif not all(good):
-            raise table.error(row, "image_width", f"height {height!r} and width must be whole numbers")
+            problem = f"height {height!r} and width must be whole numbers"
+            raise table.error(cells.index(said), "image_width", problem)
         else:
             size = int(height), int(width)
         if sizes.setdefault(image, size) != size:
-            raise table.error(row, "image_width", "is another size of this image than before")
+            raise table.error(cells.index(said), "image_width", "is another size of this image than before")
     return np.array([sizes[one] for one in distinct], np.int64).reshape(-1, 2)
 
 

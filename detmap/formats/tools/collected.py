@@ -23,6 +23,7 @@ from detmap.shapes.boxes import BoxFormat
 from detmap.shapes.kinds import BOXES, ROTATED
 
 _LONGEST = 256  # maximum number of characters of an id
+_AT_ONCE = 1 << 9  # number of added records that are moved to the columns at once
 
 
 class _Rows(NamedTuple):
@@ -53,10 +54,26 @@ class Collected:
         self.source, self.box_format, self.shares = source, box_format, shares
         self.sizes: dict[str, tuple[int, int]] = {}
         self.notices: dict[str, int] = {}
-        self._rows = _Rows([], [], [], [], [], [], [])
+        self._columns = _Rows([], [], [], [], [], [], [])
+        #: Records that are not in `_columns` yet, because moving many at once is faster.
+        self._added: list[tuple[Any, ...]] = []
+        #: The valid names of classes among the records.
+        self._classes: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._rows.images)
+
+    @property
+    def _rows(self) -> _Rows:
+        """All records."""
+        self._move()
+        return self._columns
+
+    def _move(self) -> None:
+        """Move added records to the columns."""
+        for column, values in zip(self._columns, zip(*self._added, strict=True), strict=False):
+            column.extend(values)  # type: ignore[attr-defined]
+        self._added.clear()
 
     def image(self, name: str, place: str, height: Any = None, width: Any = None) -> str:
         """Add an image, and return its name; raise `InputError` for an invalid name."""
@@ -72,6 +89,13 @@ class Collected:
         """Count a record that is left out, or read in an unexpected way."""
         self.notices[notice] = self.notices.get(notice, 0) + 1
 
+    def check_class(self, label: str, place: str) -> None:
+        """Raise `InputError` for an invalid name of a class."""
+        if not label or len(label) > _LONGEST or "\0" in label:
+            problem = "is missing" if not label else "has more than 256 characters, or a null"
+            raise InputError(f"the class {problem}", source=self.source, record=place)
+        self._classes.add(label)
+
     def add(
         self,
         place: str,
@@ -84,21 +108,15 @@ class Collected:
         crowd: bool = False,
     ) -> None:
         """Add a record on an image; a record without a `box` gets the box around its `outline`."""
-        if not label or len(label) > _LONGEST or "\0" in label:
-            problem = "is missing" if not label else "has more than 256 characters, or a null"
-            raise InputError(f"the class {problem}", source=self.source, record=place)
+        if label not in self._classes:
+            self.check_class(label, place)
         if outline is not None and not len(box):
             xs, ys = outline[0::2], outline[1::2]
             near, far = (min(xs), min(ys)), (max(xs), max(ys))
             box = (*near, *far) if self.box_format == "xyxy" else (*near, far[0] - near[0], far[1] - near[1])
-        rows = self._rows
-        rows.places.append(place)
-        rows.images.append(image)
-        rows.labels.append(label)
-        rows.scores.append(np.nan if score is None else score)
-        rows.boxes.append(box)
-        rows.outlines.append(outline)
-        rows.crowds.append(crowd)
+        self._added.append((place, image, label, np.nan if score is None else score, box, outline, crowd))
+        if len(self._added) == _AT_ONCE:
+            self._move()
 
     def extend(
         self,

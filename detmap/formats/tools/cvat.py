@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from xml.parsers import expat
 
+import numpy as np
+
 from detmap.choices import decimal
 from detmap.data.tables import GroundTruth
 from detmap.errors import InputError
@@ -30,6 +32,9 @@ _UNREAD = ("polyline", "points", "mask", "ellipse", "skeleton", "cuboid")
 def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
     """Read images with boxes and polygons; for `iou_type` "bbox" rotated boxes become the boxes around them."""
     data, name = read_bytes(source, "ground truth")
+    plain = _plain_boxes(bytes(data), name)
+    if plain is not None:
+        return plain.ground_truth(reading)
     found = Collected(name, "xyxy")
     depth = 0
     image = ""
@@ -50,8 +55,7 @@ def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
             remedy = "export the task as CVAT for images 1.1, or as COCO"
             raise InputError("holds tracks of a video", source=name, record=place, remedy=remedy)
         if depth == 2 and tag == "image":
-            sides = [attributes.get(side, "") for side in ("height", "width")]
-            height, width = (int(side) if side.isascii() and side.isdigit() and len(side) < 9 else 0 for side in sides)
+            height, width = (_side(attributes.get(side, "")) for side in ("height", "width"))
             image = found.image(attributes.get("name", ""), place, height, width)
         elif depth == 3 and image and tag in ("box", "polygon"):
             outline = _box(attributes, name, place) if tag == "box" else _points(attributes, name, place)
@@ -90,6 +94,53 @@ def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
     except (expat.ExpatError, LookupError, ValueError, Warning) as error:
         raise InputError(f"is not valid XML: {error}", source=name, remedy="is the file complete?") from None
     return found.ground_truth(reading)
+
+
+def _plain_boxes(data: bytes, source: str) -> Collected | None:
+    """Read plain XML whose shapes are upright boxes with usual values; return None for any other file."""
+    from detmap.reading.markup import Elements  # imports the scanner
+
+    elements = Elements([data])
+    roots = elements.roots("annotations")
+    images = elements.inside("image", roots)
+    boxes = elements.inside("box", images)
+    others = (elements.inside(tag, images) for tag in ("polygon", *_UNREAD))
+    if not roots.size or elements.inside("track", roots).size or any(rows.size for rows in others):
+        return None
+    fields = [elements.attribute(name, boxes) for name in ("label", *_SIDES)]
+    turns = elements.attribute("rotation", boxes)
+    called = elements.attribute("name", images)
+    if any((rows < 0).any() for rows in (*fields, called)):
+        return None
+    read = [elements.numbers(rows) for rows in fields[1:]]
+    upright = {*elements.strings(turns[turns >= 0]).values} <= {*_UPRIGHT}
+    if not upright or not all(good.all() for _, good in read):
+        return None
+    found = Collected(source, "xyxy")
+    heights, widths = (elements.attribute(side, images).tolist() for side in ("height", "width"))
+    names = []
+    labels = elements.strings(fields[0])
+    try:
+        for name, height, width in zip(map(elements.text, called.tolist()), heights, widths, strict=True):
+            sides = [_side("" if row < 0 else elements.text(row)) for row in (height, width)]
+            names.append(found.image(name, "", *sides))
+        for label in labels.values:
+            found.check_class(label, "")
+    except InputError:
+        return None
+    owners = np.searchsorted(images, elements.parents[boxes])
+    found.extend(
+        lambda row: f"line {elements.line(int(boxes[row]))}",
+        [names[owner] for owner in owners.tolist()],
+        [labels.values[code] for code in labels.codes.tolist()],
+        np.stack([values for values, _ in read], axis=1),
+    )
+    return found
+
+
+def _side(text: str) -> int:
+    """Return the width or height of an image, 0 if it is unknown."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
 
 
 def _number(text: str, source: str, place: str, field: str) -> float:

@@ -38,7 +38,9 @@ class _Image(msgspec.Struct, gc=False):
 def read_detections(source: Source, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
     """Read images and detections; a class without a name is called by its number."""
     data, name = read_bytes(source, "detections")
-    plain = _BACKSLASH.sub(lambda match: match[0].replace(b"\\", b"/"), bytes(data))
+    plain = bytes(data)
+    if b"\\" in plain:
+        plain = _BACKSLASH.sub(lambda match: match[0].replace(b"\\", b"/"), plain)
     images = decoded(plain, list[_Image], name)
     found = Collected(name, "cxcywh", shares=True)
     for i, one in enumerate(images):

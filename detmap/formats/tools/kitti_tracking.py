@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.data.ids import Strings
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError
-from detmap.formats.file_names import over_classes
+from detmap.formats.file_names import over_classes, renamed
 from detmap.formats.tools.collected import Collected
 from detmap.reading.lines import Lines, read_lines
 from detmap.reading.options import Reading
@@ -38,7 +39,7 @@ class _Parsed(NamedTuple):
 
     lines: Lines
     images: list[str]
-    labels: list[str]
+    labels: Strings
     numbers: NDArray[np.float64]
 
     def place(self, rows: NDArray[np.int64], at: int) -> str:
@@ -53,7 +54,9 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
     parsed = _parsed(source, "ground truth", 17, found)
     rows, labels, crowd = over_classes(parsed.labels, [_EVERYWHERE])
     images = [parsed.images[row] for row in rows.tolist()]
-    found.extend(partial(parsed.place, rows), images, labels, parsed.numbers[rows, 5:9], crowd=crowd)
+    classes = labels.ids.tolist()
+    called = [classes[code] for code in labels.codes.tolist()]
+    found.extend(partial(parsed.place, rows), images, called, parsed.numbers[rows, 5:9], crowd=crowd)
     fields = {"truncation": parsed.numbers[rows, 2], "occlusion": parsed.numbers[rows, 3]}
     return found.ground_truth(reading, fields)
 
@@ -62,8 +65,9 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
     """Read the results of all sequences."""
     found = Collected(name_of(source, "detections"), "xyxy")
     parsed = _parsed(source, "detections", 18, found)
-    place = partial(parsed.place, np.arange(len(parsed.labels)))
-    found.extend(place, parsed.images, parsed.labels, parsed.numbers[:, 5:9], scores=parsed.numbers[:, 16])
+    place = partial(parsed.place, np.arange(len(parsed.lines)))
+    called = [parsed.labels.values[code] for code in parsed.labels.codes.tolist()]
+    found.extend(place, parsed.images, called, parsed.numbers[:, 5:9], scores=parsed.numbers[:, 16])
     return found.detections(ground_truth, reading)
 
 
@@ -75,23 +79,20 @@ def _parsed(source: Any, what: str, width: int, found: Collected) -> _Parsed:
     else:
         held = list(members(source, ".txt", what))
     lines = read_lines((data, place) for _, data, place in held)
-    if {*map(len, lines.fields)} - {width}:
-        row = next(row for row, words in enumerate(lines.fields) if len(words) != width)
-        problem = f"has {len(lines.fields[row])} fields where {width} are expected"
-        raise lines.error(row, problem, remedy=_LINE)
-    numbers, _ = lines._replace(fields=[words[:2] + words[3:] for words in lines.fields]).floats()
-    numbers = numbers.reshape(-1, width - 1)
+    lines.check_counts(width, f"where {width} are expected", _LINE)
+    numbers = lines.table([0, 1, *range(3, width)])
     frames = numbers[:, 0]
     wrong = (frames != np.floor(frames)) | (frames < 0) | (frames > _FRAMES)
     lines.refuse(wrong, "the frame must be a whole number of 0 or more", 0)
-    labels = [words[2].decode("utf-8", "replace").lower() for words in lines.fields]
+    labels = renamed(lines.strings(2, "replace"), str.lower)
     stems = [re.sub(r"(?i)\.txt$", "", name.rpartition("/")[2]) for name, _, _ in held]
-    files = np.array(lines.files, np.int64)
     for file, sequence in enumerate(stems):
-        own = frames[files == file]
+        own = frames[lines.files == file]
         if own.size > 0 and own.max() >= 100 * own.size + 10_000:
             raise InputError("is beyond any number of frames", source=lines.names[file], value=int(own.max()))
         for frame in range(int(own.max(initial=-1)) + 1):
             found.image(f"{sequence}/{frame:06d}", lines.names[file])
-    images = [f"{stems[file]}/{int(frame):06d}" for file, frame in zip(lines.files, frames.tolist(), strict=True)]
+    images = [
+        f"{stems[file]}/{int(frame):06d}" for file, frame in zip(lines.files.tolist(), frames.tolist(), strict=True)
+    ]
     return _Parsed(lines, images, labels, numbers)

@@ -49,7 +49,7 @@ def read_detections(source: Source, ground_truth: GroundTruth | None, reading: R
     if STRING not in table.others:
         raise table.missing(STRING, "prediction strings")
     strings = [text.split() for text in table.others[STRING]]
-    order, form = _order(strings, reading, table.source)
+    order, form, guessed = _order(strings, reading, table.source)
     found = Collected(table.source, form)
     if reading.columns is None:
         found.notices[_ORDERS[order][0]] = sum(map(bool, strings))
@@ -68,7 +68,7 @@ def read_detections(source: Source, ground_truth: GroundTruth | None, reading: R
         rows += [row] * count
     flat = list(chain.from_iterable(strings))
     columns = [flat[order.index(name) :: len(order)] for name in ("score", *_FORMS[form])]
-    numbers = numbers_of(columns, [table.lines[row] for row in rows], table.source)
+    numbers = numbers_of(columns, [table.lines[row] for row in rows], table.source, guessed)
     labels = flat[order.index("category") :: len(order)] if "category" in order else [only] * len(rows)
     if max(map(len, labels), default=0) > _LONGEST or "\0" in "".join(labels):
         raise InputError("the class has more than 256 characters, or a null", source=table.source, field=STRING)
@@ -82,8 +82,12 @@ def _place(lines: Sequence[int], rows: Sequence[int], group: int) -> str:
     return f"line {lines[rows[group]]}"
 
 
-def _order(strings: Sequence[Sequence[str]], reading: Reading, source: str) -> tuple[tuple[str, ...], BoxFormat]:
-    """Return the order of a group's words, and the box format; raise `InputError` if ambiguous."""
+def _order(
+    strings: Sequence[Sequence[str]], reading: Reading, source: str
+) -> tuple[tuple[str, ...], BoxFormat, NDArray[np.float64] | None]:
+    """Return the order of a group's words, the box format, and the numbers of each group if the order was guessed from
+    them. Raises `InputError` if the order is ambiguous.
+    """
     if reading.columns is not None:
         order = tuple(given_columns(reading.columns))
         form = next((form for form, names in _FORMS.items() if {"score", *names} <= set(order)), None)
@@ -91,34 +95,46 @@ def _order(strings: Sequence[Sequence[str]], reading: Reading, source: str) -> t
             raise OptionError(
                 "the columns of a prediction string are category, score, and four of a box, in their order"
             )
-        return order, form
-    fits = [order for order in _ORDERS if _fits(order, strings)]
+        return order, form, None
+    fits = {order: table for order in _ORDERS if (table := _fitting(order, strings)) is not None}
     if len(fits) != 1:
         problem = "is of no known order" if not fits else "can be read in two ways"
         remedy = "say the order of a group: columns='score,x,y,width,height' (--columns)"
         raise InputError(f"the column {problem}", source=source, field=STRING, remedy=remedy)
-    return fits[0], _ORDERS[fits[0]][1]
+    [(order, table)] = fits.items()
+    return order, _ORDERS[order][1], table
 
 
-def _fits(order: tuple[str, ...], strings: Sequence[Sequence[str]]) -> bool:
-    """Return whether most words are plausible in this order, which means scores up to 1 and no negative sizes."""
+def _fitting(order: tuple[str, ...], strings: Sequence[Sequence[str]]) -> NDArray[np.float64] | None:
+    """Return the score and the box of each group if most are plausible in this order, which means scores up to 1 and no
+    negative sizes; None otherwise.
+    """
     size = len(order)
     if any(len(words) % size for words in strings):
-        return False
+        return None
     flat = list(chain.from_iterable(strings))
     try:
-        table = np.array([list(map(float, flat[k::size])) for k in range(size - 5, size)]).T
+        table = _floats([flat[k::size] for k in range(size - 5, size)])
     except ValueError:
-        return False
+        return None
     scored = (table[:, 0] >= 0) & (table[:, 0] <= 1)
     sides = table[:, 3:] if order[-1] == "height" else table[:, 3:] - table[:, 1:3]
-    return bool(np.count_nonzero(scored & (sides >= 0).all(axis=1)) >= 0.9 * len(table))
+    return table if np.count_nonzero(scored & (sides >= 0).all(axis=1)) >= 0.9 * len(table) else None
 
 
-def numbers_of(columns: Sequence[Sequence[str]], lines: Sequence[int], source: str) -> NDArray[np.float64]:
-    """Return columns of words as finite numbers, shape (n, columns); `lines` are the numbers of lines for errors."""
+def _floats(columns: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+    """Return columns of words as numbers, shape (n, columns)."""
+    return np.stack([np.fromiter(map(float, words), np.float64, len(words)) for words in columns], axis=1)
+
+
+def numbers_of(
+    columns: Sequence[Sequence[str]], lines: Sequence[int], source: str, made: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Return columns of words as finite numbers, shape (n, columns); `lines` are the numbers of lines for errors. `made`
+    are the numbers if the words were converted before.
+    """
     with suppress(ValueError):
-        made = np.array([list(map(float, words)) for words in columns]).reshape(len(columns), -1).T
+        made = _floats(columns) if made is None else made
         text = "".join(chain.from_iterable(columns))
         if np.isfinite(made).all() and text.isascii() and "_" not in text:
             return np.asarray(made)

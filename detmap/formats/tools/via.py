@@ -58,8 +58,10 @@ def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
     data, name = read_bytes(source, "ground truth")
     found = Collected(name, "xywh")
     read = _of_json if bytes(data[:64]).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{" else _of_csv
+    image = ""
     for place, file, region in read(bytes(data), name):
-        image = found.image(file, place)
+        if file != image or not image:
+            image = found.image(file, place)
         if region is not None:
             _add(found, place, image, region)
     return found.ground_truth(reading)
@@ -109,7 +111,8 @@ def _add(found: Collected, place: str, image: str, region: _Region) -> None:
         return values
 
     if shape.name == "rect":
-        found.add(place, image, label, numbers("x", "y", "width", "height"))
+        box: Any = (shape.x, shape.y, shape.width, shape.height)
+        found.add(place, image, label, numbers("x", "y", "width", "height") if None in box else box)
     elif shape.name in ("circle", "ellipse"):
         x, y, *radii = numbers("cx", "cy", *(["r"] if shape.name == "circle" else ["rx", "ry"]))
         across, down = radii[0], radii[-1]

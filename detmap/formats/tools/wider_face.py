@@ -44,11 +44,8 @@ def read_ground_truth(source: Source, reading: Reading) -> GroundTruth:
 
 def _numbers(lines: Lines, width: int, says: str) -> NDArray[np.float64]:
     """Return the numbers of lines, shape (n, width); raise `InputError` for an invalid line."""
-    if {*map(len, lines.fields)} - {width}:
-        row = next(row for row, words in enumerate(lines.fields) if len(words) != width)
-        problem = f"has {len(lines.fields[row])} fields where {width} are expected"
-        raise lines.error(row, problem, remedy=f"a line is: {says}")
-    return lines.floats()[0].reshape(-1, width)
+    lines.check_counts(width, f"where {width} are expected", f"a line is: {says}")
+    return lines.table(range(width))
 
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:

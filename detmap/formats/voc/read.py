@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -22,7 +21,7 @@ from detmap.data.ids import Ids, coded
 from detmap.data.mismatches import classes_without_results
 from detmap.data.tables import Detections, GroundTruth, MissingClasses
 from detmap.errors import InputError, check_allowed, relocated
-from detmap.formats.file_names import ENDINGS, matched
+from detmap.formats.file_names import ENDINGS, matched, recoded
 from detmap.formats.registry import ARCHIVES, Format, Given
 from detmap.plugins import later, register
 from detmap.reading.options import Reading
@@ -32,6 +31,7 @@ from detmap.shapes.boxes import INVALID_BOXES, InvalidBoxes, inverted, negative
 _DEEPEST = 64  # maximum depth of nested elements
 _LONGEST = 256  # maximum number of characters of a field, because columns are as wide as their widest element
 _WORTH_SCANNING = 1 << 17  # minimum size of a file in bytes for the scanner
+_BLOCK = 1 << 22  # minimum number of bytes of annotations that are read at once
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _RESULTS = re.compile(r"comp\d+_det_[^_]+_(?P<name>.+)\.txt")
 _FIELDS = {"name", "difficult", *(f"bndbox/{corner}" for corner in _CORNERS)}
@@ -74,20 +74,15 @@ def read_voc(
     """
     wanted = None if image_set is None else image_set_of(image_set)
     check_allowed("invalid_boxes", invalid_boxes, INVALID_BOXES)
-    images, image_ids, names, boxes, difficult, places = [], [], [], [], [], []
+    images: list[str] = []
+    places: list[str] = []
     facts: list[dict[str, str]] = []
-    for file, data, place in members(annotations, ".xml", "annotations"):
-        image = file[: -len(".xml")]
-        if wanted is not None and image not in wanted:
-            continue
-        images.append(image)
-        facts.append({})
-        for i, (name, box, hard) in enumerate(_objects(data, place, invalid_boxes != "drop", facts[-1])):
-            places.append((place, f"object {i}"))
-            image_ids.append(image)
-            names.append(name)
-            boxes.append(box)
-            difficult.append(hard)
+    parts: list[_Objects] = []
+    classes: dict[str, int] = {}
+    for block in _blocks(annotations, wanted):
+        parts.append(_read_block(block, len(images), invalid_boxes != "drop", classes, facts))
+        images += [file for file, _, _ in block]
+        places += [place for _, _, place in block]
     if wanted is not None and len(images) < len(wanted):
         missing = sorted(wanted - set(images))
         raise InputError(
@@ -95,28 +90,149 @@ def read_voc(
             source=name_of(annotations, "annotations"),
             value=missing[0],
         )
-    corners = np.array(boxes, np.float64).reshape(-1, 4)
+    files, codes, corners, difficult = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     bad = negative(corners, "xyxy")
     if bad.any() and invalid_boxes == "error":
         first = int(np.argmax(bad))
-        source, record = places[first]
+        source, record = places[files[first]], f"object {first - np.searchsorted(files, files[first])}"
         count = int(np.count_nonzero(bad))
         raise inverted(corners[first], count, len(corners), None, source=source, record=record, field="bndbox")
     sizes = np.array([_size(one) for one in facts], np.int64).reshape(-1, 2)
-    files = tuple(one.get("filename", "") for one in facts)
+    file_names = tuple(one.get("filename", "") for one in facts)
     made = GroundTruth.from_arrays(
-        image_ids=coded(image_ids),
-        category_ids=coded(names),
+        image_ids=recoded(images, files),
+        category_ids=recoded(list(classes), codes),
         boxes=corners,
         box_format="xyxy",
-        difficult=np.array(difficult, np.bool_),
+        difficult=difficult,
         images=np.array(images, str),
         image_sizes=sizes if sizes.any() else None,
         invalid_boxes=invalid_boxes,
         source=name_of(annotations, "annotations"),
     )
+    if not any(file_names):
+        return made
     order = np.argsort(np.array(images, str), kind="stable").tolist()
-    return replace(made, images=replace(made.images, names=tuple(files[i] for i in order))) if any(files) else made
+    return replace(made, images=replace(made.images, names=tuple(file_names[i] for i in order)))
+
+
+class _Objects(NamedTuple):
+    """Objects in the order of their files: file and class as indices, corners, and the flag difficult."""
+
+    files: NDArray[np.int64]
+    classes: NDArray[np.int64]
+    corners: NDArray[np.float64]
+    difficult: NDArray[np.bool_]
+
+
+#: An annotation: the image, the content of the file, and its name for messages.
+_Annotation = tuple[str, bytes, str]
+
+
+def _blocks(annotations: Folder, wanted: set[str] | None) -> Iterator[list[_Annotation]]:
+    """Yield annotations of the `wanted` images in blocks of about `_BLOCK` bytes."""
+    block: list[_Annotation] = []
+    size = 0
+    try:
+        for file, data, place in members(annotations, ".xml", "annotations"):
+            image = file[: -len(".xml")]
+            if wanted is not None and image not in wanted:
+                continue
+            block.append((image, data, place))
+            size += len(data)
+            if size >= _BLOCK:
+                yield block
+                block, size = [], 0
+    except InputError:
+        yield block  # so that an error about an earlier file comes first
+        raise
+    yield block
+
+
+def _read_block(
+    block: Sequence[_Annotation], first: int, finite: bool, classes: dict[str, int], facts: list[dict[str, str]]
+) -> _Objects:
+    """Read annotations, of which the first is file `first` of all; append the facts about each image to `facts`, and
+    number further `classes`.
+    """
+    found, plain, own_facts = _plain_objects(block, classes)
+    rows = []
+    for file in np.flatnonzero(~plain).tolist():
+        _, data, place = block[file]
+        own_facts[file].clear()
+        rows += [(file, *one) for one in _objects(data, place, finite, own_facts[file])]
+    facts += own_facts
+    if rows:
+        files, names, corners, difficult = zip(*rows, strict=True)
+        others = _Objects(
+            np.array(files, np.int64),
+            np.array([classes.setdefault(name, len(classes)) for name in names], np.int64),
+            np.array(corners, np.float64),
+            np.array(difficult, np.bool_),
+        )
+        order = np.argsort(np.concatenate([found.files, others.files]), kind="stable")
+        found = _Objects._make(np.concatenate(pair)[order] for pair in zip(found, others, strict=True))
+    return found._replace(files=found.files + first)
+
+
+def _plain_objects(
+    block: Sequence[_Annotation], classes: dict[str, int]
+) -> tuple[_Objects, NDArray[np.bool_], list[dict[str, str]]]:
+    """Read the annotations that are plain XML with usual values. Return their objects, whether each file is such an
+    annotation, and the facts about each image. Files that are not, and their errors, are left to `_objects`.
+    """
+    from detmap.reading.markup import Elements  # imports the scanner
+
+    elements = Elements([data for _, data, _ in block])
+    roots = elements.roots("annotation")
+    objects = elements.inside("object", roots)
+    sizes, boxes = elements.inside("size", roots), elements.inside("bndbox", objects)
+    facts_at = [elements.inside("filename", roots), *(elements.inside(side, sizes) for side in ("height", "width"))]
+    fact_rows = np.sort(np.concatenate(facts_at))
+    leaves, fields = [fact_rows], {}
+    for name in ("name", "difficult"):
+        rows = elements.inside(name, objects)
+        fields[name] = elements.first(rows, elements.parents[rows], objects)
+        leaves.append(rows)
+    for name in _CORNERS:
+        rows = elements.inside(name, boxes)
+        fields[name] = elements.first(rows, elements.parents[elements.parents[rows]], objects)
+        leaves.append(rows)
+    plain = np.zeros(len(block), np.bool_)
+    plain[elements.files(roots)] = True
+
+    def usual(good: NDArray[np.bool_], rows: NDArray[np.int64]) -> None:
+        plain[elements.files(rows[~good])] = False
+
+    for rows in leaves:
+        usual(elements.have_text(rows), rows)
+    for name, rows in fields.items():
+        if name != "difficult":
+            usual(rows >= 0, objects)
+    owned = plain[elements.files(objects)]
+    objects, fields = objects[owned], {name: rows[owned] for name, rows in fields.items()}
+    corners = np.empty((len(objects), 4))
+    for k, name in enumerate(_CORNERS):
+        corners[:, k], good = elements.numbers(fields[name])
+        usual(good, objects)
+    names = elements.strings(fields["name"])
+    called = [name.strip() for name in names.values]
+    usual(np.array([0 < len(name) <= _LONGEST for name in called], np.bool_)[names.codes], objects)
+    difficult = np.zeros(len(objects), np.bool_)
+    flagged = np.flatnonzero(fields["difficult"] >= 0)
+    flags = elements.strings(fields["difficult"][flagged])
+    stripped = [flag.strip() for flag in flags.values]
+    usual(np.array([flag in ("", "0", "1") for flag in stripped], np.bool_)[flags.codes], objects[flagged])
+    difficult[flagged] = np.array([flag == "1" for flag in stripped], np.bool_)[flags.codes]
+    files = elements.files(objects)
+    kept = plain[files]
+    of_name = np.array([classes.setdefault(name, len(classes)) for name in called], np.int64)
+    found = _Objects(files[kept], of_name[names.codes[kept]], corners[kept], difficult[kept])
+    facts: list[dict[str, str]] = [{} for _ in block]
+    usable = fact_rows[plain[elements.files(fact_rows)]]
+    for row, file in zip(usable.tolist(), elements.files(usable).tolist(), strict=True):
+        facts[file].setdefault(elements.name(row), elements.text(row).strip()[:_LONGEST])
+    return found, plain, facts
 
 
 def image_set_of(image_set: str | PathLike[str] | Iterable[str]) -> set[str]:
@@ -154,10 +270,6 @@ def _size(facts: Mapping[str, str]) -> tuple[int, int]:
 
 def _objects(data: bytes, source: str, finite: bool, facts: dict[str, str]) -> list[tuple[str, list[float], bool]]:
     """Return name, corners and difficult flag of every object of one file, and store facts about its image."""
-    plain = _plain_objects(data, facts)
-    if plain is not None:
-        return plain
-    facts.clear()
     path: list[str] = []
     text: list[str] = []
     fields: dict[str, str] = {}
@@ -203,55 +315,6 @@ def _objects(data: bytes, source: str, finite: bool, facts: dict[str, str]) -> l
         raise
     except (expat.ExpatError, LookupError, ValueError, Warning) as error:  # LookupError: unknown encodings
         raise InputError(f"is not valid XML: {error}", source=source, remedy="is the file complete?") from None
-    return found
-
-
-def _plain_objects(data: bytes, facts: dict[str, str]) -> list[tuple[str, list[float], bool]] | None:
-    """Fast path of `_objects` for usual XML; None for anything else, which is then parsed element by element."""
-    from xml.etree import ElementTree
-
-    if b"<!" in data:
-        return None
-    try:
-        root = ElementTree.fromstring(data)
-    except (ElementTree.ParseError, LookupError, ValueError, Warning):
-        return None
-    if root.tag != "annotation":
-        return None
-    found = []
-    for child in root:
-        tag = child.tag
-        if tag == "object":
-            fields: dict[str, str] = {}
-            for leaf in child:
-                if leaf.tag == "bndbox":
-                    for side in leaf:
-                        fields.setdefault(side.tag, side.text or "")
-                        if len(side):
-                            return None
-                elif len(leaf):
-                    return None
-                elif leaf.tag in ("name", "difficult"):
-                    fields.setdefault(":" + leaf.tag, leaf.text or "")
-            try:
-                words = [fields[corner] for corner in _CORNERS]
-                corners = list(map(float, words))
-                name, difficult = fields[":name"].strip(), fields.get(":difficult", "0").strip()
-            except (KeyError, ValueError):
-                return None
-            text = "".join(words)
-            usual = 0 < len(name) <= _LONGEST and difficult in ("", "0", "1") and text.isascii() and "_" not in text
-            if not usual or not all(map(math.isfinite, corners)):
-                return None
-            found.append((name, corners, difficult == "1"))
-            continue
-        for leaf in (child, *child):
-            if leaf is not child and len(leaf):
-                return None
-            if ["annotation", *([tag] if leaf is child else [tag, leaf.tag])] in _FACTS:
-                if len(leaf):
-                    return None
-                facts.setdefault(leaf.tag, (leaf.text or "").strip()[:_LONGEST])
     return found
 
 

@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.choices import decimal
-from detmap.data.ids import coded
 from detmap.data.tables import Detections, GroundTruth
 from detmap.errors import InputError, OptionError
-from detmap.formats.file_names import resolve_categories, resolve_images
+from detmap.formats.file_names import recoded, resolve_categories, resolve_images
 from detmap.formats.image_sizes import Sizes, size_of_image
 from detmap.formats.registry import Format, Given
 from detmap.formats.yolo import folders
@@ -312,7 +311,7 @@ def _ground_truth(
 ) -> GroundTruth:
     labelled = [(i, one.labels) for i, one in enumerate(entries) if one.labels is not None]
     lines = read_lines(content for _, content in labelled)
-    image = np.array([i for i, _ in labelled], np.int64)[np.array(lines.files, np.int64)]
+    image = np.array([i for i, _ in labelled], np.int64)[lines.files]
     table = np.array([_size(one, sizes, name) for one in entries], np.int64).reshape(-1, 2)
     kind = find(reading.iou_type).column_name
     parsed = _parse(lines, table[image], settings.points, kind, scored=False, settled=settings.settled)
@@ -378,18 +377,17 @@ def read_yolo_results(source: Any, ground_truth: GroundTruth | None, reading: Re
     if ground_truth is not None:
         ids = resolve_images(stems, ground_truth, reading.unknown_images, name)
     kept = [i for i, one in enumerate(ids) if one is not None]
-    dropped = len(read_lines(files[stems[i]] for i, one in enumerate(ids) if one is None).fields)
+    dropped = len(read_lines(files[stems[i]] for i, one in enumerate(ids) if one is None))
     lines = read_lines(files[stems[i]] for i in kept)
     of_truth = _sizes_of(ground_truth)
     table = np.array([_result_size(stems[i], ids[i], of_truth, sizes, name) for i in kept], np.int64).reshape(-1, 2)
-    place = np.array(lines.files, np.int64)
+    place = lines.files
     kind = find(reading.iou_type).column_name
     parsed = _parse(lines, table[place], settings.points, kind, scored=True, settled=settings.settled)
     categories, notices = _categories(parsed.classes, settings.names, ground_truth, lines)
     notices.update(_doubtful_order(lines, parsed.numbers))
-    chosen = [ids[kept[i]] for i in place.tolist()]
     return Detections.from_arrays(
-        image_ids=coded(chosen) if chosen and isinstance(chosen[0], str) else np.array(chosen, np.int64),
+        image_ids=recoded([ids[i] for i in kept], place),
         category_ids=categories,
         **parsed.shapes,
         scores=parsed.scores,
@@ -407,7 +405,7 @@ def _doubtful_order(lines: Lines, numbers: NDArray[np.float64] | None) -> dict[s
     """Return a notice if the score seems to come before the box, as in other tools' files."""
     # If scores come before boxes, many boxes lie outside of the image in the usual order, and far fewer in the other
     # order. This is no error, because a detector that does not clip its boxes may write such lines too.
-    if numbers is None or not lines.fields or any(len(words) != 6 for words in lines.fields):
+    if numbers is None or not len(lines) or (lines.counts != 6).any():
         return {}
     table = numbers.reshape(-1, 6)
 

@@ -9,10 +9,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from test_checks_limits import FACTS, of_confident
+from test_checks_limits import side as side_of
 from test_checks_limits_agreement import compared
+from test_checks_limits_scores import shown
 from test_checks_shaped import points_of, shaped
 
-from detmap.checks import boxes, categories, check, parts, rates, scores
+from detmap.checks import boxes, categories, check, image_ids, labels, limits, parts, rates, scores, uneven
 from detmap.checks.agreement import Agreement, Nearest
 from detmap.checks.inputs import reach_of
 from detmap.shapes.boxes import Boxes
@@ -125,6 +127,42 @@ def test_either_side_of_boxes_that_are_shares(sizes, corner, side, said):
         assert (found is not None and bool(found.all())) is (said and count == 3)
 
 
+@pytest.mark.parametrize(
+    ("box", "said"),
+    [((0, 0, 0.5, 1), True), ((1, 0, 1, 0.5), True), ((0, 1, 0.5, 1), True), ((1.2, 0, 0.5, 1), False),
+     ((0, 1.2, 0.5, 1), False), ((-0.1, 0, 0.5, 1), False), ((0, -0.1, 0.5, 1), False), ((0, 0, 1.2, 0.5), False),
+     ((0, 0, 0.5, 1.2), False)],
+)  # fmt: skip
+def test_either_side_of_the_sides_of_shares(box, said):
+    assert (boxes._normalised(FACTS, of_shares(box)) is not None) is said
+    assert boxes._normalised(FACTS, of_shares(box, sized=False)) is None
+
+
+def of_shares(box, sized=True, size=np.nan, **table):
+    made = np.tile(np.array(box, float), (3, 1))
+    return SimpleNamespace(
+        columns=made.T, boxes=made, sized=np.full(3, sized), sizes=np.full((3, 2), size),
+        table=SimpleNamespace(**{"within_unit": False, **table}),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("others", "said"), [(None, False), ([], False), ([[0, 0, 1, 1]], False), ([[0, 0, 1, 1.1], [0, 0, 1.1, 1]], True),
+     ([[0, 0, 0.5, 5], [0, 0, 0.5, 5]], True), ([[7, 7, 1, 1]], False)],
+)  # fmt: skip
+def test_shares_of_both_sides_are_right(others, said):
+    """Where all lie within 1 by 1 and sizes are unknown, the other side's boxes tell, by the median of their sides."""
+    one = of_shares((0, 0, 0.5, 1), within_unit=True)
+    other = None
+    if others is not None:
+        made = np.reshape(np.array(others, float), (-1, 4))
+        other = type("Other", (), {"boxes": made, "__len__": lambda self: len(made)})()
+    for facts in (SimpleNamespace(truth=one, found=other), SimpleNamespace(truth=other, found=one)):
+        assert (boxes._normalised(facts, one) is not None) is said
+    large = of_shares((0, 0, 0.5, 1), within_unit=True, size=640.0)
+    assert boxes._normalised(SimpleNamespace(truth=large, found=None), large) is not None
+
+
 # -------------------------------------------------------------------------------------------------------------- agreement
 
 
@@ -183,3 +221,150 @@ def test_either_side_of_enough_scores_of_few_digits(monkeypatch, count, total, c
     assert found is None or found is some
     assert asked in ([], [(count, 8.0)])
     assert scores._enough(np.minimum(np.linspace(0, 1, total), 0.0), some, 3.5) is None  # of one value
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "value"), [(0.1, 0.2, 0.7), (0.7, 0.8, 0.1), (0.1, 0.7, 0.9), (0.5, 0.6, 0.123456)]
+)
+def test_a_score_that_many_have_is_named_and_counted(low, high, value):
+    """Among others, and as the lowest or the highest."""
+    every = np.concatenate([np.linspace(low, high, 900), np.full(100, value)])
+    (found,) = scores._piled(shown(1000), every)
+    assert (found.code, found.count) == ("piled_scores", 100)
+    assert f"{value:.4g}" in found.says
+    second = np.concatenate([every[:300], np.full(11, 0.9), np.full(110, 0.3)])
+    assert [one.count for one in scores._piled(shown(421), second)] == [110]
+    assert list(scores._piled(shown(420), second[:-1])) == []
+    of_one = shown(20)
+    assert [one.count for one in scores._piled(of_one, np.full(20, 0.5))] == [20]
+    of_one.aside[:1] = True
+    assert list(scores._piled(of_one, np.full(20, 0.5))) == []
+
+
+# --------------------------------------------------------------------------------------------------- what is compared
+
+
+def test_controls_are_on_other_images_and_mirrored_where_there_are_few():
+    """Half, a third and a fifth of the images further on; on fewer than 20 images with objects mirrored ones, too."""
+    found = np.array([[10.0, 20, 30, 40]])
+    sizes = np.array([[100.0, 200]])
+    for full, places, mirrored in ((1, [], 1), (2, [1, 1, 1], 1), (19, [10, 7, 4], 1), (20, [11, 7, 5], 0)):
+        made = SimpleNamespace(_full=np.arange(full))
+        made.others = lambda image, part, made=made: Agreement.others(made, image, part)
+        controls = list(Agreement._controls(made, np.zeros(1, int), found, sizes))
+        assert [int(image[0]) for image, _ in controls] == places + [0] * mirrored
+        assert all(boxes.tolist() == found.tolist() for _, boxes in controls[: len(places)])
+        assert [boxes.tolist() for _, boxes in controls[len(places) :]] == [[[60, 20, 30, 40]]] * mirrored
+    made = SimpleNamespace(_full=np.arange(1))
+    two = np.array([[10.0, 20, 30, 40], [2, 20, 50, 40]])  # of unknown size, within what detections reach
+    ((_, moved),) = Agreement._controls(made, np.zeros(2, int), two, np.full((2, 2), np.nan))
+    assert moved.tolist() == [[12, 20, 30, 40], [0, 20, 50, 40]]
+
+
+@pytest.mark.parametrize(("found", "rate"), [(40, 0.25), (41, 0.0), (3, 0.25)])
+def test_objects_without_a_detection_are_counted_up_to_ten_detections_for_each(found, rate):
+    near = Nearest(np.array([0.5, 0.9, 0.49, 0.7]), np.array([0, 1, 2, 3]))
+    of_file = type("Found", (), {"image": None, "boxes": None, "__len__": lambda self: found})()
+    made = SimpleNamespace(
+        found=of_file, order=np.arange(4), nearest=lambda *given: near, share_on_objects=lambda rows: 0.125
+    )
+    assert Agreement.rate(made, np.arange(2)) == (0.125, rate)
+
+
+@pytest.mark.parametrize(
+    ("marks", "same"),
+    [([5, 0, 5], [2]), ([5, 5, 0], []), ([5, 0, 5, 0, 5], []), ([5, 0, 5, 7, 0, 7], [2, 5]), ([0, 0, 0], []),
+     ([7, 5, 7, 5], [2, 3])],
+)  # fmt: skip
+def test_two_objects_are_of_one_image_where_two_images_apart_have_them(monkeypatch, marks, same):
+    """Three objects may be on any number of images, one on none without detections."""
+    truth = type("Truth", (), {"__len__": lambda self: 6, "on": side_of(count=len(marks)).on})()
+    facts = SimpleNamespace(truth=truth, found=None)
+    none, some = (np.array(one, np.uint64) for one in (np.zeros(len(marks)), marks))
+    monkeypatch.setattr(image_ids, "tells", lambda side: None)
+    for fewest, wanted in ((image_ids._SHARED - 1, same), (image_ids._SHARED, None), (1, [])):
+        monkeypatch.setattr(
+            image_ids, "signatures", lambda side, least, rows, fewest=fewest: some if least == fewest else none
+        )
+        found = np.flatnonzero(image_ids._same_records(facts)).tolist()
+        assert found == ([n for n, one in enumerate(marks) if one and one in marks[:n]] if wanted is None else wanted)
+
+
+def test_names_of_the_file_are_those_of_text():
+    def of(ids):
+        return SimpleNamespace(raw=SimpleNamespace(categories=SimpleNamespace(ids=np.array(ids))))
+
+    named = of(["cat", "dog"])
+    assert labels._raw(named) is named.raw
+    assert labels._raw(of([1, 2])) is None
+    assert labels._raw(SimpleNamespace(raw=None)) is None
+
+
+def test_a_category_without_labels_is_compared_with_the_others():
+    label = np.repeat(np.arange(4), 1000)
+    at = np.arange(4000)
+    (found,) = categories._unlabelled(FACTS, of_confident(label, (at < 20) | (at == 1000) | (at == 2249)))
+    assert found.code == "rarely_labelled"
+    assert (
+        "category cat, 8% of the best quarter of its confident detections; of the other categories 0.27%" in found.says
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- measured
+
+
+def test_quantities_that_may_have_a_limit():
+    made = np.array([[10.0, 20, 30, 40], [-60, -50, 10, 20], [150, 300, 30, 40], [60, 90, 30, 40], [40, 153, 30, 40]])
+    found = limits._measures(made, np.tile([100.0, 200.0], (5, 1)))
+    assert {name: values.tolist() for name, values in found.items()} == {
+        "area": [1200, 200, 1200, 1200, 1200], "width": [30, 10, 30, 30, 30], "height": [40, 20, 40, 40, 40],
+        "width / height": [0.75, 0.5, 0.75, 0.75, 0.75],
+        "distance from the image's edge + 1": [11, 1, 1, 11, 8],
+        "x of the centre / width of the image": [0.25, 0.001, 1, 0.75, 0.55],
+        "y of the centre / height of the image": [0.2, 0.001, 1, 0.55, 0.865],
+    }  # fmt: skip
+    unknown = limits._measures(made[:3], np.array([[100.0, 200], [np.nan, np.nan], [100, 200]]))
+    assert list(unknown) == ["area", "width", "height", "width / height"]
+
+
+def widths(low, high, spread=0.0, count=None):
+    """What is said of as many small and large boxes whose sides are larger by these numbers of pixels."""
+    count = 2 * uneven.FEWEST_OF_CATEGORY if count is None else count
+    away = np.resize([-spread, 0.0, spread], count)[:, None]
+    more = np.concatenate([np.tile(low, (count, 1)) + away, np.tile(high, (count, 1))])
+    return uneven.wider(more.astype(float), np.repeat([10.0, 50.0], count))
+
+
+def test_either_side_of_sides_that_are_larger_by_the_same_pixels():
+    least = uneven.PIXELS
+    assert widths([4, 3], [6, 1.5]) == "width by +4.0 and height by +3.0 pixels, in the median of the smaller half"
+    assert widths([-4, 3], [-4, 3]) == "width by -4.0 and height by +3.0 pixels, in the median of the smaller half"
+    assert widths([least, -least], [least, -least]) is not None
+    assert widths([0.99 * least, 9], [0.99 * least, 9]) is None
+    assert widths([9, 0.99 * least], [9, 0.99 * least]) is None
+    assert widths([4, 4], [6.01, 4]) is None
+    assert widths([4, 4], [4, 1.99]) is None
+    assert widths([4, 4], [4, 4], count=2 * uneven.FEWEST_OF_CATEGORY - 1) is None
+    count = 2 * uneven.FEWEST_OF_CATEGORY
+    error = 1.2533 * 1.4826 / np.sqrt(count)  # of the median, by a median deviation of 1
+    assert widths([4, 4], [4, 4], spread=0.99 * 4 / 6 / error) is not None
+    assert widths([4, 4], [4, 4], spread=1.01 * 4 / 6 / error) is None
+    more = np.full((4 * uneven.FEWEST_OF_CATEGORY, 2), 4.0)
+    assert uneven.wider(more, np.ones(len(more))) is None  # of one size, no half is smaller
+
+
+def test_crowds_of_less_than_a_pixel_are_smaller_than_usual_objects(tmp_path):
+    """Sides are compared as they are."""
+    truth = {
+        "images": [{"id": n, "width": 640, "height": 480} for n in range(20)],
+        "categories": [{"id": 1, "name": "cat"}],
+        "annotations": [
+            {"id": 5 * n + k + 1, "image_id": n, "category_id": 1, "iscrowd": int(not k), "area": side * 0.8,
+             "bbox": [100.3 + 40 * k + n, 200.3 + 7 * n, side, 0.8]}
+            for n in range(20)
+            for k, side in enumerate([0.4, 0.8, 0.8, 0.8])
+        ],
+    }  # fmt: skip
+    made = {one.code: one for one in check(truth).findings}["crowds_misplaced"]
+    assert made.count == 20
+    assert "smaller than a usual object of their category" in made.says

@@ -8,13 +8,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from test_checks_annotators import of_one_category
 from test_checks_limits import FACTS, of_confident
 from test_checks_limits import side as side_of
 from test_checks_limits_agreement import compared
 from test_checks_limits_scores import shown
 from test_checks_shaped import points_of, shaped
 
-from detmap.checks import boxes, categories, check, image_ids, labels, limits, parts, rates, scores, uneven
+from detmap.checks import boxes, categories, check, coverage, image_ids, labels, limits, parts, rates, scores, uneven
 from detmap.checks.agreement import Agreement, Nearest
 from detmap.checks.inputs import reach_of
 from detmap.shapes.boxes import Boxes
@@ -368,3 +369,16 @@ def test_crowds_of_less_than_a_pixel_are_smaller_than_usual_objects(tmp_path):
     made = {one.code: one for one in check(truth).findings}["crowds_misplaced"]
     assert made.count == 20
     assert "smaller than a usual object of their category" in made.says
+
+
+def test_images_without_detections_are_explained_by_a_cut_alone():
+    """Without a cut, or without detections, findings stay as they are."""
+    listed = [SimpleNamespace(code="missing_shard")]
+    for cut, found in ((None, object()), (0.5, None), (None, None)):
+        assert coverage.explained(SimpleNamespace(cut=cut, found=found), listed) is listed
+
+
+def test_either_side_of_a_default_category_beside_five_other_images():
+    """Of the other categories one in seven may be so: 11 of 61 images are more than that by chance, and 10 of 60 are not."""
+    assert of_one_category([0, 2, 2, 2, 2, 2], 50, usual=(0, 5)) == []
+    assert of_one_category([0, 3, 2, 2, 2, 2], 50, usual=(0, 5)) == [11]

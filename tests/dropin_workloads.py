@@ -46,7 +46,8 @@ def run(evaluation):
 
 def with_masks():
     """Polygons and run lengths as ground truth, run lengths and boxes as results."""
-    dataset, results = make_coco(11, images=3, categories=2, negative=False, zero_sized=False)
+    dataset, results = make_coco(24, images=3, categories=2, negative=False, zero_sized=False)
+    assert len(dataset["annotations"]) > 20
     dataset["categories"][0]["id"] = 1
 
     def polygon(box):

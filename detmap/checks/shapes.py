@@ -199,7 +199,7 @@ def _polygons(facts: Facts) -> Iterator[Finding]:
         yield found("normalised_polygons", records.size, "object", records=records.tolist())
     if facts.caused(side.role, "image_sizes_swapped"):
         return
-    reach = np.maximum((outlines.high - sizes).max(axis=1), np.where(there, -outlines.low.min(axis=1), -np.inf))
+    reach = np.maximum((outlines.high - sizes).max(axis=1), -outlines.low.min(axis=1))
     beyond = there & np.isfinite(sizes).all(axis=1) & (reach > _EDGE)
     if beyond.any():
         records = np.unique(outlines.records[beyond])

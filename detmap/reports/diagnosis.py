@@ -241,7 +241,7 @@ def _costs(diagnosis: Diagnosis) -> Card:
             round(100 * max(row["dAP"], 0.0) / largest, 1),
             f"error={row['error']}" if row["count"] else "",
         )
-        for row in sorted(tide.rows(), key=lambda row: -(row["dAP"] if row["dAP"] == row["dAP"] else 0.0))
+        for row in sorted(tide.rows(), key=lambda row: -float(row["dAP"]))
     )
     return Card(title, said, round(ap * 100, 2), round(min(worst["dAP"], 1 - ap) * 100, 2), legend, bars)
 
@@ -255,8 +255,7 @@ def _worst_classes(model: Model) -> list[Card]:
     objects = model.diagnosis.positives.tolist()
     known.sort(key=lambda one: (one[0], -objects[one[1]]))  # if AP is equal, the class with more objects comes first
     bars = tuple(
-        Bar(printable(name), f"{value:.4f}", round(100 * min(max(value, 0.0), 1.0), 1), f"class={k}")
-        for value, k, name in known[:_WORST]
+        Bar(printable(name), f"{value:.4f}", round(100 * value, 1), f"class={k}") for value, k, name in known[:_WORST]
     )
     said = f"The lowest AP of {len(known):,} classes, by the protocol's own thresholds as AP above."
     return [Card("Worst classes", said, bars=bars)]

@@ -34,7 +34,7 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
             d = 1 / (1 + step * d or tiny)
             c = 1 + step / c or tiny
             fraction *= c * d
-        if abs(c * d - 1) < 1e-16:
+        if c * d == 1:
             break
     return front * fraction
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 
@@ -10,6 +11,7 @@ from executed import ROOT
 
 from detmap import cli, statistics
 from detmap.batch import panoptic
+from detmap.formats.coco.panoptic import read_panoptic
 from detmap.panoptic import evaluate
 
 FIXTURES = ROOT / "fixtures" / "panoptic"
@@ -92,6 +94,24 @@ def test_many_files_make_a_leaderboard(capsys, tmp_path):
     assert "PQ (panoptic)" in page
     assert json.loads((board / "results" / "before.json").read_text())["task"] == "panoptic"
     assert "unknown metric 'AP'" in run(capsys, *words, "--rank-by", "AP", code=2).err
+
+
+def test_models_are_tested_from_the_best_on(tmp_path):
+    """Those of equal PQ by name; files of an earlier run are scored again, and of one file there is no test."""
+    for name in ("a", "z"):
+        shutil.copy(AFTER, tmp_path / f"{name}.json")
+        shutil.copytree(FIXTURES / "after", tmp_path / name)
+    files = [BEFORE, tmp_path / "z.json", AFTER, tmp_path / "a.json"]
+    made = panoptic.PanopticFiles(read_panoptic(TRUTH), files)
+    results = list(made.score())
+    tests = made.compare(results, permutations=999)
+    assert tests.models == ["a", "after", "z", "before"]
+    assert list(tests.p) == list(itertools.combinations(tests.models, 2))
+    assert tests.p["a", "z"] == 1.0
+    assert tests.p["z", "before"] == tests.p["a", "before"] < 0.05
+    again = panoptic.PanopticFiles(read_panoptic(TRUTH), files)
+    assert again.compare(results, permutations=999).p == tests.p
+    assert again.compare(results[:1]) is None
 
 
 @pytest.mark.slow

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import sys
 from collections import Counter
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -282,3 +284,20 @@ def test_one_kind_of_error_for_what_an_option_cannot_be():
         for name in ("box_format", "invalid_boxes"):
             with pytest.raises(OptionError, match=rf"^{name} must be one of .*, not 'zz'$"):
                 make(**{name: "zz"})
+
+
+def test_an_input_that_is_valid_in_any_folder(tmp_path, monkeypatch):
+    """Paths become absolute, and keep their role, their options and what was found out; streams and documents stay."""
+    (tmp_path / "found.json").write_text("[]")
+    monkeypatch.chdir(tmp_path)
+    reading = Reading(format="coco")
+    for path in ("found.json", Path("found.json"), "./found.json", str(tmp_path / "found.json")):
+        given = Input(path, "detections", reading)
+        assert given.source is given.path
+        made = given.from_anywhere()
+        assert made.source == made.path
+        assert str(made.path) == str(tmp_path / "found.json")
+        assert (made.role, made.reading) == ("detections", reading)
+        assert os.fspath(given.path) == os.fspath(path)
+    for given in (Input("-", "detections"), Input([], "detections"), Input({"images": []}, "ground_truth")):
+        assert given.from_anywhere() is given

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 from dropin import BOTH, OURS, REAL, assert_same, compare, load, outcome, set_params, shown
-from dropin_workloads import PLAIN, QUIRKS, QUIRKY, evaluated, run, whole
+from dropin_workloads import PLAIN, QUIRKS, QUIRKY, evaluated, run, whole, with_keypoints, with_masks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import examples
@@ -86,6 +86,60 @@ def test_nothing_is_made_that_nobody_asks_for():
     assert evaluation.evalImgs[0] is None or isinstance(evaluation.evalImgs[0], dict)
     assert not whole(evaluation)
     assert "anns" in vars(found)
+
+
+@pytest.mark.parametrize(
+    ("workload", "kind", "waits"),
+    [(lambda: PLAIN, "bbox", True), (with_masks, "segm", True), (with_keypoints, "keypoints", True),
+     (with_masks, "bbox", False), (with_keypoints, "bbox", False), (with_keypoints, "segm", False),
+     (with_masks, "keypoints", False)],
+)  # fmt: skip
+def test_results_wait_where_their_kind_is_evaluated(workload, kind, waits):
+    """The fields that `loadRes` derives are computed where another kind of shape reads them, and then alone."""
+    data = workload()
+    compare(lambda api: shown(run(api.COCOeval(*load(api, *data), kind))))
+    truth, found = load(OURS, *data)
+    outcome(lambda api: run(api.COCOeval(truth, found, kind)), OURS)
+    assert ("anns" not in vars(found)) is waits
+
+
+def several_kinds():
+    """Masks, and poses that reach far beyond them and nearly agree."""
+    dataset, results = with_masks()
+    rng = np.random.default_rng(3)
+    pose = np.concatenate([[[0, 0], [140, 140]], rng.uniform(0, 140, (15, 2))])
+    for record in [*dataset["annotations"], *results]:
+        points = pose + rng.uniform(0, 3, pose.shape)
+        record |= {"keypoints": np.column_stack([points, np.full(17, 2)]).ravel().tolist(), "num_keypoints": 17}
+    return dataset, results
+
+
+@pytest.mark.parametrize("kind", ["segm", "keypoints"])
+def test_of_results_with_masks_and_poses_the_areas_are_those_of_masks(kind):
+    data = several_kinds()
+    value = compare(lambda api: shown(run(api.COCOeval(*load(api, *data), kind))))
+    assert value["stats"][0] > 0
+
+
+def test_masks_that_poses_get_after_they_are_loaded_leave_their_areas():
+    dataset, results = several_kinds()
+    masks = [record.pop("segmentation") for record in results]
+
+    def client(api):
+        own, truth = copy.deepcopy(results), load(api, dataset)
+        found = truth.loadRes(own)
+        for record, mask in zip(own, masks, strict=True):
+            record["segmentation"] = mask
+        return shown(run(api.COCOeval(truth, found, "segm")))
+
+    assert compare(client)["stats"][0] > 0
+
+
+def test_masks_of_results_are_compressed():
+    """pycocotools refuses others in `loadRes`; here what reads them does."""
+    dataset, results = with_masks()
+    results[-1]["segmentation"] = {"size": [150, 150], "counts": [0, 900, 150 * 150 - 900]}
+    assert compare(lambda api: shown(run(api.COCOeval(*load(api, dataset, results), "segm"))), text=False) is TypeError
 
 
 def test_odd_values_take_the_faithful_path():

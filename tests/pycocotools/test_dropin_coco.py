@@ -147,6 +147,7 @@ def test_drawing(monkeypatch):
 # --------------------------------------------------------------------------------------------- masks and keypoints
 
 
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # in pycocotools, with numpy 2
 def test_masks_are_evaluated_alike():
     dataset, results = with_masks()
     value = compare(lambda api: shown(run(api.COCOeval(*load(api, dataset, results)))))

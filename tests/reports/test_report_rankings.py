@@ -448,3 +448,94 @@ def test_the_worst_queries_name_documents(tmp_path, capsys):
     assert ">&lt;b&gt;a at 2</td>" in text
     assert ">x at 1</td>" in text
     assert ">c</td>" in text
+
+
+def test_queries_that_move_most_stand_first():
+    """Those that fall too; queries of equal changes in their order, and none without a change."""
+    first, second = [1.0, 0.5, 0.25, 0.5, 1.0, 1.0], [1.0, 1.0, 0.0, 0.0, 0.125, 0.875]
+    runs = [
+        {
+            f"q{at}": {"a": 1.0} | {f"x{n}": 2.0 for n in range(int(1 / ap) - 1 if ap else 0)}
+            for at, ap in enumerate(one)
+        }
+        for one in (first, second)
+    ]
+    runs[1]["q2"] = runs[1]["q3"] = {"b": 1.0}
+    runs[1]["q5"] = {"a": 1.0}
+    results = [retrieval.evaluate_run({query: {"a": 1} for query in runs[0]}, run) for run in runs]
+    models = [rankings.Model(name, one) for name, one in zip("ab", results, strict=True)]
+    made = rankings._compared(models, 200, 1, 0.95)
+    moved = next(
+        one for _, every in made.panels for one in every if getattr(one, "title", "") == "Queries that move most"
+    )
+    assert [[one["shown"] for one in row] for row in moved.rows] == [
+        ["q4", "1.0000", "0.1250", "-0.8750"], ["q1", "0.5000", "1.0000", "0.5000"],
+        ["q3", "0.5000", "0.0000", "-0.5000"], ["q2", "0.2500", "0.0000", "-0.2500"],
+    ]  # fmt: skip
+
+
+def shown(section, title):
+    """The header and the cells of a table of a section."""
+    (made,) = (one for _, every in section.panels for one in every if getattr(one, "title", "") == title)
+    return [[one["name"] for one in made.columns], *[[one["shown"] for one in row] for row in made.rows]]
+
+
+def test_means_stand_apart_from_other_numbers():
+    """Counts are whole, and means are listed where the first screen has no room for all of them."""
+    names = [f"{name}@{rank}" for name in ("P", "R", "CMC") for rank in range(1, 7)]
+    found = retrieval.evaluate_run({"q": {"a": 1}}, {"q": {"b": 2.0, "a": 1.0}}, [*names, "num_ret"])
+    (section,) = rankings._metrics([rankings.Model("m", found)], 0.95)
+    assert shown(section, "Other numbers") == [["metric", "value"], ["num_ret", "2"]]
+    header, *rows = shown(section, "Means over queries")
+    assert header == ["metric", "value"]
+    assert rows == [[name, f"{found[name]:.4f}"] for name in list(found)[:-1]]
+    (table,) = (one for one in section.panels[0][1] if getattr(one, "title", "") == "Means over queries")
+    assert table.note == ""
+    assert [row[1]["bar"] for row in table.rows] == [
+        pytest.approx(100 * found[row[0]["shown"]], abs=0.1) for row in table.rows
+    ]
+    few = retrieval.evaluate_run({"q": {"a": 1}}, {"q": {"a": 1.0}}, names[:16])
+    assert rankings._metrics([rankings.Model("m", few)], 0.95) == []
+
+
+def test_means_of_several_systems_have_their_names_and_intervals(uneven_results):
+    """Of a system without intervals, the value alone; below, of which queries, and how the intervals were made."""
+    whole, part = uneven_results
+    made = rankings.intervals(whole, 200, 0, "t")
+    models = [rankings.Model("w", whole, made), rankings.Model("p", part)]
+    (section,) = rankings._metrics(models, 0.9)
+    header, *rows = shown(section, "Means over queries")
+    assert header == ["metric", "w: value", "w: low", "w: high", "p: value"]
+    ends = made.interval(0.9)
+    for name, *numbers in rows:
+        low, high = ends[made.columns[name]]
+        assert numbers == [f"{value:.4f}" for value in (whole[name], low, high, part[name])]
+    note = next(one for one in section.panels[0][1] if getattr(one, "title", "") == "Means over queries").note
+    assert note.startswith("Means are of each model's own queries, which are not the same for all; ")
+    assert made.sentence(level=0.9) in note
+
+
+@pytest.fixture
+def uneven_results():
+    """Results with 18 means of 30 queries and of 20 of them."""
+    rng = np.random.default_rng(1)
+    names = [f"{name}@{rank}" for name in ("P", "R", "nDCG") for rank in range(1, 7)]
+    qrels = {f"q{q}": {f"d{d}": int(rng.random() < 0.4 or not d) for d in range(12)} for q in range(30)}
+    runs = [{q: {d: float(rng.random()) for d in of} for q, of in list(qrels.items())[:count]} for count in (30, 20)]
+    return [retrieval.evaluate_run(qrels, run, names) for run in runs]
+
+
+def test_differences_on_the_queries_that_both_have_show_the_means_there(uneven_results):
+    whole, part = uneven_results
+    models = [rankings.Model(name, one) for name, one in zip("wp", uneven_results, strict=True)]
+    found = rankings._compared(models, 200, 1, 0.95)
+    title = f"Difference of {models[0].metric}, 95 % interval and test"
+    header, row = shown(found, title)
+    both = ~np.isnan(by_query({"w": whole, "p": part}, "P@1")[1]["p"])
+    means = [by_query({"w": whole, "p": part}, "P@1")[1][name][both].mean() for name in "wp"]
+    said = dict(zip(header, row, strict=True))
+    assert {said["from"], said["to"]} == {"w", "p"}
+    by_name = {said["from"]: said["mean of from"], said["to"]: said["mean of to"]}
+    assert by_name == {"w": f"{means[0]:.4f}", "p": f"{means[1]:.4f}"}
+    alike = rankings._compared([models[0], rankings.Model("other", whole)], 200, 1, 0.95)
+    assert "mean of from" not in shown(alike, title)[0]

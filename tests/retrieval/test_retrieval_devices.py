@@ -136,6 +136,18 @@ def test_cosine_ranks_as_on_the_host(elsewhere):
     elsewhere.equal(evaluate_features, [side.astype(np.float32) for side in pair], *who, metric="cosine")
 
 
+def test_cosine_distances_are_1_minus_the_cosine(elsewhere):
+    """Lengths of 1 and 2, so that all quotients are exact; a row of zeros has the distance 1 from everything."""
+    query = np.array([[1.0, 0, 0], [0, -2, 0], [0, 0, 0]])
+    gallery = np.array([[2.0, 0, 0], [-1, 0, 0], [0, 1, 0], [0, 0, 0]])
+    with elsewhere.taken():
+        tables = [device_arrays.array_table(elsewhere.put(side), "side") for side in (query, gallery)]
+        ours, theirs = (features.survey(table, np.float64, "side") for table in tables)
+        cuts, rows_of = features.blocks(ours, theirs, "cosine")
+        distances = np.concatenate([rows_of(low, high)(low, high) for low, high in cuts])
+    assert distances.tolist() == [[0, 2, 1, 1], [1, 1, 2, 1], [1, 1, 1, 1]]
+
+
 @pytest.mark.parametrize("metrics", [None, ["mAP", "TPR@FPR=0.1"]])
 def test_blocks_and_tiles_change_nothing(elsewhere, monkeypatch, metrics):
     pair, who = scene(1, 11, 90, 6)

@@ -54,6 +54,18 @@ def test_protocol_and_decisions_are_those_of_evaluate(other):
     assert by_place.bootstraps["half"].seed == 7
 
 
+@pytest.mark.parametrize("method", ["t", "percentile"])
+def test_a_metric_of_one_category_is_compared_as_the_category(other, method):
+    """VOC names the AP of a category after it. Alone in its family, its p-value is not corrected."""
+    results = {"all": detmap.evaluate(TRUTH, FOUND, "voc2012"), "half": detmap.evaluate(TRUTH, other, "voc2012")}
+    for category in ("bicycle", "car"):
+        made = detmap.compare(results, metric=f"AP_{category}", method=method, **DRAWS)
+        (found,) = made.differences
+        assert found.difference == results["half"][f"AP_{category}"] - results["all"][f"AP_{category}"] < 0
+        (own,) = (one for one in made.categories if one.category == category)
+        assert found == own._replace(metric=f"AP_{category}", category=None, adjusted=own.p)
+
+
 #: What is no comparison, and what the error says.
 REFUSED = [
     (lambda one, two, path: (TRUTH, FOUND), "two models or more: compare\\(ground_truth, \\[detections, others\\]\\)"),

@@ -101,7 +101,8 @@ _OF_OWN_SIDES = 1.2
 
 #: Maximum distance between the top left corners of a detection on no object and the nearest object, as a share of the larger
 #: sides, for the sides to be compared. Minimum share of these pairs whose ratios of sides differ by less than `_ALIKE` from
-#: the median.
+#: the median. In 14 scenes of ``tests/planting`` with sides times 0.4 or 0.5 in a part this share is at least 0.96. Without
+#: a defect at most 16 pairs have such corners, and their ratios differ.
 _AT_CORNER, _ALIKE_SIDES = 0.1, 0.4
 
 #: Distances in pixels between the origins of neighbouring tiles: common tile sizes, and these sizes minus an overlap of

@@ -547,7 +547,9 @@ def _listed(evidence: Evidence, part: Array) -> bool:
 
 def _boxes(facts: Facts, evidence: Evidence, rows: Array, objects: Array) -> Iterator[Finding]:
     """Yield findings of detections that find objects but are consistently larger, smaller, or shifted."""
-    sides = _resized(evidence, rows, objects)
+    if facts.caused("detections", "scaled_boxes"):
+        return
+    sides = resized(evidence, rows, objects)
     if sides is not None:
         yield sides
         return
@@ -589,7 +591,7 @@ def _boxes(facts: Facts, evidence: Evidence, rows: Array, objects: Array) -> Ite
             return
 
 
-def _resized(evidence: Evidence, rows: Array, objects: Array) -> Finding | None:
+def resized(evidence: Evidence, rows: Array, objects: Array) -> Finding | None:
     """Return the finding of boxes, of all images or of a part, whose sides were scaled about their top left corner; None
     if there are none.
     """

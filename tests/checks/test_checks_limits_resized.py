@@ -122,7 +122,7 @@ def part_of(monkeypatch, small, count):
         division=Parts(image, [Order("ids", image)], []),
     )  # fmt: skip
     monkeypatch.setattr(uneven, "resized_sides", lambda evidence, part: part)
-    made = uneven._resized(evidence, image, image)
+    made = uneven.resized(evidence, image, image)
     return np.flatnonzero(made.images).tolist(), np.flatnonzero(asked[-1]).tolist()
 
 

@@ -84,7 +84,7 @@ class Scene:
                 {"id": i + 1, "name": _NAMES[i] if i < len(_NAMES) else f"class {i}"} for i in range(self.classes)
             ],
             "annotations": [
-                {"id": at + 1, "image_id": ids[i], "category_id": int(c) + 1, "bbox": b, "area": b[2] * b[3] * 0.7,
+                {"id": at + 1, "image_id": ids[i], "category_id": int(c) + 1, "bbox": b, "area": abs(b[2] * b[3]) * 0.7,
                  "iscrowd": int(self.crowd[at])}
                 for at, (i, c, b) in enumerate(zip(self.image, self.label, box.tolist(), strict=True))
             ],

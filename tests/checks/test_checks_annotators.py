@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import planting
 import pytest
+from test_checks_parts import planted
 
 from detmap.checks import check, defaults, piles, uneven
 from detmap.checks.context import Facts
@@ -572,3 +573,9 @@ def test_objects_beside_scaled_sides_are_not_said_to_be_drawn_otherwise(factor, 
     codes = [one.code for one in check(data.truth, data.found).findings]
     assert codes.count("scaled_boxes") == 1
     assert set(codes) <= {"scaled_boxes", "outside_boxes"}
+
+
+def test_objects_whose_detections_are_suppressed_are_not_said_to_be_groups():
+    """Two detections beside such an object may fill it together."""
+    made = planted("suppression_too_strict", "one class", 1.0)[1]
+    assert set(made) <= {"strict_suppression", "images_without_detections", "outside_boxes"}

@@ -3,8 +3,9 @@
 Small data sets of ``tests/planting/`` are reported per code; larger scenes (crowded, sparse, one class, poses, masks) per
 defect and severity, and per code, severity and kind of scene.
 
-python scripts/check_the_checks.py [SEEDS [FIRST]] [--kinds KIND …] [--jobs N] [--write]
+python scripts/check_the_checks.py [SEEDS [FIRST]] [--kinds KIND …] [--defects NAME …] [--jobs N] [--write]
 
+``--defects`` plants these alone, in scenes: names are those of functions of ``tests/planting/scene_*.py`` and ``shaped.py``.
 ``--write`` puts the table of scenes into docs/check.md.
 """
 
@@ -142,11 +143,15 @@ def small(seeds, folder):
     return tally
 
 
-def scenes(seeds, folder, kinds, jobs):
-    """Return the tally of the scenes, by defect and severity."""
+def scenes(seeds, folder, kinds, jobs, defects=()):
+    """Return the tally of the scenes, by defect and severity; of `defects` alone if there are some."""
     tally = Tally()
     tasks = [
-        (seed, kind, number, folder) for seed in seeds for kind in kinds for number in range(-1, len(_defects(kind)))
+        (seed, kind, number, folder)
+        for seed in seeds
+        for kind in kinds
+        for number in range(-1, len(_defects(kind)))
+        if number < 0 or not defects or _defects(kind)[number].name in defects
     ]
     with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
         for one in map(_planted, tasks) if pool is None else pool.map(_planted, tasks, chunksize=8):
@@ -197,14 +202,20 @@ def main():
     parser.add_argument("first", nargs="?", type=int, default=0)
     every = [*planting.KINDS, *planting.SHAPED_KINDS]
     parser.add_argument("--kinds", nargs="+", choices=every, default=every, help="kinds of scene")
+    names = sorted({one.name for kind in every for one in _defects(kind)})
+    parser.add_argument(
+        "--defects", nargs="+", choices=names, metavar="NAME", default=[], help="these alone, in scenes"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes for the scenes")
     parser.add_argument("--write", action="store_true", help="put the table of scenes into docs/check.md")
     options = parser.parse_args()
+    if options.write and options.defects:
+        parser.error("--write needs all defects")
     seeds = range(options.first, options.first + options.seeds)
     with tempfile.TemporaryDirectory() as folder:
         for title, make in (
-            ("scenes", functools.partial(scenes, kinds=options.kinds, jobs=options.jobs)),
-            ("small data sets", small),
+            ("scenes", functools.partial(scenes, kinds=options.kinds, jobs=options.jobs, defects=options.defects)),
+            *([] if options.defects else [("small data sets", small)]),
         ):
             tally = make(seeds, folder)
             if make is small:

@@ -21,7 +21,7 @@ from detmap.errors import many
 Array = NDArray[Any]
 
 #: Codes of findings about boxes that were changed (cut, rounded, enlarged, made square) or added after suppression.
-RESHAPED = ("cut_boxes", "square_boxes", "coarse_boxes", "piled_scores", "biased_boxes")
+RESHAPED = ("cut_boxes", "square_boxes", "coarse_boxes", "piled_scores", "piled_sides", "biased_boxes")
 
 #: Number of the highest-scoring detections of each image that are compared.
 TOP = 20
@@ -75,7 +75,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         largest = np.where(unreported, overlaps[at], 0.0)
         made = threshold_of(largest)
         if made is not None:
-            yield _strict(facts, evidence, made, largest, unreported & ~equal[at], words)
+            yield _strict(facts, evidence, made, np.where(equal[at], 1.0, largest), unreported, words)
             return
     if evidence.classes > 1:
         yield from _single(facts, evidence, unreported)
@@ -85,13 +85,13 @@ def _strict(
     facts: Facts, evidence: Evidence, made: tuple[float, int, int], largest: Array, known: NDArray[np.bool_], words: str
 ) -> Finding:
     """Return the finding of images with stricter suppression. These are the images of a part on which no overlap reaches
-    the threshold. If there is no such part, they are the images with a largest overlap just below it. Only images in
-    `known` are reported.
+    the threshold. If there is no such part, they are the images with a largest overlap just below it. Images outside of
+    `known` are ignored.
     """
     threshold, above, beyond = made
     held = np.bincount(evidence.found.image[evidence.detections], minlength=evidence.images)
-    there = np.flatnonzero(held >= TWO)
-    bad = known[there] & (largest[there] < threshold)
+    there = np.flatnonzero((held >= TWO) & known)
+    bad = largest[there] < threshold
     part = evidence.division.unlike(
         there, bad, np.full(bad.size, float(bad.mean())), repeats=evidence.frames, left=EXCEEDING
     )

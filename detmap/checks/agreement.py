@@ -101,7 +101,7 @@ _OF_OWN_SIDES = 1.2
 
 #: Maximum distance between the top left corners of a detection on no object and the nearest object, as a share of the larger
 #: sides, for the sides to be compared. Minimum share of these pairs whose ratios of sides differ by less than `_ALIKE` from
-#: the median.
+#: the median. In 14 scenes of ``tests/planting`` with sides times 0.4 or 0.5 in a part, this share is at least 0.96.
 _AT_CORNER, _ALIKE_SIDES = 0.1, 0.4
 
 #: Distances in pixels between the origins of neighbouring tiles: common tile sizes, and these sizes minus an overlap of
@@ -329,8 +329,8 @@ class Agreement:
         """
         return np.flatnonzero((self.plain.overlap < _HARDLY) & ~on_crowds(self.truth, self.image, self.boxes, _HARDLY))
 
-    def others(self, image: Array, part: int = 2) -> NDArray[np.int64]:
-        """Return for each image another image with objects; -1 if there is none.
+    def others(self, image: Array, part: int = 2, never: Array | int = -1) -> NDArray[np.int64]:
+        """Return for each image another image with objects, and not the one in `never`; -1 if there is none.
 
         The other image comes later in the list of images with objects, by about ``1 / part`` of its length. For
         ``part=2`` the distance is one image more than half of the list, because the ids are off by exactly half if an
@@ -339,20 +339,23 @@ class Agreement:
         full = self._full
         if full.size < 2:
             return np.full(image.size, -1)
-        place = np.clip(np.searchsorted(full, image), 0, full.size - 1)
-        return np.asarray(full[(place + min(full.size // part + 1, full.size - 1)) % full.size])
+        place = np.clip(np.searchsorted(full, image), 0, full.size - 1) + min(full.size // part + 1, full.size - 1)
+        other = full[place % full.size]
+        return np.asarray(np.where(other == never, full[(place + 1) % full.size], other))
 
     @cached_property
     def _full(self) -> NDArray[np.int64]:
         """The images that have objects."""
         return np.flatnonzero(self.stops > self.starts)
 
-    def _controls(self, image: Array, found: Array, sizes: Array) -> Iterator[tuple[Array, Array]]:
+    def _controls(
+        self, image: Array, found: Array, sizes: Array, never: Array | int = -1
+    ) -> Iterator[tuple[Array, Array]]:
         """Yield images and boxes that overlap objects only by chance: boxes moved to other images and, if there are few
         images, boxes mirrored on their own image.
         """
         for part in (2, 3, 5) if self._full.size > 1 else ():
-            yield self.others(image, part), found
+            yield self.others(image, part, never), found
         if self._full.size < _FEW_IMAGES:
             width = np.where(np.isfinite(sizes[:, 0]), sizes[:, 0], (found[..., 0] + found[..., 2]).max(initial=0))
             yield image, np.concatenate([(width - found[..., 0] - found[..., 2])[..., None], found[..., 1:]], axis=-1)
@@ -390,7 +393,7 @@ class Agreement:
         enough = np.count_nonzero(better) >= _SHARE * self.rows.size
         gained = np.unique(made.object[better]).size  # several detections on one object are not independent
         sizes = self.found.sizes[self.rows[self.astray]]
-        controls = list(self._controls(self.image[self.astray], found, sizes))
+        controls = list(self._controls(self.image[self.astray], found, sizes, image))
         if code in _NEARBY and truth is None:  # merely imprecise boxes gain as much by the opposite move
             controls.append((image, 2 * self.boxes[self.astray] - found))
 
@@ -621,7 +624,8 @@ class Agreement:
             more = f"with width times {sides[0]:.3g} and height times {sides[1]:.3g} they lie on objects"
             yield self.gain("scaled_boxes", "detections", image, resized(own, sides), more=more)
         for moved, unit, says in self._offsets(own, sizes):
-            gain = self.gain("shifted_boxes", "detections", image, moved)
+            faint, gain = len(self.faint), self.gain("shifted_boxes", "detections", image, moved)
+            self.faint[faint:] = [g._replace(more=self._moved_by(g, own, unit, says)) for g in self.faint[faint:]]
             yield None if gain is None else gain._replace(more=self._moved_by(gain, own, unit, says))
         for moved, more in self._tiles(own, sizes):
             yield self.gain("shifted_boxes", "detections", image, moved, more=more)

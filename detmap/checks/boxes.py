@@ -98,6 +98,12 @@ ALL_CROWDS, FEWEST_CROWDS, MORE_CROWDS = 0.9, 10, 2.0
 BYTE, EXPECTED, LEFT, WHOLE, CORNERS = 255.0, 20.0, 0.05, 0.95, 5
 
 
+#: For boxes that reach beyond their images to be shifted ones: minimum IoU of a detection and an object on these images, and
+#: minimum number of such pairs; minimum median of their offsets in pixels, and as a multiple of its standard error. The
+#: multiple is that of a shift of all boxes, and the IoU is smaller, because shifted boxes overlap less.
+_BESIDE, _FEWEST_BESIDE, _OFF, _SURE = 0.3, 20, 0.75, 6.0
+
+
 def check(facts: Facts) -> Iterator[Finding]:
     """Check for boxes that are in another format than assumed, exceed their images, or are repeated."""
     yield from _causes(facts)
@@ -381,7 +387,35 @@ def _forms(facts: Facts, side: Side) -> Iterator[Finding]:
     if beyond.any() and not (side.role == "detections" and side.posed is not None):
         least = f"{_ROUNDING:g} pixels" if side.role == "ground_truth" else f"{_UNCLIPPED:.0%} of its area"
         more = f"by more than {least}, and by {said(side.reach[beyond].max())} pixels at most"
+        more += _says_shift(facts, side, beyond)
         yield found("outside_boxes", int(beyond.sum()), side.unit, more=more, **side.records(beyond))
+
+
+def _says_shift(facts: Facts, side: Side, beyond: NDArray[np.bool_]) -> str:
+    """Say by how much boxes lie off on the images with the boxes at `beyond`, which reach beyond the image; "" if they do
+    not, by the detections and objects that overlap there.
+    """
+    whole = facts.agreement
+    if whole is None:
+        return ""
+    images = np.zeros(side.on.images.ids.size, np.bool_)
+    images[side.image[beyond & (side.image >= 0)]] = True
+    at = np.flatnonzero((whole.plain.overlap >= _BESIDE) & (whole.image >= 0))
+    at = at[images[whole.image[at]]]
+    if at.size < _FEWEST_BESIDE:
+        return ""
+    found_at, true = whole.boxes[at], whole.truth.boxes[whole.plain.object[at]]
+    away = found_at[:, :2] + found_at[:, 2:] / 2 - true[:, :2] - true[:, 2:] / 2
+    middle = np.median(away, axis=0)
+    spread = 1.2533 * 1.4826 * np.median(np.abs(away - middle), axis=0) / np.sqrt(at.size)
+    if not ((np.abs(middle) >= _OFF) & (np.abs(middle) > _SURE * spread)).any():
+        return ""
+    x, y = middle if side is whole.found else -middle
+    other = "objects" if side is whole.found else "detections"
+    return (
+        f"; on their {many(int(images.sum()), 'image')} boxes lie off by {x:+.1f} and {y:+.1f} pixels (x, y) from the "
+        f"{other} that they overlap, in the median: were they shifted?"
+    )
 
 
 def _of_corners(facts: Facts, side: Side, inverted: NDArray[np.bool_]) -> str:

@@ -131,7 +131,7 @@ error classes_permuted
 error single_category
     All of {many} have one category, though they lie on objects of several
     @wrong class
-    Write the category of each detection: was the model, or its suppression (NMS), run as if there were one class?
+    Write each detection's category, not its image's: was the model, or suppression (NMS), run as if there were one class?
 error no_agreement
     Hardly any of {many} lies on an object
     AP is near 0 whatever the detector can do.
@@ -296,6 +296,10 @@ warning unlabelled
     {many} of high score on nothing, in a part where most lie so
     They count as false, though what they show may be there.
     Look at some: label what is missing, or leave these images out, for one category if one is named.
+warning row_lost
+    {many} with an object that no detection finds, in a part where this is more regular than by chance
+    These objects count as missed.
+    Is a detection of each image lost there, as where the first row is taken for a header or rows are counted from 1?
 warning relabelled
     {many} taken for another category, in a part where far more are than elsewhere
     They count as missed, and the detections on them as false.
@@ -495,7 +499,7 @@ warning duplicate_detections
 warning outside_boxes
     {many} with a box that reaches too far beyond its image
     An overlap counts what cannot be seen, so that it comes out too small.
-    Clip boxes to the image, unless the benchmark wants them whole: is the image's size right?
+    Is the image's size right, and are no boxes shifted? Then clip them to the image, unless the benchmark wants them whole.
 warning shifted_boxes
     The boxes of {many} lie to one side of their objects
     Overlaps are smaller than they could be, most of all of small objects and at high thresholds.

@@ -38,6 +38,8 @@ BESIDE = {
     "unsuppressed_across",
     "drawn_otherwise",
     "single_category",
+    "strict_suppression",
+    "suppressed_across",
 }
 
 #: Flagged images are considered a part of the data if at least the share `_FLAGGED` of the images in the part are

@@ -474,12 +474,12 @@ class Evidence:
         """Expected number of consecutive images on which an object stays in place: 1 for photographs, the length of tracks
         for videos.
 
-        Consecutive images with the same object are not independent evidence. The estimate uses the share of objects
-        that overlap an object of their category on the next image, minus the same share ten images later.
+        Consecutive images with the same object are not independent evidence. The estimate uses the share of objects that
+        overlap an object of their category on the next image. The same share half of all images later is that of chance.
         """
-        stays = [self._stays(step) for step in (1, 10)]
-        share = max(stays[0] - stays[1], 0.0) if stays[0] > 2 * stays[1] else 0.0
-        share = max(share, stays[0] if stays[1] > 0.5 else 0.0)
+        near, far = self._stays(1), self._stays(max(self.images // 2, 10))
+        share = (near - far) / (1 - far) if near > 2 * far else 0.0
+        share = max(share, near if far > 0.5 else 0.0)
         return 1 / (1 - min(share, 0.98))
 
     def _stays(self, step: int) -> float:

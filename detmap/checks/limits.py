@@ -101,7 +101,9 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield from _of_labels(evidence)
     yield from _matched(facts, evidence)
     if not facts.caused("detections", "category_cap"):
-        yield from _neighbours(evidence)
+        for one in _neighbours(evidence):
+            facts.causes.add(("detections", one.code))
+            yield one
     for one in _coordinates(facts, evidence):
         facts.causes.add(("detections", one.code))
         yield one

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.checks import uneven
 from detmap.checks.context import Facts
 from detmap.checks.evidence import PAIRS, Evidence
 from detmap.checks.findings import AT_LEAST, Finding, found, names
@@ -30,7 +31,7 @@ COVERED, SPANNED, APART = 0.8, 0.7, 0.1
 FEWEST, GROUPED = 10, 0.004
 
 #: Codes of findings that explain why large objects are missed while their parts are found.
-_APART = "cut_boxes", "sizes_cut", "score_gap"
+_APART = "cut_boxes", "sizes_cut", "score_gap", "strict_suppression"
 
 #: For objects whose box is the whole image: minimum share of missed objects, and minimum ratio of this share to the share
 #: of missed objects among other large objects. Objects are large if they cover at least the share `LARGE` of the image.
@@ -231,6 +232,11 @@ def _anywhere(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             continue
         middle = np.median(edges[alike], axis=0)
         said = differs(middle, np.median(edges[alike, 2:] - edges[alike, :2], axis=0))
+        sides = uneven.resized(evidence, *evidence.finders) if said and not facts.parts else None
+        if sides is not None:
+            facts.causes.add(("detections", sides.code))
+            yield sides
+            return
         if said:
             name = names([str(evidence.truth.on.categories.names[one])])
             more = f"category {name}, of {len(edges):,} that a confident detection overlaps; in the median they {said}"

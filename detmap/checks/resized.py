@@ -11,22 +11,27 @@ from detmap.checks.findings import AT_LEAST, Finding, found
 from detmap.checks.inputs import overlaps
 from detmap.checks.rates import Part
 
-#: Minimum IoU of a confident detection with an object, and minimum number of such detections.
+#: Minimum IoU of a confident detection with an object, and minimum number of such detections. Sides times 0.4 in both
+#: directions leave an IoU of 0.16.
 LEAST, FEWEST = 0.15, 20
 
 #: Minimum deviation of width and height, as the logarithm of the factor, which is also its minimum distance from the
-#: deviation elsewhere. Trained detectors stay below this deviation.
+#: deviation elsewhere. In 4,200 ranges of 10 to 160 images drawn in 14 clean scenes of ``tests/planting`` (seeds 0 and 1 of
+#: each kind), the smaller of both deviations is at most 0.024.
 BIAS = 0.08
 
-#: Minimum deviation as a multiple of its standard error.
+#: Minimum deviation as a multiple of its standard error. In the ranges of `BIAS` the smaller of both multiples is at most
+#: 2.6.
 SURE = 6.0
 
 #: Maximum deviation of the top left corner as a share of the deviation of width and height. The share is 0 if the sides
-#: were scaled about this corner, and 0.5 if they were scaled about the centre.
+#: were scaled about this corner, and 0.5 if they were scaled about the centre. With sides times 0.6 to 1.25 on a tenth or
+#: two fifths of the images of ``tests/planting/scenes.py``, it is at most 0.04.
 AT_CORNER = 0.25
 
 #: Minimum amount by which the median IoU must rise with the sides scaled back, and maximum amount by which it may stay
-#: below the median IoU elsewhere.
+#: below the median IoU elsewhere. In the ranges of `BIAS` it rises by 0.024 at most, and in the scenes of `AT_CORNER` by
+#: 0.23 or more, to 0.007 below the median elsewhere or above.
 BETTER, WORSE = 0.05, 0.1
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from detmap.checks.boxes import marks
 from detmap.checks.context import Facts
+from detmap.checks.evidence import Evidence
 from detmap.checks.findings import AT_LEAST, Finding, found
 from detmap.checks.inputs import Side
 from detmap.checks.rates import CHANCE, FEWEST, tail
@@ -32,8 +33,10 @@ TOPS, ONCE = 0.01, 1.1
 
 #: Scores are normalised per image on a part if the highest score of all is on at least the share `NORMALISED` of the
 #: part's images, once on each as `ONCE` says, and on at most the share `ROUNDED_UP` of the others, where a model is so sure
-#: that its score is rounded to 1. Other images of the part lie at its ends.
-NORMALISED, ROUNDED_UP = 0.9, 0.1
+#: that its score is rounded to 1. Other images of the part lie at its ends. At least `FEWEST_OF_PART` images must have this
+#: score or, as a model may be as sure of one object on many images of a video, as many times the images on which an object
+#: stays, and at most `_FEWEST_PILED`.
+NORMALISED, ROUNDED_UP, FEWEST_OF_PART = 0.9, 0.1, 8
 
 #: Minimum number of detections on an image for its scores to count as constant. Without a defect, scores differ on all
 #: images of VOC2007 with two or more detections.
@@ -232,8 +235,9 @@ def _normalised(facts: Facts, side: Side, scores: NDArray[np.float64]) -> Iterat
     known = (side.image >= 0) & side.sized & ~side.aside
     value = float(scores[known].max(initial=-np.inf))
     best = known & (scores == value)
-    if facts.schema or np.count_nonzero(best) < _FEWEST_PILED:
+    if facts.schema or np.count_nonzero(best) < FEWEST_OF_PART:
         return
+    fewest = min(int(FEWEST_OF_PART * Evidence(facts.truth, facts.truth, np.empty(0)).frames), _FEWEST_PILED)
     count = side.on.images.ids.size
     held, some = (np.bincount(side.image[which], minlength=count) > 0 for which in (known, best))
     part = facts.gathered(some, held)
@@ -243,7 +247,7 @@ def _normalised(facts: Facts, side: Side, scores: NDArray[np.float64]) -> Iterat
     rows = known & part.images[side.image]
     images = int(np.count_nonzero(some & inside))
     if (
-        images < max(_FEWEST_PILED, NORMALISED * np.count_nonzero(inside))
+        images < max(fewest, NORMALISED * np.count_nonzero(inside))
         or np.count_nonzero(some & outside) > ROUNDED_UP * np.count_nonzero(outside)
         or np.count_nonzero(best & rows) > ONCE * images
         or np.count_nonzero(rows) < TWO * images

@@ -31,6 +31,10 @@ TWO = 2
 #: Minimum share of the images of a part, among those with detections, that have detections of the category only.
 ALL = 0.5
 
+#: Maximum share of the most frequent category among the images whose detections have one category each, for the categories
+#: to differ from image to image. If a detector was run on a part as if there were one category, nearly all images have it.
+OF_ONE = 0.5
+
 #: If the images form no part, only images with at least `SEVERAL` detections count, and at least the share `ANYWHERE` of
 #: these must be affected. Eight detections have one category on one of 200 images by chance, if half of all detections
 #: have this category.
@@ -38,7 +42,7 @@ SEVERAL, ANYWHERE = 8, 0.01
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for a detector that was run on some of the images as if there were one category."""
+    """Check for a detector that was run on some of the images as if there were one category, of all or of each image."""
     side, agreement = facts.found, facts.agreement
     if side is None or agreement is None or side.table.categories.ids.size < 2:
         return
@@ -54,9 +58,12 @@ def check(facts: Facts) -> Iterator[Finding]:
     mixed[facts.truth.image[others]] = True
     held = np.bincount(least[(least == most) & mixed], minlength=1)
     code = int(held.argmax())
-    if held[code] < FEWEST:
+    if held.sum() < FEWEST:
         return
-    single = (least == most) & (least == code)
+    several = held[code] <= OF_ONE * held.sum()
+    if held[code] < FEWEST and not several:
+        return
+    single = (least == most) & ((least == code) | several)
     held = np.bincount(image, minlength=count)
     part = facts.gathered(single & (held >= TWO), held >= TWO)
     if part is None:
@@ -74,15 +81,13 @@ def check(facts: Facts) -> Iterator[Finding]:
     on = on[on >= 0]
     if not enough or np.count_nonzero(there & mixed) < FEWEST or not on.size:
         return
-    differ = int(np.count_nonzero(of_object[on] != code))
+    differ = int(np.count_nonzero(of_object[on] != least[facts.truth.image[on]]))
     largest = int(np.bincount(facts.truth.table.categories.codes[on]).max())
     if differ < OTHERS * on.size or largest > ONE * on.size:
         return
     looked_at = "" if some.size == of.size else f" of {some.size:,} looked at"
-    more = (
-        f"{_name(facts, side, code)}; {where}; of {on.size:,}{looked_at} on an object, {differ:,} are on one of another "
-        "category"
-    )
+    which = f"one for each image, {np.unique(least[there]).size:,} in all" if several else _name(facts, side, code)
+    more = f"{which}; {where}; of {on.size:,}{looked_at} on an object, {differ:,} are on one of another category"
     side.aside[of] = True
     facts.causes.add(("detections", "single_category"))
     facts.parts.append((there, None))

@@ -10,7 +10,9 @@ import re
 from types import SimpleNamespace
 
 import numpy as np
+import planting
 import pytest
+from test_checks_parts import planted
 
 from detmap.checks import check, defaults, piles, uneven
 from detmap.checks.context import Facts
@@ -559,3 +561,21 @@ def test_objects_of_several_categories_are_no_default():
         if one["image_id"] in chosen:
             one["category_id"] = 5
     assert not said("default_category", truth, found)
+
+
+@pytest.mark.parametrize(("factor", "share"), [(1.25, 1.0), (1.25, 0.5), (0.8, 0.4)])
+def test_objects_beside_scaled_sides_are_not_said_to_be_drawn_otherwise(factor, share):
+    """Of the objects that are missed then, most share the left and top edges with a detection."""
+    made = planting.scene(0, "one class")
+    there = (made.d_image >= 100) & (made.d_image < 100 + 500 * share) if share < 1 else made.d_image >= 0
+    made.d_box[there, 2:] *= factor
+    data = made.data()
+    codes = [one.code for one in check(data.truth, data.found).findings]
+    assert codes.count("scaled_boxes") == 1
+    assert set(codes) <= {"scaled_boxes", "outside_boxes"}
+
+
+def test_objects_whose_detections_are_suppressed_are_not_said_to_be_groups():
+    """Two detections beside such an object may fill it together."""
+    made = planted("suppression_too_strict", "one class", 1.0)[1]
+    assert set(made) <= {"strict_suppression", "images_without_detections", "outside_boxes"}

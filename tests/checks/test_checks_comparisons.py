@@ -35,11 +35,14 @@ def test_an_object_at_a_limit_of_size_is_not_beyond(monkeypatch, sides, beyond):
 
 @pytest.mark.parametrize(
     ("stays", "frames"),
-    [((0.9, 0.5), 1), ((0.75, 0.51), 4), ((0.8, 0.4), 1), ((0.75, 0.25), 2), ((1.0, 1.0), 50), ((0.0, 0.0), 1)],
+    [((0.9, 0.5), 1), ((0.75, 0.51), 4), ((0.8, 0.4), 1), ((0.75, 0.25), 3), ((1.0, 1.0), 50), ((0.0, 0.0), 1)],
 )
-def test_frames_of_a_video_by_the_objects_that_stay(stays, frames):
-    """A share of the objects stays for one image, and another one for ten: cars that are parked, or that drive."""
-    evidence = SimpleNamespace(_stays=lambda step: stays[step == 10])
+@pytest.mark.parametrize(("images", "far"), [(60, 30), (61, 30), (19, 10), (2, 10)])
+def test_frames_of_a_video_by_the_objects_that_stay(stays, frames, images, far):
+    """A share of the objects is in place on the next image, and another one half of all images later: cars that are parked,
+    or that drive. Of those that are not the same two thirds stay, if one in four is in place anyway.
+    """
+    evidence = SimpleNamespace(_stays=lambda step: {1: stays[0], far: stays[1]}[step], images=images)
     assert Evidence.frames.func(evidence) == pytest.approx(frames)
 
 

@@ -314,3 +314,72 @@ def test_boxes_cut_at_a_line_are_those_of_the_part():
     assert given == [([True, True, True, False], [True] * 4)]
     assert made.count == 4
     assert "right edge = 416.5; images 1 to 2" in made.says
+
+
+def within(monkeypatch, fitting, others=0, alone=0, outside=0, count=200, to=None):
+    """What is said of a part of 100 of some images. `fitting` images have (fitting, all) confident detections, of which the
+    first fit the next image of the part but one, `others` have two that fit nothing, `alone` have one that does, and
+    `outside` images have two that fit an image outside of the part. With `to`, the n-th image fits the image ``to[n]``.
+    """
+    image, steps = [], []
+    for at, (fit, every) in enumerate(fitting):
+        image += [at] * every
+        steps += [[2 if to is None else to[at] - at]] * fit + [[]] * (every - fit)
+    at = len(fitting)
+    for number, step in ((others, []), (alone, [2]), (outside, [100])):
+        for _ in range(number):
+            held = 1 if number == alone and step == [2] else 2
+            image += [at] * held
+            steps += [step] * held
+            at += 1
+    monkeypatch.setattr(exchanges, "fits", lambda *given: (np.array(image), [np.array(one, int) for one in steps]))
+    truth = side(count=count)
+    truth.on.images.ids = np.arange(1, count + 1)
+    evidence = SimpleNamespace(images=count, truth=truth)
+    return exchanges.says_within(evidence, Part(np.arange(count) < 100, "", None))
+
+
+def test_either_side_of_detections_that_fit_other_images_of_their_part(monkeypatch):
+    """Ten images are not chance, at one that is expected: nine are once in 900,000 times."""
+    said = "; on {} of {} images with two or more confident detections, these fit another image of the part"
+    assert within(monkeypatch, [(2, 2)] * 10, others=5) == said.format(10, 15)
+    assert within(monkeypatch, [(2, 2)] * 9, others=5) == ""
+    assert within(monkeypatch, [(2, 2)] * 9, alone=1) == ""  # one detection fits an image anywhere
+    assert within(monkeypatch, [(2, 2)] * 9 + [(1, 2)]) == ""
+    assert within(monkeypatch, [(3, 5)] * 10) == said.format(10, 10)  # six of ten
+    assert within(monkeypatch, [(3, 5)] * 9 + [(10, 17)]) == ""
+    assert within(monkeypatch, [(2, 2)] * 24, outside=3) == said.format(
+        24, 27
+    )  # two times three, and one, are expected
+    assert within(monkeypatch, [(2, 2)] * 24, outside=4) == ""
+    assert within(monkeypatch, [(2, 2)] * 20, count=100) == ""  # no image is outside
+
+
+@pytest.mark.parametrize(("moved", "said"), [(8, True), (9, False)])
+def test_either_side_of_an_order_that_explains_images_of_a_part(monkeypatch, moved, said):
+    """Of 20 images whose detections lie on another image of the part, 12 or 11 lie on the image of their place in the order
+    of ids as text.
+    """
+    as_text = sorted(range(100), key=lambda at: str(at + 1))
+    to = [as_text[at] for at in range(100)]
+    own = [at for at in range(100) if to[at] != at][:20]
+    place = {at: to[at] for at in own}
+    for at in own[:moved]:
+        place[at] = (to[at] + 3) % 100 if (to[at] + 3) % 100 != at else (to[at] + 4) % 100
+    fitting = [(2, 2) if at in place else (0, 0) for at in range(100)]
+    made = within(monkeypatch, fitting, to=[place.get(at, at) for at in range(100)])
+    assert made.startswith("; on 20 of 20 images")
+    assert ("hold the detections of each other" in made) is said
+
+
+@pytest.mark.parametrize(("ends", "whole"), [(12, True), (13, False)])
+def test_either_side_of_the_ends_of_a_part_of_which_ids_are_text(ends, whole):
+    """The part is found but for some images at either end."""
+    ids, part = np.arange(1, 201), np.arange(30, 150)
+    as_text = np.array(sorted(part.tolist(), key=lambda at: str(at + 1)))
+    pairs = np.stack([part, as_text], axis=1)
+    pairs = pairs[((pairs >= 30 + 13) & (pairs < 150 - 13)).all(axis=1)]
+    for own in (part[ends:], part[:-ends]):
+        made = exchanges._as_text(ids, pairs, own)
+        assert (made == ((31, 150), len(pairs), True)) is whole
+        assert (made[1] == len(pairs)) is whole

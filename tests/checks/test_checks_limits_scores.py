@@ -68,11 +68,11 @@ def test_of_many_detections_that_find_nothing_some_are_compared(monkeypatch):
         division=Division(np.arange(images), [Order("ids", np.arange(images))], []), detections=np.arange(image.size),
         found=type("Found", (), {"image": image, "__len__": lambda self: image.size})(),
     )  # fmt: skip
-    made = uneven._of_others(evidence, np.zeros(0, int))
+    made = uneven._of_part(evidence, uneven._of_others(evidence, np.zeros(0, int)), None)
     assert "detections that find no object, with other scores than those elsewhere: about images 0 to 1" in made.says
     assert 2000 <= made.count < 2200
     monkeypatch.setattr(uneven, "SAMPLE", 4000)
-    made = uneven._of_others(evidence, np.zeros(0, int))
+    made = uneven._of_part(evidence, uneven._of_others(evidence, np.zeros(0, int)), None)
     assert made.says.startswith("at least ")
     assert 800 < made.count < 1200
 
@@ -116,6 +116,34 @@ def test_either_side_of_a_part_with_low_scores():
     assert not of_scores(0.315)
     assert of_scores(0.6875)
     assert not of_scores(0.685)
+
+
+@pytest.mark.parametrize("high", [False, True])
+def test_either_side_of_low_scores_of_a_part_that_is_difficult(monkeypatch, high):
+    """42 of 100 scores elsewhere of detections that find no object are below those of the part, or 15 of the others."""
+
+    def said(place, below, inside=100, outside=100):
+        there = np.arange(300) < 150
+        image = np.concatenate([np.arange(inside) % 150, 150 + np.arange(outside) % 150])
+        scores_of = np.concatenate([np.full(inside, below / 100), (np.arange(outside) + 0.5) / outside])
+        other = uneven.Scores(1 - scores_of if high else scores_of, 0 * image, image, "")
+        part = Part(there, "images 0 to 149", there)
+        own = uneven.Scores(np.where(there, 0.2, 0.6), 0 * there, np.arange(300), uneven.FINDING)
+        monkeypatch.setattr(uneven, "_part_of_scores", lambda *given: (part, there, high, place))
+        evidence = SimpleNamespace(truth=side(count=300))
+        made = uneven._of_part(evidence, own, other)
+        assert uneven._of_part(evidence, own, None) is not None
+        return made is not None
+
+    assert said(0.2, 42)
+    assert not said(0.2, 43)
+    assert said(0.15, 43)
+    assert not said(0.151, 43)
+    assert said(0.2, 10, inside=8)
+    assert not said(0.2, 10, inside=7)
+    assert said(0.2, 10, outside=8)
+    assert not said(0.2, 10, outside=7)
+    assert said(0.15, 10, inside=7)
 
 
 def ranked(ahead, wrong=1.0, images=400):

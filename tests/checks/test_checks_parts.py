@@ -338,7 +338,7 @@ def test_boxes_of_tiles_are_at_least_as_many_as_said():
 
 @pytest.mark.parametrize("name", ["scores_multiplied_twice_on_a_shard", "scores_of_a_shard_scaled"])
 def test_uneven_scores_are_counted_again_with_their_medians(name):
-    data, made = planted(name)
+    data, made = planted(name, share=0.3)
     one = made["uneven_scores"]
     assert one.says.startswith(f"{one.count:,} detections with other scores than those elsewhere: ")
     there = within(one.says)

@@ -303,7 +303,9 @@ def test_either_side_of_objects_drawn_alike_anywhere(monkeypatch, alike, others,
     edges[alike:] = np.arange(others)[:, None] + 3
     made = policies.Offsets(np.arange(alike + others), edges)
     monkeypatch.setattr(policies, "offsets", lambda given: made)
+    monkeypatch.setattr(policies.uneven, "resized", lambda *given: None)
     evidence = SimpleNamespace(
+        finders=(),
         object_label=np.zeros(alike + others, int), object_image=np.zeros(alike + others, int), classes=1, frames=1.0,
         objects=np.arange(alike + others),
         looked_at=np.array([True, False]),

@@ -399,8 +399,10 @@ def test_scores_divided_by_the_highest_of_their_image_are_counted_as_the_sentenc
     assert not {"uneven_scores", "piled_scores"} & set(made)
 
 
-def divided(best=100, elsewhere=0, again=0, each=2, part=100, images=400):
-    """The number of detections said to be normalised if so many images of a part, and of others, have a score of 1."""
+def divided(monkeypatch, best=100, elsewhere=0, again=0, each=2, part=100, images=400, frames=1.0):
+    """The number of detections said to be normalised if so many images of a part, and of others, have a score of 1, and an
+    object stays for some images.
+    """
     image = np.repeat(np.arange(images), each)
     values = 0.5 + np.arange(image.size) / 1e5
     first = np.arange(image.size) % each == 0
@@ -411,18 +413,24 @@ def divided(best=100, elsewhere=0, again=0, each=2, part=100, images=400):
         image=image, on=side(count=images).on, records=lambda rows: {}, sized=np.ones(image.size, bool),
         aside=np.zeros(image.size, bool),
     )  # fmt: skip
-    facts = SimpleNamespace(schema=False, gathered=lambda *given: there, says_part=lambda part: part.says)
+    facts = SimpleNamespace(schema=False, gathered=lambda *given: there, says_part=lambda part: part.says, truth=None)
+    monkeypatch.setattr(scores, "Evidence", lambda *given: SimpleNamespace(frames=frames))
     return [one.count for one in scores._normalised(facts, found, values)]
 
 
-def test_either_side_of_scores_that_are_normalised():
-    assert divided() == [200]
-    assert divided(90) == [200]
-    assert divided(89) == []
-    assert divided(20, part=20) == [40]
-    assert divided(19, part=19) == []
-    assert divided(elsewhere=30) == [200]
-    assert divided(elsewhere=31) == []
-    assert divided(again=10) == [200]
-    assert divided(again=11) == []  # clipped
-    assert divided(each=1) == []  # one detection of each image, of a score of 1
+def test_either_side_of_scores_that_are_normalised(monkeypatch):
+    said = functools.partial(divided, monkeypatch)
+    assert said() == [200]
+    assert said(90) == [200]
+    assert said(89) == []
+    assert said(8, part=8) == [16]
+    assert said(7, part=7) == []
+    assert said(16, part=16, frames=2.0) == [32]
+    assert said(15, part=15, frames=2.0) == []
+    assert said(20, part=20, frames=3.0) == [40]
+    assert said(19, part=19, frames=3.0) == []
+    assert said(elsewhere=30) == [200]
+    assert said(elsewhere=31) == []
+    assert said(again=10) == [200]
+    assert said(again=11) == []  # clipped
+    assert said(each=1) == []  # one detection of each image, of a score of 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import planting
 import pytest
 from planting.scenes import overlap
 from test_checks_parts import planted
@@ -104,3 +105,46 @@ def test_either_side_of_one_category_on_images_anywhere(count, each, said):
     at = mixture(*[count * each // 3 + 1] * 3)[: count * each]
     assert told(at, part=count, gathered=None, images=600) == said
     assert told(at, part=count, gathered=None, images=601) == []
+
+
+@pytest.mark.parametrize(("first", "said"), [(20, [200]), (21, [105])])
+def test_either_side_of_one_category_for_each_image(first, said):
+    """Of 40 images half have the most frequent category, or one more; others have three categories in turn."""
+    of_images = np.where(np.arange(40) < first, 0, 1 + np.arange(40) % 3)
+    assert told(mixture(70, 70, 60), labels=np.repeat(of_images, 5)) == said
+
+
+def test_either_side_of_the_number_of_images_that_have_one_category_each():
+    five = Part(np.arange(200) < 5, "some", np.arange(200) < 5)
+    assert told(
+        np.array([1, 2, 3, 0, 1, 3, 2, 0, 3, 1]), part=5, labels=np.repeat([0, 1, 2, 3, 0], 2), gathered=five
+    ) == [10]
+    four = Part(np.arange(200) < 4, "some", np.arange(200) < 4)
+    assert told(np.array([1, 2, 3, 0, 1, 3, 2, 0]), part=4, labels=np.repeat([0, 1, 2, 3], 2), gathered=four) == []
+
+
+@pytest.mark.parametrize(("share", "where"), [(0.1, "run"), (0.3, "anywhere")])
+def test_one_category_for_each_image_is_counted_as_the_sentence_says(share, where):
+    """On a run of images, or on images anywhere, the category of the best detection is written for all."""
+    made = planting.scene(0, "crowded")
+    rng = np.random.default_rng(3)
+    there = np.zeros(400, bool)
+    there[
+        rng.permutation(400)[: round(400 * share)] if where == "anywhere" else np.arange(200, 200 + round(400 * share))
+    ] = True
+    best = np.lexsort((made.d_score, made.d_image))
+    of_image = np.zeros(400, int)
+    of_image[made.d_image[best]] = made.d_label[best]  # the last of each image stays
+    made.d_label = np.where(there[made.d_image], of_image[made.d_image], made.d_label)
+    data = made.data()
+    findings = {one.code: one for one in detmap.check(data.truth, data.found).findings}
+    says = findings["single_category"].says
+    labels = {}
+    for of in data.found:
+        labels.setdefault(of["image_id"], []).append(of["category_id"])
+    one = {image: own for image, own in labels.items() if len(set(own)) == 1 and len(own) >= 8}
+    assert findings["single_category"].count == sum(map(len, one.values()))
+    assert f": one for each image, {len({own[0] for own in one.values()})} in all; " in says
+    assert "relabelled" not in findings
+    if where == "anywhere":
+        assert f"; on {len(one)} images; " in says

@@ -80,9 +80,9 @@ def test_boxes_of_several_categories_are_one_box():
     assert different == pytest.approx([80 / 99.5, 0, 0])
 
 
-def in_a_part(exceed=0, others=80, equal=0, single=0):
+def in_a_part(exceed=0, others=80, equal=0, single=0, known=400):
     """What is said of 100 images of 400 with overlaps below 0.5, but for some that exceed it, have equal boxes, or have one
-    detection; of each 100 others so many exceed it.
+    detection; of each 100 others so many exceed it. Those behind the first `known` images have another finding.
     """
     largest = np.where(np.arange(400) % 100 < np.repeat([exceed, others, others, others], 100), 0.8, 0.47)
     same = (np.arange(400) >= 90) & (np.arange(400) < 90 + equal)
@@ -94,18 +94,23 @@ def in_a_part(exceed=0, others=80, equal=0, single=0):
         division=Division(np.arange(400), [], groups), truth=side(count=400),
     )  # fmt: skip
     facts = Facts(None)
-    made = across._strict(facts, evidence, (0.5, 0, 320), largest, ~same, "detections")
+    largest = np.where(same, 1.0, largest)
+    made = across._strict(facts, evidence, (0.5, 0, 320), largest, np.arange(400) < known, "detections")
     assert len(facts.parts) == ("part one" in made.says)
     return made.count, made.says.partition(": ")[2]
 
 
 def test_images_of_a_part_that_are_suppressed_more_strictly_are_named_alone():
-    """Images of one detection, and of equal boxes, show nothing; one of 20 images may exceed the threshold."""
+    """Images of one detection, and of other findings, show nothing; one of 20 images may exceed the threshold, as those of
+    equal boxes do.
+    """
     says = "part one: of the 20 best no two detections overlap by 0.5 or more on {} of {} images there with several, "
     assert in_a_part() == (100, says.format(100, 100) + "elsewhere on 60 of 300")
     assert in_a_part(single=5) == (95, says.format(95, 95) + "elsewhere on 60 of 300")
     assert in_a_part(exceed=5) == (95, says.format(95, 100) + "elsewhere on 60 of 300")
     assert in_a_part(equal=5) == (95, says.format(95, 100) + "elsewhere on 60 of 300")
+    assert in_a_part(known=300) == (100, says.format(100, 100) + "elsewhere on 40 of 200")
+    assert "part one" not in in_a_part(others=5, known=200)[1]  # elsewhere overlaps are no larger
     count, more = in_a_part(exceed=6)
     assert (count, more) == (154, "the largest overlap of two detections lies just below 0.5; 0 images exceed it by less "
                                   "than 0.05, and 320 by more")  # fmt: skip

@@ -12,6 +12,7 @@ from planting import (  # noqa: F401, each registers its defects
     classes,
     images,
     records,
+    scene_causes,
     scene_exports,
     scene_labels,
     scene_parts,

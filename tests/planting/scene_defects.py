@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planting.scenes import boxes, jittered
+from planting.scenes import boxes, jittered, suppressed
 
 
 class Defect(NamedTuple):
@@ -388,6 +388,8 @@ def a_pixel_too_wide(rng, scene, share):
     """A detector that is good to a pixel, and counts the last pixel."""
     at = np.flatnonzero(scene.of >= 0)
     scene.d_box[at] = scene.box[scene.of[at]] + rng.normal(0, 0.6, (at.size, 4))
+    keep = suppressed(scene.d_image, scene.d_label, scene.d_box, scene.d_score)
+    scene.detections(np.sort(keep))
     scene.d_box[:, 2:] = np.maximum(scene.d_box[:, 2:] + 1, 2)
 
 

@@ -189,7 +189,7 @@ def sizes_of_the_image_before(rng, scene, share):
     _where(scene, run(rng, scene, share), scene.d_box * np.concatenate([factor, factor], 1))
 
 
-@plants("uneven_scores", "score_cut")
+@plants("mixed_scores", "score_cut")
 def sigmoid_twice_on_a_shard(rng, scene, share):
     there = run(rng, scene, share)[scene.d_image]
     scene.d_score = np.where(there, 1 / (1 + np.exp(-scene.d_score)), scene.d_score)

@@ -84,7 +84,7 @@ class Scene:
                 {"id": i + 1, "name": _NAMES[i] if i < len(_NAMES) else f"class {i}"} for i in range(self.classes)
             ],
             "annotations": [
-                {"id": at + 1, "image_id": ids[i], "category_id": int(c) + 1, "bbox": b, "area": b[2] * b[3] * 0.7,
+                {"id": at + 1, "image_id": ids[i], "category_id": int(c) + 1, "bbox": b, "area": abs(b[2] * b[3]) * 0.7,
                  "iscrowd": int(self.crowd[at])}
                 for at, (i, c, b) in enumerate(zip(self.image, self.label, box.tolist(), strict=True))
             ],
@@ -145,10 +145,11 @@ def detected(rng, made, ease, usual, false):
 
 def boxes(rng, sizes):
     """Boxes anywhere on their images."""
-    side = np.clip(
-        np.exp(rng.normal(np.log(0.13), 0.75, (len(sizes), 1)) + rng.normal(0, 0.3, (len(sizes), 2))), 0.012, 0.95
-    )
-    side = np.maximum(side * sizes, 5)
+    side = sizes * np.exp(rng.normal(np.log(0.13), 0.75, (len(sizes), 1)) + rng.normal(0, 0.3, (len(sizes), 2)))
+    least, most = np.maximum(0.012 * sizes, 5), 0.95 * sizes
+    side = np.where(
+        side > most, most**2 / side, np.where(side < least, least**2 / side, side)
+    )  # clipped, many were equal
     return np.concatenate([rng.random((len(sizes), 2)) * (sizes - side), side], axis=1)
 
 

@@ -16,6 +16,7 @@ from detmap.checks import (
     labels,
     leakage,
     limits,
+    objects_left_over,
     parts,
     piles,
     policies,
@@ -53,6 +54,7 @@ __all__ = ["CODES", "SEVERITIES", "Code", "Figure", "Finding", "check", "check_r
 #: Modules of checks, in the order in which they run, because a finding can suppress later findings that it explains.
 _THEMES = (
     repeats,
+    objects_left_over,
     single_category,
     image_ids,
     leakage,

@@ -240,6 +240,10 @@ error detections_left_over
     {many} that are those of another image, box by box and with their scores, beside detections of this image
     They count as false, wherever they lie.
     Empty the list of results ahead of each image, and leave out the copies.
+error objects_left_over
+    {many} with the category and the box of an object of another image
+    They count as missed.
+    Empty the list of boxes ahead of each image, and leave out the copies.
 error parts_exchanged
     {many} that lie on the objects of another part of the images
     Detections there count as false, and the objects as missed.
@@ -457,7 +461,7 @@ warning coarse_boxes
     Overlaps of small objects are smaller than they could be.
     Write boxes with all their digits, not the cells of a feature map.
 warning copied_boxes
-    {many} with exactly the box of the object that they find
+    {many} with the box of the object that they find
     Numbers are too good, whichever of the two was made from the other.
     Was the ground truth written in place of detections, or were the labels made from these detections?
 warning unsuppressed

@@ -105,7 +105,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     for one in _coordinates(facts, evidence):
         facts.causes.add(("detections", one.code))
         yield one
-    for one in _copied(evidence):
+    for one in _copied(facts, evidence):
         facts.causes.add(("detections", one.code))
         yield one
 
@@ -571,10 +571,21 @@ def _grid(side: Side, rows: Array) -> int | None:
     return 1
 
 
-def _copied(evidence: Evidence) -> Iterator[Finding]:
-    """Yield a finding of detections with exactly the box of the object that they find."""
-    rows, same = evidence.finders[0], evidence.copied
-    if rows.size and np.count_nonzero(same) >= max(FEWEST, COPIED * rows.size):
-        at = np.sort(rows[same])
-        more = f"of {rows.size:,} objects that are found"
-        yield found("copied_boxes", at.size, "detection", more=more, **evidence.found.records(at))
+def _copied(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
+    """Yield a finding of detections with the box of the object that they find, at least once rounded and cut off."""
+    (rows, objects), (same, exact, unsure) = evidence.finders, evidence.copies
+    if not rows.size or np.count_nonzero(same) < max(FEWEST, COPIED * rows.size):
+        return
+    more = f"of {rows.size:,} objects that are found"
+    changed = int(np.count_nonzero(same & ~exact))
+    if changed:
+        more += (
+            f"; {changed:,} of them once they are rounded, or cut off at the edges of their image, as the objects are"
+        )
+    image = evidence.object_image[objects]
+    held = np.bincount(image, minlength=evidence.images)
+    part = facts.gathered((2 * np.bincount(image[same], minlength=held.size) >= held) & (held > 0), held > 0)
+    if part is not None:
+        more += f"; {np.count_nonzero(same & part.images[image]):,} of them on {facts.says_part(part)}"
+    at, words = np.sort(rows[same]), AT_LEAST if unsure.any() else "{many}"
+    yield found("copied_boxes", at.size, "detection", more=more, words=words, **evidence.found.records(at))

@@ -160,7 +160,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     rows, objects = evidence.finders
     if facts.caused("detections", "copied_boxes"):  # confident detections are copied, so their scores are biased
-        rows, objects = (column[~evidence.copied] for column in (rows, objects))
+        rows, objects = (column[~evidence.copies.same] for column in (rows, objects))
     if rows.size >= FEWEST_OF_CATEGORY:
         yield from _scores(evidence, rows, objects, evidence.finders[0])
         # boxes around points are smaller than their objects

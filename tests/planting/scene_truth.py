@@ -1,0 +1,43 @@
+"""Defects of scenes that tools make of the ground truth: lists that are not cleared, labels made of detections, parts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planting.scene_defects import plants, run, some
+
+#: What else may be said where objects are missed that are none.
+_MISSED = ("outside_boxes", "duplicate_objects", "misplaced", "undetected")
+
+
+def _of_the_image_before(scene, there):
+    """Put the objects of the image before beside those of some images, cut off at the edges."""
+    there[0] = False
+    at = np.flatnonzero(np.append(there[1:], False)[scene.image])
+    box, size = scene.box[at], scene.sizes[scene.image[at] + 1]
+    near, far = np.maximum(box[:, :2], 0), np.minimum(box[:, :2] + box[:, 2:], size)
+    kept = (far - near >= 2).all(axis=1)
+    scene.add_objects(scene.image[at][kept] + 1, scene.label[at][kept], np.concatenate([near, far - near], 1)[kept])
+
+
+@plants("objects_left_over", *_MISSED, least=0.1)
+def boxes_of_the_image_before_not_cleared(rng, scene, share):
+    _of_the_image_before(scene, run(rng, scene, share))
+
+
+@plants("objects_left_over", *_MISSED, least=0.1)
+def boxes_of_the_image_before_on_some_images(rng, scene, share):
+    _of_the_image_before(scene, some(rng, scene, share))
+
+
+@plants("copied_boxes", "missing_labels", "unlabelled", "quantised_scores", "images_without_objects", least=0.1)
+def detections_accepted_as_labels(rng, scene, share):
+    """On a shard the confident detections are the labels, cut off at the edges and rounded to one decimal."""
+    there = run(rng, scene, share)
+    scene.d_box = scene.d_box + rng.normal(0, 0.02, scene.d_box.shape)
+    at = np.flatnonzero(there[scene.d_image] & (scene.d_score >= 0.4))
+    scene.objects(~there[scene.image])
+    box, size = scene.d_box[at], scene.sizes[scene.d_image[at]]
+    near, far = np.maximum(box[:, :2], 0), np.minimum(box[:, :2] + box[:, 2:], size)
+    scene.of[at] = len(scene.image) + np.arange(at.size)
+    scene.add_objects(scene.d_image[at], scene.d_label[at], np.round(np.concatenate([near, far - near], 1), 1))

@@ -26,6 +26,7 @@ from detmap.checks import (
     shapes,
     single_category,
     sizes,
+    squared,
     trained_on,
     uneven,
 )
@@ -66,6 +67,7 @@ _THEMES = (
     coverage,
     poses,
     trained_on,
+    squared,
     parts,
     limits,
     categories,

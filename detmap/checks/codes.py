@@ -439,7 +439,7 @@ warning empty_images_skipped
 warning square_boxes
     {many} of equal width and height
     Overlaps of objects that are longer than wide, or wider than long, are smaller than they could be.
-    Write both sides of each box: was one of them used twice?
+    Write both sides of each box: was one of them used twice, or did a tool make boxes square?
 warning constant_boxes
     {many} with one and the same box on many images
     Objects of a tool's default cannot be found, and detections that fill an array up are false.

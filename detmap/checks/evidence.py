@@ -203,7 +203,7 @@ class Evidence:
     def aside(self) -> NDArray[np.bool_]:
         """Mask of the objects that another check already reports, shape (objects,)."""
         known = strays(self.truth)
-        out = self.truth.whole & self.whole_known
+        out = (self.truth.whole & self.whole_known) | self.truth.aside
         return np.asarray((out if known is None else out | known[1])[self.objects])
 
     # ---------------------------------------------------------------------------------------------------------- own category

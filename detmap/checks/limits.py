@@ -403,7 +403,7 @@ def of_squares(facts: Facts, evidence: Evidence, rows: Array) -> Finding | None:
     side, every = evidence.found, np.arange(len(evidence.found))
     if not squares(side, rows) or squares(facts.truth, evidence.objects[:SAMPLE]):
         return None
-    inner, there = _inner(side, every) & (side.image >= 0), _equal(side, every)
+    inner, there = not_at_edges(side, every) & (side.image >= 0), equal_sides(side, every)
     held, on = (np.bincount(side.image[which], minlength=evidence.images) for which in (inner, inner & there))
     part = facts.gathered(2 * on >= held, held > 0)
     more = ""
@@ -455,13 +455,13 @@ def crossing(side: Side, rows: Array, lines: list[tuple[str, float]]) -> NDArray
     return out
 
 
-def _equal(side: Side, rows: Array) -> NDArray[np.bool_]:
+def equal_sides(side: Side, rows: Array) -> NDArray[np.bool_]:
     """Mask of the square boxes (see `ROUNDED`) that do not touch the edges of their image, shape (n,)."""
     boxes = side.boxes[rows]
-    return np.asarray(_inner(side, rows) & (np.abs(boxes[:, 2] - boxes[:, 3]) < ROUNDED))
+    return np.asarray(not_at_edges(side, rows) & (np.abs(boxes[:, 2] - boxes[:, 3]) < ROUNDED))
 
 
-def _inner(side: Side, rows: Array) -> NDArray[np.bool_]:
+def not_at_edges(side: Side, rows: Array) -> NDArray[np.bool_]:
     """Mask of the boxes at `rows` that do not touch the edges of their image."""
     boxes, sizes = side.boxes[rows], side.sizes[rows]
     return np.asarray((boxes[:, :2] > EDGE).all(axis=1) & (boxes[:, :2] + boxes[:, 2:] < sizes - EDGE).all(axis=1))
@@ -469,12 +469,12 @@ def _inner(side: Side, rows: Array) -> NDArray[np.bool_]:
 
 def share_of_squares(side: Side, rows: Array) -> float:
     """Return the share of square boxes among the boxes at `rows` that do not touch the edges of their image."""
-    return int(np.count_nonzero(_equal(side, rows))) / max(int(np.count_nonzero(_inner(side, rows))), 1)
+    return int(np.count_nonzero(equal_sides(side, rows))) / max(int(np.count_nonzero(not_at_edges(side, rows))), 1)
 
 
 def squares(side: Side, rows: Array) -> bool:
     """Return whether square boxes are far more frequent than boxes whose width and height differ by a few pixels."""
-    equal = _equal(side, rows)
+    equal = equal_sides(side, rows)
     _, times = np.unique(np.round(side.boxes[rows[equal], 2] / ROUNDED), return_counts=True)
     if 2 * times.max(initial=0) > np.count_nonzero(equal):
         return False  # most squares have one size, because small sides were raised to a minimum

@@ -161,7 +161,7 @@ def offsets(evidence: Evidence) -> Offsets:
     confident = np.zeros(len(evidence.found), np.bool_)
     confident[evidence.sure] = True
     at = np.flatnonzero((which >= 0) & (best >= NEAR) & confident[rows])
-    at = at[~evidence.hit[which[at]]]
+    at = at[~(evidence.hit | evidence.aside)[which[at]]]
     sides = evidence.found.boxes[rows[at], 2:]
     # Leave out squares, and boxes of the minimum width or height, because their edges follow from a rule of the detector.
     at = at[(np.abs(sides[:, 0] - sides[:, 1]) >= ROUNDED) & (sides > evidence.least_sides).all(axis=1)]

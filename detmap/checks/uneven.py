@@ -164,7 +164,9 @@ def check(facts: Facts) -> Iterator[Finding]:
     if rows.size >= FEWEST_OF_CATEGORY:
         yield from _scores(evidence, rows, objects, evidence.finders[0])
         # boxes around points are smaller than their objects
-        if evidence.found.posed is None and not facts.caused("detections", "cut_boxes", "square_boxes"):
+        if evidence.found.posed is None and not (
+            facts.caused("detections", "cut_boxes", "square_boxes") or facts.caused("ground_truth", "square_boxes")
+        ):
             yield from _boxes(facts, evidence, rows, objects)
     if not facts.caused("detections", "sizes_cut"):
         yield from _counts(evidence)

@@ -41,3 +41,16 @@ def detections_accepted_as_labels(rng, scene, share):
     near, far = np.maximum(box[:, :2], 0), np.minimum(box[:, :2] + box[:, 2:], size)
     scene.of[at] = len(scene.image) + np.arange(at.size)
     scene.add_objects(scene.d_image[at], scene.d_label[at], np.round(np.concatenate([near, far - near], 1), 1))
+
+
+@plants("square_boxes", "misplaced", "outside_boxes", "unlabelled", "drawn_unevenly", "uneven_boxes", "duplicate_objects",
+        least=0.1, most=1.0)  # fmt: skip
+def objects_made_square(rng, scene, share):
+    """A tool makes the boxes of a shard as wide as high, around their middle, and cuts them at the edges of the image."""
+    there = run(rng, scene, share)[scene.image]
+    size = scene.sizes[scene.image]
+    side = scene.box[:, 2:].max(axis=1, keepdims=True)
+    near = scene.box[:, :2] + (scene.box[:, 2:] - side) / 2
+    far = np.minimum(near + side, size)
+    near = np.maximum(near, 0)
+    scene.box = np.where(there[:, None], np.concatenate([near, far - near], 1), scene.box)

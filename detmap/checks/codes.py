@@ -400,6 +400,10 @@ warning objects_of_many
     {many} around several others of their category, and found far less often than others as large
     They count as missed, if they stand for many objects.
     Look at some: flag regions of many objects as iscrowd.
+warning parts_as_objects
+    {many} not found, within far larger ones of their category, unlike others as small
+    They count as missed, if they are parts of objects.
+    Look at some: were parts, as heads, hands or wheels, read as objects? Leave them out, or give them their own category.
 warning grouped_objects
     {many} not found, around two or more confident detections of their category that together fill them
     They count as missed, and the detections of what they hold as false.

@@ -54,3 +54,15 @@ def objects_made_square(rng, scene, share):
     far = np.minimum(near + side, size)
     near = np.maximum(near, 0)
     scene.box = np.where(there[:, None], np.concatenate([near, far - near], 1), scene.box)
+
+
+@plants("parts_as_objects", "misplaced", "undetected", "outside_boxes", "strict_suppression", "tiny_objects", "sizes_missed",
+        least=0.5, most=1.0)  # fmt: skip
+def parts_read_as_objects(rng, scene, share):
+    """On images anywhere the head and the hands of what is high enough are objects of its class."""
+    at = np.flatnonzero(some(rng, scene, share)[scene.image] & (scene.box[:, 3] > 100))
+    box = scene.box[at]
+    head = np.c_[box[:, 0] + box[:, 2] * rng.uniform(0.25, 0.4, at.size), box[:, 1], box[:, 2] * 0.35, box[:, 3] * 0.2]
+    hand = np.c_[box[:, :2] + box[:, 2:] * rng.uniform(0.3, 0.6, (at.size, 2)), np.maximum(box[:, 2:] * [0.15, 0.1], 6)]
+    for part in (head, hand):
+        scene.add_objects(scene.image[at], scene.label[at], part)

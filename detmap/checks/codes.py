@@ -405,8 +405,8 @@ warning parts_as_objects
     They count as missed, if they are parts of objects.
     Look at some: were parts, as heads, hands or wheels, read as objects? Leave them out, or give them their own category.
 warning grouped_objects
-    {many} not found, around two or more confident detections of their category that together fill them
-    They count as missed, and the detections of what they hold as false.
+    {many} filled by two or more confident detections of their category, of higher scores than any that finds the object
+    They count as missed, or as found at a low score, and the detections of what they hold as false.
     Look at some: give each object its own box, or flag regions of many objects as iscrowd.
 warning stray_objects
     {many} far smaller than all others, as accidental clicks are

@@ -66,3 +66,23 @@ def parts_read_as_objects(rng, scene, share):
     hand = np.c_[box[:, :2] + box[:, 2:] * rng.uniform(0.3, 0.6, (at.size, 2)), np.maximum(box[:, 2:] * [0.15, 0.1], 6)]
     for part in (head, hand):
         scene.add_objects(scene.image[at], scene.label[at], part)
+
+
+@plants("grouped_objects", "misplaced", "unlabelled", "missing_labels", "rarely_labelled", "objects_of_many",
+        "drawn_otherwise", "uneven_boxes", least=0.5)  # fmt: skip
+def groups_in_one_box_on_a_shard(rng, scene, share):
+    """An annotator draws one box around two neighbours of a class that touch, or nearly so."""
+    there = run(rng, scene, share)
+    kept = np.ones(len(scene.image), bool)
+    cell = scene.image * scene.classes + scene.label
+    for rows in np.split(np.argsort(cell, kind="stable"), np.flatnonzero(np.diff(np.sort(cell))) + 1):
+        for a in rows.tolist() if there[scene.image[rows[0]]] else ():
+            for b in rows.tolist():
+                near = np.maximum(scene.box[a, :2], scene.box[b, :2])
+                far = np.minimum(scene.box[a, :2] + scene.box[a, 2:], scene.box[b, :2] + scene.box[b, 2:])
+                if a < b and kept[a] and kept[b] and (far - near > -40).all() and (far - near < 10).any():
+                    low = np.minimum(scene.box[a, :2], scene.box[b, :2])
+                    high = np.maximum(scene.box[a, :2] + scene.box[a, 2:], scene.box[b, :2] + scene.box[b, 2:])
+                    scene.box[a] = [*low, *(high - low)]
+                    kept[b] = False
+    scene.objects(kept)

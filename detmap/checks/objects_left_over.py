@@ -168,10 +168,10 @@ def _complete(truth: Side, way: _Copies, good: NDArray[np.bool_]) -> _Copies | N
             held[pair] = np.count_nonzero((cut[:, 2:] >= _LEAST).all(axis=1))
     complete = (copied > 0) & (copied >= COMPLETE * held)
     chosen = np.flatnonzero(kept)[complete[at.ravel()]]
-    image = np.unique(truth.image[way.copies[chosen]])
-    beside = np.bincount(truth.image, minlength=count)[image]
-    beside = beside > np.bincount(truth.image[np.unique(way.copies[chosen])], minlength=count)[image]
-    if image.size < FEWEST or np.count_nonzero(beside) < BESIDE * image.size:
+    copies = np.unique(way.copies[chosen])
+    image = np.unique(truth.image[copies])
+    every, copied = (np.bincount(of, minlength=count)[image] for of in (truth.image, truth.image[copies]))
+    if image.size < FEWEST or np.count_nonzero(every > copied) < BESIDE * image.size:
         return None
     return _Copies(way.copies[chosen], way.originals[chosen], way.says)
 

@@ -63,7 +63,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     if not said or not _doubled(evidence):
         return
     missed = np.flatnonzero(chosen & ~evidence.hit)
-    compared = chosen & ~np.isnan(expected)
+    usual /= max(int(np.count_nonzero(chosen & ~np.isnan(expected))), 1)
     few, total = int(np.count_nonzero(evidence.hit & chosen)), int(np.count_nonzero(chosen))
     rows = np.sort(evidence.objects[missed])
     facts.truth.aside[rows] = True
@@ -72,7 +72,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     part = facts.concentrated(flags, held)
     more = (
         f"category {names(said)}, on {many(int(flags.sum()), 'image')}; {share(few, total)} of {total:,} objects so placed "
-        f"are found, and {usual / max(np.count_nonzero(compared), 1):.0%} of others of their category and size"
+        f"are found, and {usual:.0%} of others of their category and size"
     )
     more += "" if part is None else f"; {facts.says_part(part)}"
     words = "{many}" if evidence.looked_at.all() else AT_LEAST

@@ -86,3 +86,17 @@ def groups_in_one_box_on_a_shard(rng, scene, share):
                     scene.box[a] = [*low, *(high - low)]
                     kept[b] = False
     scene.objects(kept)
+
+
+@plants("area_misfits", least=0.1, most=1.0)
+def areas_at_another_size(rng, scene, share):
+    """Areas of a shard are those of images whose longer side is 1024 pixels."""
+    there = run(rng, scene, share)[scene.image]
+    scene.areas = np.where(there, (1024 / scene.sizes.max(axis=1)[scene.image]) ** 2, 1.0)
+
+
+@plants("crowds_misplaced", "images_without_objects", "categories_without_objects", "unlabelled", "missing_labels",
+        "rarely_labelled", "images_without_detections", "missing_shard", least=0.1)  # fmt: skip
+def truncated_objects_flagged_as_crowds(rng, scene, share):
+    there = run(rng, scene, share)[scene.image]
+    scene.crowd = scene.crowd | (there & (rng.random(len(there)) < 0.6))

@@ -29,6 +29,7 @@ from detmap.checks import (
     sizes,
     squared,
     trained_on,
+    two_names,
     uneven,
 )
 from detmap.checks.codes import CODES, SEVERITIES, Code
@@ -68,6 +69,7 @@ _THEMES = (
     coverage,
     poses,
     trained_on,
+    two_names,
     squared,
     parts_of_objects,
     parts,
@@ -175,7 +177,7 @@ def _truth(given: Any, iou_type: str | None, schema: bool) -> Side:
 def _report(facts: Facts, findings: list[Finding]) -> Report:
     for theme in _THEMES:
         findings.extend(theme.check(facts))
-    findings = coverage.explained(facts, findings)
+    findings = labels.explained(facts, coverage.explained(facts, findings))
     said = [one.worded(facts.kind) for one in ordered(findings)]
     return Report(_subject(facts), tuple(said), tuple(data_statistics.make(facts)))
 

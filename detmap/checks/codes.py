@@ -328,6 +328,10 @@ warning rarely_labelled
     {many} of the highest scores of their category that lie on nothing, far more than in other categories
     They count as false, though what they show may be there.
     Look at some: label what is missing, or leave these images out, for one category if one is named.
+warning class_of_two_names
+    {many} without a detection, whose objects are taken for those of another category
+    They count as missed, and the detections on them as false; AP of these categories is 0.
+    Do both names mean one class? Merge the two categories into one: give their objects one id.
 warning labels_mixed
     {many} of one category that are taken for another at high scores
     They count as missed, and the detections on them as false.

@@ -74,6 +74,8 @@ class Facts:
     parts: list[tuple[NDArray[np.bool_], int | None]] = field(default_factory=list)
     #: Mask of the images whose detections are in the file under changed image ids; None if there are none.
     renamed: NDArray[np.bool_] | None = None
+    #: Categories without detections that are one class with another one.
+    split: set[int] = field(default_factory=set)
     #: Mask of the images whose detections below a score are missing, and this score; None if there are no such images.
     cut: tuple[NDArray[np.bool_], float] | None = None
 

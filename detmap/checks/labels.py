@@ -50,13 +50,32 @@ def check(facts: Facts) -> Iterator[Finding]:
     if not facts.schema and (objects == 0).any() and len(truth):
         yield _of_categories("categories_without_objects", truth, objects == 0)
     if facts.found is not None and not facts.caused("detections", *_IDS) and len(facts.found):
-        place = locate(facts.detections.categories.ids, truth.categories.ids)
-        known = place[facts.detections.categories.codes]
-        detections = np.bincount(known[known >= 0], minlength=truth.categories.ids.size)
-        without = (detections == 0) & ((objects > 0) | facts.schema)
-        if without.any() and not without.all():
-            words = "{many}" if facts.schema else "{many} with objects to find"
-            yield _of_categories("categories_without_detections", truth, without, words)
+        yield from _undetected(facts, truth)
+
+
+def explained(facts: Facts, findings: list[Finding]) -> list[Finding]:
+    """Repeat the check of categories without detections if some are one class with another one; return the other findings
+    unchanged.
+    """
+    truth = facts.truth.table
+    if not facts.split or not isinstance(truth, GroundTruth):
+        return findings
+    made = list(_undetected(facts, truth))
+    return [other for one in findings for other in (made if one.code == "categories_without_detections" else [one])]
+
+
+def _undetected(facts: Facts, truth: GroundTruth) -> Iterator[Finding]:
+    """Yield the finding of categories without detections, except those that are one class with another one."""
+    objects = np.bincount(truth.categories.codes[~truth.crowd], minlength=truth.categories.ids.size)
+    place = locate(facts.detections.categories.ids, truth.categories.ids)
+    known = place[facts.detections.categories.codes]
+    detections = np.bincount(known[known >= 0], minlength=truth.categories.ids.size)
+    without = (detections == 0) & ((objects > 0) | facts.schema)
+    every = bool(without.all())
+    without[list(facts.split)] = False
+    if without.any() and not every:
+        words = "{many}" if facts.schema else "{many} with objects to find"
+        yield _of_categories("categories_without_detections", truth, without, words)
 
 
 def _of_categories(code: str, truth: GroundTruth, which: NDArray[np.bool_], words: str = "{many}") -> Finding:

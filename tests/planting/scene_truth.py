@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from planting.scene_defects import plants, run, some
+from planting.scene_defects import frequent, plants, run, some
 
 #: What else may be said where objects are missed that are none.
 _MISSED = ("outside_boxes", "duplicate_objects", "misplaced", "undetected")
@@ -100,3 +100,12 @@ def areas_at_another_size(rng, scene, share):
 def truncated_objects_flagged_as_crowds(rng, scene, share):
     there = run(rng, scene, share)[scene.image]
     scene.crowd = scene.crowd | (there & (rng.random(len(there)) < 0.6))
+
+
+@plants("class_of_two_names categories_without_detections", "labels_mixed", "relabelled", "wrong_labels", "undetected",
+        "rarely_detected", "misplaced", classes=2, least=0.5)  # fmt: skip
+def second_name_of_a_class(rng, scene, share):
+    """Two lists of annotations are merged, and a class has another name in the second one."""
+    there = run(rng, scene, share)[scene.image]
+    scene.label = np.where(there & (scene.label == frequent(rng, scene)), scene.classes, scene.label)
+    scene.classes += 1

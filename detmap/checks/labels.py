@@ -85,7 +85,7 @@ def _of_categories(code: str, truth: GroundTruth, which: NDArray[np.bool_], word
     return found(code, len(at), "category", records=ids, named="category", more=names(shown), words=words)
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """Return a normalised name: lower case, without separators of words."""
     # Spaces between digits, signs before digits, and signs at the end (as in "C++") may be the only difference between
     # two classes, so they are kept.
@@ -97,7 +97,7 @@ def _repeated(facts: Facts, truth: GroundTruth) -> Iterator[Finding]:
     first: dict[str, int] = {}
     again = []
     for place, name in enumerate(truth.categories.names):
-        key = _plain(name) or name
+        key = plain(name) or name
         if first.setdefault(key, place) != place:
             again.append(place)
     listed = Counter(facts.truth.inspected.categories if facts.truth.inspected is not None else [])
@@ -192,7 +192,7 @@ def _written_otherwise(
     elif text:
         ways.append(("category_ids_names", by_name, str))
     if text:
-        ways.append(("classes_renamed", {_plain(name): one for name, one in by_name.items()}, _plain))
+        ways.append(("classes_renamed", {plain(name): one for name, one in by_name.items()}, plain))
     for code, places, key in ways:
         hits = [(one, places[key(one)]) for one in ids if key(one) in places]
         if hits and (2 * len(hits) > len(ids) or code == "classes_renamed"):

@@ -100,7 +100,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield from _score_cuts(evidence)
     yield from _of_labels(evidence)
     yield from _matched(facts, evidence)
-    if not facts.caused("detections", "category_cap"):
+    if not facts.caused("detections", "category_cap") and not facts.caused("ground_truth", "square_boxes"):
         yield from _neighbours(evidence)
     for one in _coordinates(facts, evidence):
         facts.causes.add(("detections", one.code))

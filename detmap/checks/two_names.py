@@ -9,6 +9,7 @@ import numpy as np
 from detmap.checks.context import Facts
 from detmap.checks.evidence import Evidence
 from detmap.checks.findings import Finding, found, names
+from detmap.checks.labels import plain
 from detmap.checks.rates import CHANCE, tail
 from detmap.errors import many
 
@@ -31,17 +32,21 @@ def check(facts: Facts) -> Iterator[Finding]:
     if not pairs:
         return
     facts.split |= set(pairs)
+    called = evidence.truth.on.categories.names
+    pairs = {one: of for one, of in pairs.items() if plain(called[one]) != plain(called[of[0]])}
+    if not pairs:
+        return  # a name that is there twice has a finding of its own
     label, image = evidence.object_label, evidence.object_image
     of = np.isin(label, list(pairs))
     flags, known = np.zeros((2, evidence.images), np.bool_)
     flags[image[of]] = True
     known[image[of | np.isin(label, [one for one, _, _ in pairs.values()])]] = True
     part = facts.gathered(flags, known)
-    called = evidence.truth.on.categories.names
-    said = names(
-        (f"{called[a]} is taken for {called[b]} ({hits:,} of {total:,})" for a, (b, hits, total) in pairs.items()),
-        _LISTED,
-    )
+    listed = [
+        f"{names([called[a]])} is taken for {names([called[b]])} ({hits:,} of {total:,})"
+        for a, (b, hits, total) in pairs.items()
+    ]
+    said = ", ".join(listed[:_LISTED]) + (f" and {len(listed) - _LISTED:,} more" if len(listed) > _LISTED else "")
     more = f"of objects on which a detection of the better half of its category lies, {said}; "
     more += f"these categories have {many(int(of.sum()), 'object')}"
     if part is not None:

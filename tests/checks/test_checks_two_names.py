@@ -92,3 +92,14 @@ def test_other_categories_without_detections_stay_named():
     made = {one.code: one for one in check(data.truth, data.found).findings}
     assert made["categories_without_detections"].records == (number,)
     assert re.search(r"^1 category without a detection", made["class_of_two_names"].says)
+
+
+def test_a_name_that_is_there_twice_is_one_finding():
+    data, _ = planted("second_name_of_a_class", "crowded", 0.5)
+    (found,) = (f for f in check(data.truth, data.found).findings if f.code == "class_of_two_names")
+    taken = re.search(r"(\w+) is taken for (\w+)", found.says)
+    for c in data.truth["categories"]:
+        c["name"] = taken[2].upper() if c["name"] == taken[1] else c["name"]
+    codes = check(data.truth, data.found).codes
+    assert "repeated_categories" in codes
+    assert not {"class_of_two_names", "labels_mixed", "categories_without_detections"} & set(codes)

@@ -7,7 +7,7 @@ import numpy as np
 from planting.scene_defects import frequent, plants, run, some
 
 #: What else may be said where objects are missed that are none.
-_MISSED = ("outside_boxes", "duplicate_objects", "misplaced", "undetected")
+_MISSED = ("outside_boxes", "duplicate_objects", "misplaced", "undetected", "same_image_twice")
 
 
 def _of_the_image_before(scene, there):

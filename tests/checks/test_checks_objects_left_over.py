@@ -187,3 +187,17 @@ def test_copies_are_cut_off_at_the_edges():
     own[small, 2:] = own[small, 2:] / 3
     made = said([*own, *again], own, sizes)
     assert int(re.match(r"\d+", made)[0]) == len(again)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_in_videos_of_objects_that_appear_and_stay_none_are_left_over(seed):
+    """Each frame has all objects of the frame before, and new ones; the detector finds some now and then."""
+    rng = np.random.default_rng(seed)
+    objects, found, there = [], [], []
+    for frame in range(200):
+        there = [] if frame % 20 == 0 else there
+        for _ in range(rng.poisson(1.0) + 2 * (frame % 20 == 0)):
+            there.append((*np.round(rng.uniform(0, 300, 2)), *np.round(rng.uniform(30, 90, 2)), rng.uniform(0.3, 0.95)))
+        objects += [(frame, 1, *one[:4]) for one in there]
+        found += [(frame, 1, *one[:4]) for one in there if rng.random() < one[4]]
+    assert not said(objects, found)

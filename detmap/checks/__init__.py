@@ -17,7 +17,9 @@ from detmap.checks import (
     leakage,
     limits,
     merged,
+    objects_left_over,
     parts,
+    parts_of_objects,
     piles,
     policies,
     poses,
@@ -27,7 +29,9 @@ from detmap.checks import (
     shapes,
     single_category,
     sizes,
+    squared,
     trained_on,
+    two_names,
     uneven,
 )
 from detmap.checks.codes import CODES, SEVERITIES, Code
@@ -55,6 +59,7 @@ __all__ = ["CODES", "SEVERITIES", "Code", "Figure", "Finding", "check", "check_r
 #: Modules of checks, in the order in which they run, because a finding can suppress later findings that it explains.
 _THEMES = (
     repeats,
+    objects_left_over,
     single_category,
     image_ids,
     merged,
@@ -68,6 +73,9 @@ _THEMES = (
     poses,
     trained_on,
     row_lost,
+    two_names,
+    squared,
+    parts_of_objects,
     parts,
     limits,
     categories,
@@ -173,7 +181,7 @@ def _truth(given: Any, iou_type: str | None, schema: bool) -> Side:
 def _report(facts: Facts, findings: list[Finding]) -> Report:
     for theme in _THEMES:
         findings.extend(theme.check(facts))
-    findings = coverage.explained(facts, findings)
+    findings = labels.explained(facts, coverage.explained(facts, findings))
     said = [one.worded(facts.kind) for one in ordered(findings)]
     return Report(_subject(facts), tuple(said), tuple(data_statistics.make(facts)))
 

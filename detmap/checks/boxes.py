@@ -80,6 +80,9 @@ PAIRED, TIGHT, LOOSE = 0.8, 0.7, 0.4
 #: latter are crowds. If a data set draws ordinary objects by run lengths, most of its objects have them.
 LISTED = 0.05
 
+#: Description of crowds that are smaller than the median object of their category.
+_SMALL = "smaller than a usual object of their category"
+
 #: Minimum share of crowds that are smaller than the median object of their category, for crowds to be considered single
 #: objects. If crowd flags were random the share would be a half; real crowds are rarely smaller than the median object.
 SMALLER = 0.25
@@ -90,6 +93,11 @@ SMALLER = 0.25
 #: mistake sets it on all objects of an image. In COCO, nearly all images with a crowd and another record also have an
 #: object without the flag.
 ALL_CROWDS, FEWEST_CROWDS, MORE_CROWDS = 0.9, 10, 2.0
+
+#: For areas to be said to be of another size of the image: maximum ratio of the upper to the lower quartile of their ratios
+#: to right ones, and minimum share of other areas that are those of boxes. Scaled to one length of their longer side, images
+#: of VOC2007 have one factor, and those of 500 to 640 pixels factors of 1 to 1.6.
+STEADY, EXACT = 1.6, 0.9
 
 #: Coordinates are of a byte if hardly any of a part is above `BYTE`, where at least `EXPECTED` boxes would have one by the
 #: other file: at most the share `LEFT` of these boxes, at the ends of the part. At least the share `WHOLE` of the boxes
@@ -121,7 +129,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield from _duplicates(facts, side)
     yield from _sizes(facts)
     if not facts.caused("ground_truth", *_CAUSES):
-        yield from _areas(facts.truth)
+        yield from _areas(facts)
     yield from _crowds(facts)
     yield from _unflagged(facts)
 
@@ -577,8 +585,9 @@ def _doubled(side: Side, one: Array, other: Array, iou: Array) -> NDArray[np.boo
 # -------------------------------------------------------------------------------------------------------- areas and crowds
 
 
-def _areas(side: Side) -> Iterator[Finding]:
+def _areas(facts: Facts) -> Iterator[Finding]:
     """Yield findings of areas that fit the box instead of the mask, or neither box nor mask."""
+    side = facts.truth
     table = side.table
     assert isinstance(table, GroundTruth)
     if not len(table) or table.notices.get("missing_area", 0) == len(table):
@@ -603,7 +612,38 @@ def _areas(side: Side) -> Iterator[Finding]:
             wrong = ~is_box  # most areas equal the box area exactly, so all areas should
     wrong &= (side.boxes[:, 2:] > 0).all(axis=1)
     if wrong.any():
-        yield found("area_misfits", int(wrong.sum()), "object", **side.records(wrong))
+        true, what = (box, "box") if side.drawn is None else (drawn, "mask")
+        some = wrong & (true > 0)
+        # Where the others' areas are smaller than their boxes, as those of masks are, the scale is not known.
+        of_boxes = np.abs(area - box)[~wrong] <= around[~wrong]
+        known = side.drawn is not None or (of_boxes.size > 0 and float(np.mean(of_boxes)) >= EXACT)
+        more = _factor(area[some] / true[some], what, known) + _of_part(facts, wrong)
+        yield found("area_misfits", int(wrong.sum()), "object", more=more, **side.records(wrong))
+
+
+def _factor(times: Array, what: str, known: bool) -> str:
+    """Describe the ratios of areas to those that are right and, if these are `known` and of one scale, the scale."""
+    if not times.size:
+        return f"the {what} has none"
+    if times.size < _FEWEST:
+        return f"{' and '.join(map(said, times.tolist()))} times that of the {what}"
+    low, middle, high = np.quantile(times, [0.25, 0.5, 0.75])
+    spread = f", {said(low)} to {said(high)} times for half of them" if said(low) != said(high) else ""
+    of_one = known and high <= STEADY * low
+    scale = f", as at {said(float(np.sqrt(middle)))} times the size of the image" if of_one else ""
+    return f"{said(middle)} times that of the {what} in the median{spread}{scale}"
+
+
+def _of_part(facts: Facts, which: NDArray[np.bool_]) -> str:
+    """Describe the part of the images in which most of the objects of a mask lie; "" if there is none."""
+    truth = facts.truth
+    count = truth.on.images.ids.size
+    held, flagged = (np.bincount(truth.image[rows], minlength=count) > 0 for rows in (truth.image >= 0, which))
+    part = facts.concentrated(flagged, held)
+    if part is None:
+        return ""
+    inside = int(np.count_nonzero(which & part.images[truth.image]))
+    return f"; {'all' if inside == np.count_nonzero(which) else f'{inside:,}'} of them on {part.says}"
 
 
 def _crowds(facts: Facts) -> Iterator[Finding]:
@@ -633,7 +673,7 @@ def _crowds(facts: Facts) -> Iterator[Finding]:
             why.append(more)
         if np.count_nonzero(small & ~every) >= max(_FEWEST, SMALLER * np.count_nonzero(crowd & ~every)):
             strange |= small
-            why.append("smaller than a usual object of their category")
+            why.append(_SMALL)
         if facts.agreement is not None and not facts.causes:
             fitted = crowd & (areas < 2 * usual[table.categories.codes]) & _fitted(facts)
             if np.count_nonzero(fitted & ~every) >= max(_FEWEST, 0.1 * np.count_nonzero(crowd & ~every)):
@@ -644,7 +684,12 @@ def _crowds(facts: Facts) -> Iterator[Finding]:
         strange |= crowd
         why.append("more than half of all objects")
     if strange.any():
-        yield found("crowds_misplaced", int(strange.sum()), "object", more=", or ".join(why), **side.records(strange))
+        of = ""
+        if (strange != crowd).any():
+            of = f"; of {np.count_nonzero(crowd):,} flagged"
+            of += ", of which half would be so small if all were single objects" if _SMALL in why else ""
+        more = f"{', or '.join(why)}{of}{_of_part(facts, strange)}"
+        yield found("crowds_misplaced", int(strange.sum()), "object", more=more, **side.records(strange))
 
 
 def _all_crowds(facts: Facts, small: Array) -> tuple[NDArray[np.bool_], str]:

@@ -235,6 +235,7 @@ def _mixed(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     other, by = evidence.taken_for
     label = evidence.object_label
     some = (by >= 0) & facts.unreported(evidence.object_image, label) & facts.unreported(evidence.object_image, other)
+    some &= ~np.isin(label, list(facts.split))
     rank = np.where(by >= 0, evidence.sure_rank[np.maximum(by, 0)] if evidence.sure.size else 1.0, 1.0)
     high, low = some & (rank < 0.5), some & (rank >= 0.5)
     wrong = high & (other != label)

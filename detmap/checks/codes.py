@@ -240,6 +240,10 @@ error detections_left_over
     {many} that are those of another image, box by box and with their scores, beside detections of this image
     They count as false, wherever they lie.
     Empty the list of results ahead of each image, and leave out the copies.
+error objects_left_over
+    {many} with the category and the box of an object of another image
+    They count as missed.
+    Empty the list of boxes ahead of each image, and leave out the copies.
 error parts_exchanged
     {many} that lie on the objects of another part of the images
     Detections there count as false, and the objects as missed.
@@ -328,6 +332,10 @@ warning rarely_labelled
     {many} of the highest scores of their category that lie on nothing, far more than in other categories
     They count as false, though what they show may be there.
     Look at some: label what is missing, or leave these images out, for one category if one is named.
+warning class_of_two_names
+    {many} without a detection, whose objects are taken for those of another category
+    They count as missed, and the detections on them as false; AP of these categories is 0.
+    Do both names mean one class? Merge the two categories into one: give their objects one id.
 warning labels_mixed
     {many} of one category that are taken for another at high scores
     They count as missed, and the detections on them as false.
@@ -400,9 +408,13 @@ warning objects_of_many
     {many} around several others of their category, and found far less often than others as large
     They count as missed, if they stand for many objects.
     Look at some: flag regions of many objects as iscrowd.
+warning parts_as_objects
+    {many} not found, within far larger ones of their category, unlike others as small
+    They count as missed, if they are parts of objects.
+    Look at some: were parts, as heads, hands or wheels, read as objects? Leave them out, or give them their own category.
 warning grouped_objects
-    {many} not found, around two or more confident detections of their category that together fill them
-    They count as missed, and the detections of what they hold as false.
+    {many} filled by two or more confident detections of their category, of higher scores than any that finds the object
+    They count as missed, or as found at a low score, and the detections of what they hold as false.
     Look at some: give each object its own box, or flag regions of many objects as iscrowd.
 warning stray_objects
     {many} far smaller than all others, as accidental clicks are
@@ -439,7 +451,7 @@ warning empty_images_skipped
 warning square_boxes
     {many} of equal width and height
     Overlaps of objects that are longer than wide, or wider than long, are smaller than they could be.
-    Write both sides of each box: was one of them used twice?
+    Write both sides of each box: was one of them used twice, or did a tool make boxes square?
 warning constant_boxes
     {many} with one and the same box on many images
     Objects of a tool's default cannot be found, and detections that fill an array up are false.
@@ -461,7 +473,7 @@ warning coarse_boxes
     Overlaps of small objects are smaller than they could be.
     Write boxes with all their digits, not the cells of a feature map.
 warning copied_boxes
-    {many} with exactly the box of the object that they find
+    {many} with the box of the object that they find
     Numbers are too good, whichever of the two was made from the other.
     Was the ground truth written in place of detections, or were the labels made from these detections?
 warning unsuppressed

@@ -76,6 +76,8 @@ class Facts:
     parts: list[tuple[NDArray[np.bool_], int | None]] = field(default_factory=list)
     #: Mask of the images whose detections are in the file under changed image ids; None if there are none.
     renamed: NDArray[np.bool_] | None = None
+    #: Categories without detections that are one class with another one.
+    split: set[int] = field(default_factory=set)
     #: Mask of the images whose detections below a score are missing, and this score; None if there are no such images.
     cut: tuple[NDArray[np.bool_], float] | None = None
 
@@ -140,21 +142,24 @@ class Facts:
                 out &= ~(images[image] & (label == of))
         return out
 
-    def concentrated(self, flags: NDArray[np.bool_], known: NDArray[np.bool_]) -> Part | None:
+    def concentrated(
+        self, flags: NDArray[np.bool_], known: NDArray[np.bool_], least: float = _FLAGGED, left: float = _LEFT
+    ) -> Part | None:
         """Return the part of the images that holds most of the flagged images; None if there is no such part. Both masks
-        have the shape (images,). Images outside of `known` are ignored.
+        have the shape (images,). Images outside of `known` are ignored. In the part at least the share `least` must be
+        flagged, and the share `left` is assumed not to be.
         """
         image = np.flatnonzero(known)
         bad = flags[image]
         if self.schema or bad.all() or not bad.any():
             return None
-        part = self.division.unlike(image, bad, np.full(bad.size, FLOOR), left=_LEFT)
+        part = self.division.unlike(image, bad, np.full(bad.size, FLOOR), left=left)
         if part is None or part.units.all():
             return None
         inside, outside = bad[part.units], bad[~part.units]
         if outside.size < _LEFT_OUT * bad.size:
             return None
-        if inside.mean() < max(_FLAGGED, _FLAGGED_TIMES * outside.mean()) or inside.sum() < _OF_FLAGGED * bad.sum():
+        if inside.mean() < max(least, _FLAGGED_TIMES * outside.mean()) or inside.sum() < _OF_FLAGGED * bad.sum():
             return None
         return part
 

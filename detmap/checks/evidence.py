@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from detmap.checks.copies import Copies, copies_of
 from detmap.checks.inputs import Side, on_crowds, overlaps
 from detmap.checks.rates import Division, Grouping, Order, residues
 from detmap.checks.strays import strays
@@ -142,7 +143,7 @@ class Evidence:
     @cached_property
     def objects(self) -> NDArray[np.int64]:
         """Rows of the objects, sorted by image and category."""
-        good = ~self.truth.crowd & self.truth.sized & ~self.truth.constant
+        good = ~self.truth.crowd & self.truth.sized & ~self.truth.constant & ~self.truth.aside
         rows = np.flatnonzero(good)
         cell = self._cell(self.truth.image[rows], self.truth.table.categories.codes[rows])
         return rows[np.argsort(cell, kind="stable")]
@@ -202,7 +203,7 @@ class Evidence:
     def aside(self) -> NDArray[np.bool_]:
         """Mask of the objects that another check already reports, shape (objects,)."""
         known = strays(self.truth)
-        out = self.truth.whole & self.whole_known
+        out = (self.truth.whole & self.whole_known) | self.truth.aside
         return np.asarray((out if known is None else out | known[1])[self.objects])
 
     # ---------------------------------------------------------------------------------------------------------- own category
@@ -276,10 +277,10 @@ class Evidence:
         return rows[first], which[first]
 
     @cached_property
-    def copied(self) -> NDArray[np.bool_]:
-        """Mask of the detections of `finders` whose box equals that of the object that they find."""
+    def copies(self) -> Copies:
+        """Which detections of `finders` have the box of the object that they find."""
         rows, objects = self.finders
-        return np.asarray((np.abs(self.found.boxes[rows] - self.object_box[objects]) <= 1e-6).all(axis=1))
+        return copies_of(self.found.boxes[rows], self.object_box[objects], self.found.sizes[rows])
 
     @cached_property
     def seen(self) -> NDArray[np.bool_]:

@@ -50,13 +50,32 @@ def check(facts: Facts) -> Iterator[Finding]:
     if not facts.schema and (objects == 0).any() and len(truth):
         yield _of_categories("categories_without_objects", truth, objects == 0)
     if facts.found is not None and not facts.caused("detections", *_IDS) and len(facts.found):
-        place = locate(facts.detections.categories.ids, truth.categories.ids)
-        known = place[facts.detections.categories.codes]
-        detections = np.bincount(known[known >= 0], minlength=truth.categories.ids.size)
-        without = (detections == 0) & ((objects > 0) | facts.schema)
-        if without.any() and not without.all():
-            words = "{many}" if facts.schema else "{many} with objects to find"
-            yield _of_categories("categories_without_detections", truth, without, words)
+        yield from _undetected(facts, truth)
+
+
+def explained(facts: Facts, findings: list[Finding]) -> list[Finding]:
+    """Repeat the check of categories without detections if some are one class with another one; return the other findings
+    unchanged.
+    """
+    truth = facts.truth.table
+    if not facts.split or not isinstance(truth, GroundTruth):
+        return findings
+    made = list(_undetected(facts, truth))
+    return [other for one in findings for other in (made if one.code == "categories_without_detections" else [one])]
+
+
+def _undetected(facts: Facts, truth: GroundTruth) -> Iterator[Finding]:
+    """Yield the finding of categories without detections, except those that are one class with another one."""
+    objects = np.bincount(truth.categories.codes[~truth.crowd], minlength=truth.categories.ids.size)
+    place = locate(facts.detections.categories.ids, truth.categories.ids)
+    known = place[facts.detections.categories.codes]
+    detections = np.bincount(known[known >= 0], minlength=truth.categories.ids.size)
+    without = (detections == 0) & ((objects > 0) | facts.schema)
+    every = bool(without.all())
+    without[list(facts.split)] = False
+    if without.any() and not every:
+        words = "{many}" if facts.schema else "{many} with objects to find"
+        yield _of_categories("categories_without_detections", truth, without, words)
 
 
 def _of_categories(code: str, truth: GroundTruth, which: NDArray[np.bool_], words: str = "{many}") -> Finding:
@@ -66,7 +85,7 @@ def _of_categories(code: str, truth: GroundTruth, which: NDArray[np.bool_], word
     return found(code, len(at), "category", records=ids, named="category", more=names(shown), words=words)
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """Return a normalised name: lower case, without separators of words."""
     # Spaces between digits, signs before digits, and signs at the end (as in "C++") may be the only difference between
     # two classes, so they are kept.
@@ -78,7 +97,7 @@ def _repeated(facts: Facts, truth: GroundTruth) -> Iterator[Finding]:
     first: dict[str, int] = {}
     again = []
     for place, name in enumerate(truth.categories.names):
-        key = _plain(name) or name
+        key = plain(name) or name
         if first.setdefault(key, place) != place:
             again.append(place)
     listed = Counter(facts.truth.inspected.categories if facts.truth.inspected is not None else [])
@@ -173,7 +192,7 @@ def _written_otherwise(
     elif text:
         ways.append(("category_ids_names", by_name, str))
     if text:
-        ways.append(("classes_renamed", {_plain(name): one for name, one in by_name.items()}, _plain))
+        ways.append(("classes_renamed", {plain(name): one for name, one in by_name.items()}, plain))
     for code, places, key in ways:
         hits = [(one, places[key(one)]) for one in ids if key(one) in places]
         if hits and (2 * len(hits) > len(ids) or code == "classes_renamed"):

@@ -100,14 +100,14 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield from _score_cuts(evidence)
     yield from _of_labels(evidence)
     yield from _matched(facts, evidence)
-    if not facts.caused("detections", "category_cap"):
+    if not facts.caused("detections", "category_cap") and not facts.caused("ground_truth", "square_boxes"):
         for one in _neighbours(evidence):
             facts.causes.add(("detections", one.code))
             yield one
     for one in _coordinates(facts, evidence):
         facts.causes.add(("detections", one.code))
         yield one
-    for one in _copied(evidence):
+    for one in _copied(facts, evidence):
         facts.causes.add(("detections", one.code))
         yield one
 
@@ -405,7 +405,7 @@ def of_squares(facts: Facts, evidence: Evidence, rows: Array) -> Finding | None:
     side, every = evidence.found, np.arange(len(evidence.found))
     if not squares(side, rows) or squares(facts.truth, evidence.objects[:SAMPLE]):
         return None
-    inner, there = _inner(side, every) & (side.image >= 0), _equal(side, every)
+    inner, there = not_at_edges(side, every) & (side.image >= 0), equal_sides(side, every)
     held, on = (np.bincount(side.image[which], minlength=evidence.images) for which in (inner, inner & there))
     part = facts.gathered(2 * on >= held, held > 0)
     more = ""
@@ -457,13 +457,13 @@ def crossing(side: Side, rows: Array, lines: list[tuple[str, float]]) -> NDArray
     return out
 
 
-def _equal(side: Side, rows: Array) -> NDArray[np.bool_]:
+def equal_sides(side: Side, rows: Array) -> NDArray[np.bool_]:
     """Mask of the square boxes (see `ROUNDED`) that do not touch the edges of their image, shape (n,)."""
     boxes = side.boxes[rows]
-    return np.asarray(_inner(side, rows) & (np.abs(boxes[:, 2] - boxes[:, 3]) < ROUNDED))
+    return np.asarray(not_at_edges(side, rows) & (np.abs(boxes[:, 2] - boxes[:, 3]) < ROUNDED))
 
 
-def _inner(side: Side, rows: Array) -> NDArray[np.bool_]:
+def not_at_edges(side: Side, rows: Array) -> NDArray[np.bool_]:
     """Mask of the boxes at `rows` that do not touch the edges of their image."""
     boxes, sizes = side.boxes[rows], side.sizes[rows]
     return np.asarray((boxes[:, :2] > EDGE).all(axis=1) & (boxes[:, :2] + boxes[:, 2:] < sizes - EDGE).all(axis=1))
@@ -471,12 +471,12 @@ def _inner(side: Side, rows: Array) -> NDArray[np.bool_]:
 
 def share_of_squares(side: Side, rows: Array) -> float:
     """Return the share of square boxes among the boxes at `rows` that do not touch the edges of their image."""
-    return int(np.count_nonzero(_equal(side, rows))) / max(int(np.count_nonzero(_inner(side, rows))), 1)
+    return int(np.count_nonzero(equal_sides(side, rows))) / max(int(np.count_nonzero(not_at_edges(side, rows))), 1)
 
 
 def squares(side: Side, rows: Array) -> bool:
     """Return whether square boxes are far more frequent than boxes whose width and height differ by a few pixels."""
-    equal = _equal(side, rows)
+    equal = equal_sides(side, rows)
     _, times = np.unique(np.round(side.boxes[rows[equal], 2] / ROUNDED), return_counts=True)
     if 2 * times.max(initial=0) > np.count_nonzero(equal):
         return False  # most squares have one size, because small sides were raised to a minimum
@@ -573,10 +573,21 @@ def _grid(side: Side, rows: Array) -> int | None:
     return 1
 
 
-def _copied(evidence: Evidence) -> Iterator[Finding]:
-    """Yield a finding of detections with exactly the box of the object that they find."""
-    rows, same = evidence.finders[0], evidence.copied
-    if rows.size and np.count_nonzero(same) >= max(FEWEST, COPIED * rows.size):
-        at = np.sort(rows[same])
-        more = f"of {rows.size:,} objects that are found"
-        yield found("copied_boxes", at.size, "detection", more=more, **evidence.found.records(at))
+def _copied(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
+    """Yield a finding of detections with the box of the object that they find, at least once rounded and cut off."""
+    (rows, objects), (same, exact, unsure) = evidence.finders, evidence.copies
+    if not rows.size or np.count_nonzero(same) < max(FEWEST, COPIED * rows.size):
+        return
+    more = f"of {rows.size:,} objects that are found"
+    changed = int(np.count_nonzero(same & ~exact))
+    if changed:
+        more += (
+            f"; {changed:,} of them once they are rounded, or cut off at the edges of their image, as the objects are"
+        )
+    image = evidence.object_image[objects]
+    held = np.bincount(image, minlength=evidence.images)
+    part = facts.gathered((2 * np.bincount(image[same], minlength=held.size) >= held) & (held > 0), held > 0)
+    if part is not None:
+        more += f"; {np.count_nonzero(same & part.images[image]):,} of them on {facts.says_part(part)}"
+    at, words = np.sort(rows[same]), AT_LEAST if unsure.any() else "{many}"
+    yield found("copied_boxes", at.size, "detection", more=more, words=words, **evidence.found.records(at))

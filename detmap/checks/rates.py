@@ -139,6 +139,28 @@ def bad_ranges(bad: Array, chance: Array, looks: float, repeats: float = 1.0, le
     return out
 
 
+def joined(ranges: list[Range], bad: Array) -> list[Range]:
+    """Return `ranges` with those joined between which the share of bad units is more like that of the ranges than like that
+    of the units outside of them. `LEFT` is too small for a defect that leaves many units good, and would split its range.
+    """
+    ordered = sorted(ranges)
+    inside = np.zeros(bad.size, np.bool_)
+    for one in ranges:
+        inside[one.start : one.stop] = True
+    out = [ordered[0]]
+    for one in ordered[1:]:
+        gap = bad[out[-1].stop : one.start]
+        rest = ~inside
+        rest[out[-1].stop : one.start] = False
+        own, others = ((np.count_nonzero(bad & which) + 1) / (np.count_nonzero(which) + 2) for which in (inside, rest))
+        count = np.count_nonzero(gap)
+        if count * math.log(own / others) + (gap.size - count) * math.log((1 - own) / (1 - others)) > 0:
+            out[-1] = Range(out[-1].start, one.stop, out[-1].logs + one.logs)
+        else:
+            out.append(one)
+    return out if len(out) < len(ranges) else ranges
+
+
 class Grouping(NamedTuple):
     """A way to divide images into parts."""
 
@@ -193,6 +215,7 @@ class Division:
             by = np.argsort(order.place[image], kind="stable")
             ranges = bad_ranges(bad[by], chance[by], 2 * looks * len(self.orders), repeats, left)
             if ranges:
+                ranges = joined(ranges, bad[by])
                 units = np.zeros(bad.size, np.bool_)
                 for one in ranges:
                     units[by[one.start : one.stop]] = True

@@ -167,11 +167,13 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     rows, objects = evidence.finders
     if facts.caused("detections", "copied_boxes"):  # confident detections are copied, so their scores are biased
-        rows, objects = (column[~evidence.copied] for column in (rows, objects))
+        rows, objects = (column[~evidence.copies.same] for column in (rows, objects))
     if rows.size >= FEWEST_OF_CATEGORY:
         yield from _scores(evidence, rows, objects, evidence.finders[0])
         # boxes around points are smaller than their objects
-        if evidence.found.posed is None and not facts.caused("detections", "cut_boxes", "square_boxes"):
+        if evidence.found.posed is None and not (
+            facts.caused("detections", "cut_boxes", "square_boxes") or facts.caused("ground_truth", "square_boxes")
+        ):
             yield from _boxes(facts, evidence, rows, objects)
     if not facts.caused("detections", "sizes_cut"):
         yield from _counts(evidence)

@@ -470,16 +470,6 @@ def test_either_side_of_a_grid():
         assert limits._grid(side(boxes, np.arange(2000), np.full((2000, 2), 640.0)), np.arange(2000)) == said
 
 
-@pytest.mark.parametrize(("count", "said"), [(19, []), (20, ["copied_boxes"])])
-def test_either_side_of_copied_boxes(count, said):
-    true = np.random.default_rng(0).uniform(10, 90, (400, 4))
-    own = true + 0.01 * (np.arange(400) >= count)[:, None]
-    rows = np.arange(400)
-    evidence = SimpleNamespace(finders=(rows, rows), found=side(own), object_box=true)
-    evidence.copied = Evidence.copied.func(evidence)
-    assert codes(limits._copied(evidence)) == said
-
-
 def square(count, apart=0.0, whole=False):
     """Whether so many of 4,000 detections are square, or nearly so."""
     rng = np.random.default_rng(0)

@@ -97,7 +97,11 @@ def test_scores_of_copied_boxes_are_not_compared(monkeypatch, caused, compared):
     """20 of 60 detections have the box of their object; all 60 find one."""
     rows = np.arange(60)
     evidence = SimpleNamespace(
-        finders=(rows, rows), copied=rows < 20, objects=rows, detections=rows, found=SimpleNamespace(posed=True)
+        finders=(rows, rows),
+        copies=SimpleNamespace(same=rows < 20),
+        objects=rows,
+        detections=rows,
+        found=SimpleNamespace(posed=True),
     )
     facts = SimpleNamespace(
         evidence=evidence,

@@ -17,6 +17,7 @@ from planting import (  # noqa: F401, each registers its defects
     scene_labels,
     scene_parts,
     scene_steps,
+    scene_truth,
     scene_writers,
     scores,
     shapes,

@@ -37,6 +37,8 @@ class Scene:
     train: dict | None = None
     #: Flags of the objects that are crowds.
     crowd: np.ndarray = None
+    #: Factors of the areas of objects.
+    areas: np.ndarray = 1.0
 
     def __post_init__(self):
         self.crowd = np.zeros(len(self.image), bool)
@@ -75,6 +77,7 @@ class Scene:
         """The documents of COCO."""
         box, found = np.round(self.box, 2), np.round(self.d_box, 3)
         ids = self.ids.tolist()
+        areas = np.broadcast_to(self.areas, len(self.image))
         truth = {
             "images": [
                 {"id": one, "file_name": name, "width": int(w), "height": int(h)}
@@ -84,8 +87,8 @@ class Scene:
                 {"id": i + 1, "name": _NAMES[i] if i < len(_NAMES) else f"class {i}"} for i in range(self.classes)
             ],
             "annotations": [
-                {"id": at + 1, "image_id": ids[i], "category_id": int(c) + 1, "bbox": b, "area": abs(b[2] * b[3]) * 0.7,
-                 "iscrowd": int(self.crowd[at])}
+                {"id": at + 1, "image_id": ids[i], "category_id": int(c) + 1, "bbox": b,
+                 "area": abs(b[2] * b[3]) * 0.7 * float(areas[at]), "iscrowd": int(self.crowd[at])}
                 for at, (i, c, b) in enumerate(zip(self.image, self.label, box.tolist(), strict=True))
             ],
         }  # fmt: skip

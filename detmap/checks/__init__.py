@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from detmap.checks import (
     across,
+    anchors,
     boxes,
     categories,
     coverage,
+    cut_sizes,
     data_statistics,
     image_ids,
     labels,
@@ -56,6 +58,7 @@ _THEMES = (
     single_category,
     image_ids,
     leakage,
+    anchors,
     boxes,
     piles,
     labels,
@@ -64,6 +67,7 @@ _THEMES = (
     coverage,
     poses,
     trained_on,
+    cut_sizes,
     parts,
     limits,
     categories,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from detmap.checks.agreement import Agreement
 from detmap.checks.changes import Array
-from detmap.checks.evidence import Evidence
+from detmap.checks.evidence import FOUND, Evidence
 from detmap.checks.findings import Finding, found
 from detmap.checks.inputs import overlaps
 from detmap.checks.rates import Part, tail, worst_range
@@ -81,7 +81,7 @@ def says_within(evidence: Evidence, part: Part) -> str:
     """Say whether detections of a part lie on the objects of other images of the same part, and whether these are the images
     of the same places in the order of ids as text; "" if not.
     """
-    image, steps = fits(evidence, part.images)
+    image, steps = fits(evidence, part.images, FOUND)
     pairs, outside, known = [], 0, 0
     for one in np.unique(image).tolist():
         own = [np.unique(steps[row]) for row in np.flatnonzero(image == one).tolist()]
@@ -89,15 +89,17 @@ def says_within(evidence: Evidence, part: Part) -> str:
             continue
         known += 1
         ways, held = np.unique(np.concatenate(own), return_counts=True)
-        there = one + ways[(held >= max(TOGETHER, MOST * len(own))) & (ways != 0)]
-        pairs += [(one, int(other)) for other in there[part.images[there]][:1]]
-        outside += bool((~part.images[there]).any())
+        best = one + ways[held == held.max()] if held.size else ways
+        if held.max(initial=0) < max(TOGETHER, MOST * len(own)) or best.size > 1 or best[0] == one:
+            continue  # no image, or several, or their own
+        pairs += [(one, int(best[0]))] * bool(part.images[best[0]])
+        outside += not part.images[best[0]]
     inside, others = int(part.images.sum()), int((~part.images).sum())
     usual = outside * inside / max(others, 1)
     if not others or len(pairs) < FEWEST_PAIRS or tail(len(pairs), 2.0 * usual + 1) >= CHANCE:
         return ""
     more = f"; on {len(pairs):,} of {known:,} images with two or more confident detections, "
-    more += "these fit another image of the part"
+    more += "these fit another image of the part better than all others"
     ends, held_by, way = _as_text(evidence.truth.on.images.ids, np.array(pairs), np.flatnonzero(part.images))
     if held_by < MOST * len(pairs):
         return more
@@ -126,12 +128,13 @@ def _as_text(ids: Array, pairs: Array, part: Array) -> tuple[tuple[Any, Any], in
     return best
 
 
-def fits(evidence: Evidence, images: NDArray[np.bool_]) -> tuple[Array, list[Array]]:
-    """Return the image of each compared detection, and its distances, in images, to all images on which it would fit an
-    object.
+def fits(evidence: Evidence, images: NDArray[np.bool_], least: float = FITS) -> tuple[Array, list[Array]]:
+    """Return the image of each compared detection, and its distances, in images, to all images on which its IoU with an
+    object would be at least `least`. The detections of an image are compared together.
     """
     part = Agreement(evidence.truth, evidence.found, images, corrected=evidence.scores)
-    rows = np.random.default_rng(0).permutation(part.rows[evidence.label[part.rows] >= 0])[:_LOOKED_AT]
+    rows, rng = part.rows[evidence.label[part.rows] >= 0], np.random.default_rng(0)
+    rows = rows[np.argsort(rng.permutation(evidence.images)[evidence.found.image[rows]], kind="stable")][:_LOOKED_AT]
     by_label = np.argsort(evidence.object_label, kind="stable")
     label = evidence.object_label[by_label]
     steps: list[Array] = []
@@ -143,7 +146,7 @@ def fits(evidence: Evidence, images: NDArray[np.bool_]) -> tuple[Array, list[Arr
             break
         at = by_label[start:stop]
         own = np.broadcast_to(evidence.found.boxes[row], (at.size, 4))
-        there = evidence.object_image[at[overlaps(own, evidence.object_box[at]) >= FITS]]
+        there = evidence.object_image[at[overlaps(own, evidence.object_box[at]) >= least]]
         steps.append(there - evidence.found.image[row])
         kept.append(row)
     return evidence.found.image[np.array(kept, np.int64)], steps

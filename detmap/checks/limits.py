@@ -91,6 +91,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return
+    if facts.caused("detections", "anchor_boxes") and not facts.unreported(np.arange(evidence.images)).any():
+        return  # all boxes are of a few sizes
     for one in _sizes(facts, evidence):
         facts.causes.add(("detections", one.code))
         yield one
@@ -163,7 +165,7 @@ def _sizes(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             beyond = theirs[name] < limit if sign > 0 else theirs[name] > limit
             # skip if another measure already covers these objects
             if np.count_nonzero(beyond & said) < 0.5 * np.count_nonzero(beyond):
-                yield _cut(evidence, objects[beyond], f"{name} {word} {number(limit)}")
+                yield _cut(facts, evidence, objects[beyond], f"{name} {word} {number(limit)}")
             said |= beyond
     if said.any() or evidence.classes < 2:
         return
@@ -183,11 +185,12 @@ def _sizes(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             if edge is not None:
                 beyond = true & (theirs_of < edge if sign > 0 else theirs_of > 1 / edge)
                 name = names([str(evidence.truth.on.categories.names[one])])
-                yield _cut(evidence, objects[beyond], f"category {name}, area {word} {number(edge**sign)}")
+                yield _cut(facts, evidence, objects[beyond], f"category {name}, area {word} {number(edge**sign)}")
 
 
-def _cut(evidence: Evidence, rows: Array, more: str) -> Finding:
+def _cut(facts: Facts, evidence: Evidence, rows: Array, more: str) -> Finding:
     rows = np.sort(rows)
+    facts.missing(rows, evidence.truth.whole.size)
     return found("sizes_cut", rows.size, "object", more=more, **evidence.truth.records(rows))
 
 
@@ -359,10 +362,10 @@ def _strict(evidence: Evidence, most: float) -> Iterator[Finding]:
 
 def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     """Yield findings of coordinates shared by many boxes, and of coordinates on a grid."""
-    side = evidence.found
-    rows = evidence.detections
-    if rows.size > SAMPLE:
-        rows = np.sort(np.random.default_rng(0).permutation(rows)[:SAMPLE])
+    side, rows = evidence.found, evidence.detections
+    if facts.caused("detections", "anchor_boxes"):  # the coordinates of anchors are on a grid
+        rows = rows[facts.unreported(side.image[rows])]
+    rows = sample(rows)
     step = _grid(side, rows)
     if step == 1 and side.drawn is not None:
         return  # boxes around masks have whole coordinates
@@ -396,6 +399,11 @@ def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             yield made
 
 
+def sample(rows: Array) -> Array:
+    """Return `rows`, or a random sample of `SAMPLE` of them."""
+    return rows if rows.size <= SAMPLE else np.sort(np.random.default_rng(0).permutation(rows)[:SAMPLE])
+
+
 def of_squares(facts: Facts, evidence: Evidence, rows: Array) -> Finding | None:
     """Return the finding of square boxes if many detections at `rows` are square, but few objects are; else None. Boxes at
     the edges of images, which may be clipped, are not counted.
@@ -403,8 +411,8 @@ def of_squares(facts: Facts, evidence: Evidence, rows: Array) -> Finding | None:
     side, every = evidence.found, np.arange(len(evidence.found))
     if not squares(side, rows) or squares(facts.truth, evidence.objects[:SAMPLE]):
         return None
-    inner, there = _inner(side, every) & (side.image >= 0), _equal(side, every)
-    held, on = (np.bincount(side.image[which], minlength=evidence.images) for which in (inner, inner & there))
+    within, there = inner(side, every) & (side.image >= 0), _equal(side, every)
+    held, on = (np.bincount(side.image[which], minlength=evidence.images) for which in (within, within & there))
     part = facts.gathered(2 * on >= held, held > 0)
     more = ""
     if part is not None:
@@ -458,10 +466,10 @@ def crossing(side: Side, rows: Array, lines: list[tuple[str, float]]) -> NDArray
 def _equal(side: Side, rows: Array) -> NDArray[np.bool_]:
     """Mask of the square boxes (see `ROUNDED`) that do not touch the edges of their image, shape (n,)."""
     boxes = side.boxes[rows]
-    return np.asarray(_inner(side, rows) & (np.abs(boxes[:, 2] - boxes[:, 3]) < ROUNDED))
+    return np.asarray(inner(side, rows) & (np.abs(boxes[:, 2] - boxes[:, 3]) < ROUNDED))
 
 
-def _inner(side: Side, rows: Array) -> NDArray[np.bool_]:
+def inner(side: Side, rows: Array) -> NDArray[np.bool_]:
     """Mask of the boxes at `rows` that do not touch the edges of their image."""
     boxes, sizes = side.boxes[rows], side.sizes[rows]
     return np.asarray((boxes[:, :2] > EDGE).all(axis=1) & (boxes[:, :2] + boxes[:, 2:] < sizes - EDGE).all(axis=1))
@@ -469,7 +477,7 @@ def _inner(side: Side, rows: Array) -> NDArray[np.bool_]:
 
 def share_of_squares(side: Side, rows: Array) -> float:
     """Return the share of square boxes among the boxes at `rows` that do not touch the edges of their image."""
-    return int(np.count_nonzero(_equal(side, rows))) / max(int(np.count_nonzero(_inner(side, rows))), 1)
+    return int(np.count_nonzero(_equal(side, rows))) / max(int(np.count_nonzero(inner(side, rows))), 1)
 
 
 def squares(side: Side, rows: Array) -> bool:

@@ -22,6 +22,9 @@ from detmap.checks.rates import CHANCE, FLOOR, Part
 #: found by the next tested limit beyond it; the range from one to the next holds few images.
 SHARES = np.arange(0.05, 0.96, 0.05)
 
+#: Number of limits: the minimum and the maximum of three sizes.
+SIZES = 6
+
 #: Assumed share of the part's images with a detection beyond the limit. It is small, because the part should end at such an
 #: image.
 EXCEEDED = 1e-4
@@ -29,6 +32,18 @@ EXCEEDED = 1e-4
 #: Maximum ratio of the share of missed objects in the part to the share elsewhere, among objects within the limit. If boxes
 #: are scaled or cut, these objects are missed, too.
 WITHIN = 1.5
+
+
+class Values(NamedTuple):
+    """A size of the detections and of the objects."""
+
+    #: Name of the size in messages.
+    name: str
+    #: Whether the values are reciprocals, so that the largest sizes come first.
+    inverse: bool
+    #: Values of the detections, and of the objects.
+    own: Array
+    true: Array
 
 
 class Limit(NamedTuple):
@@ -46,7 +61,17 @@ def check(facts: Facts) -> Iterator[Finding]:
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return
-    made = [one for name in _SIZES for sign in (1, -1) if (one := _limit(facts, evidence, name, sign)) is not None]
+    known = np.flatnonzero(np.bincount(evidence.found.image[evidence.detections], minlength=evidence.images))
+    orders = [np.argsort(one.place[known], kind="stable") for one in evidence.division.orders]
+    own, true = (
+        _sizes(*boxes) for boxes in (evidence.found.columns[2:, evidence.detections], evidence.object_box[:, 2:].T)
+    )
+    made = []
+    for name in own:
+        for inverse in (False, True):
+            values = Values(name, inverse, *(1 / one[name] if inverse else one[name] for one in (own, true)))
+            one = _limit(facts, evidence, values, known, orders)
+            made += [] if one is None else [one]
     if made:
         one = max(made, key=lambda one: one.rows.size)
         facts.parts.append((one.part.images, None))
@@ -55,25 +80,27 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield found("sizes_cut", one.rows.size, "object", more=more, **evidence.truth.records(np.sort(one.rows)))
 
 
-_SIZES = {
-    "area": lambda boxes: boxes[:, 2] * boxes[:, 3],
-    "width": lambda boxes: boxes[:, 2],
-    "height": lambda boxes: boxes[:, 3],
-}
+def _sizes(width: Array, height: Array) -> dict[str, Array]:
+    """Return the sizes that may have a limit, by their names in messages."""
+    return {"area": width * height, "width": width, "height": height}
 
 
-def _limit(facts: Facts, evidence: Evidence, name: str, sign: int) -> Limit | None:
-    """Return the limit of the size `name` on a part of the images, a minimum (`sign` 1) or a maximum (-1); None if no part
-    has one.
+def _limit(
+    facts: Facts, evidence: Evidence, values: Values, known: NDArray[np.int64], orders: list[NDArray[np.int64]]
+) -> Limit | None:
+    """Return the minimum of a size, or the maximum if the values are inverse, on a part of the images; None if no part has
+    one. `orders` sort the images with detections, `known`.
     """
     rows, image = evidence.detections, evidence.found.image[evidence.detections]
-    own, true = (_SIZES[name](boxes) ** sign for boxes in (evidence.found.boxes[rows], evidence.object_box))
+    own, true = values.own, values.true
     least = np.full(evidence.images, np.inf)
     np.minimum.at(least, image, own)
-    known = np.flatnonzero(np.isfinite(least))
+    groups = [_groups(one.codes[known], least[known]) for one in evidence.division.groupings]
     tested: set[bytes] = set()
     for value in np.quantile(least[known], SHARES).tolist():
-        part = _part(evidence, known, least[known] >= value)
+        bad = least[known] >= value
+        whole = max((int(held[low >= value].max(initial=0)) for low, held in groups), default=0)
+        part = _part(evidence, known, orders, bad, whole)
         if part is None or part.images.tobytes() in tested:
             continue
         tested.add(part.images.tobytes())
@@ -90,28 +117,33 @@ def _limit(facts: Facts, evidence: Evidence, name: str, sign: int) -> Limit | No
             continue
         if limits.cut_lines(facts, evidence, limits.sample(rows[there])):
             continue
-        word = "below" if sign > 0 else "above"
-        return Limit(part, f"{name} {word} {number(edge**sign)}", evidence.objects[objects & (true < edge)])
+        says = f"above {number(1 / edge)}" if values.inverse else f"below {number(edge)}"
+        return Limit(part, f"{values.name} {says}", evidence.objects[objects & (true < edge)])
     return None
 
 
-def _part(evidence: Evidence, image: Array, bad: Array) -> Part | None:
-    """Return the part in which nearly all of the images in `image` are `bad`; None if chance explains it."""
-    rate = max(float(bad.mean()), FLOOR)
-    if bad.all():
+def _part(evidence: Evidence, image: Array, orders: list[NDArray[np.int64]], bad: Array, whole: int) -> Part | None:
+    """Return the part in which nearly all of the images in `image` are `bad`; None if chance explains it. `whole` is the
+    number of images of the largest group whose images are all bad.
+    """
+    rate, division = max(float(bad.mean()), FLOOR), evidence.division
+    if rate == 1:
         return None
-    needed = math.log(1 / CHANCE) / -math.log(rate)
-    division = evidence.division
-    runs = any(longest(bad[np.argsort(one.place[image], kind="stable")]) >= needed for one in division.orders)
-    if not runs and not any(_whole(one.codes[image], bad, needed) for one in division.groupings):
+    looks = 2 * SHARES.size * SIZES
+    # Without as many bad images in a row, or in a group, the test cannot succeed, and is skipped.
+    in_row, in_group = (
+        math.log(looks * of / CHANCE) / -math.log(rate) for of in (len(orders) * bad.size, max(division.groups, 1))
+    )
+    if whole < in_group and not any(longest(bad[order]) >= in_row for order in orders):
         return None
-    looks = SHARES.size * 2 * len(_SIZES)
     part = division.unlike(image, bad, np.full(bad.size, rate), looks, evidence.frames, EXCEEDED)
     return None if part is None or part.units.all() else part
 
 
-def _whole(codes: Array, bad: Array, needed: float) -> bool:
-    """Return whether all images of some group are bad, and are at least `needed`."""
-    some, total = (np.bincount(codes[which & (codes >= 0)]) for which in (~bad, np.ones(bad.size, np.bool_)))
-    some = np.pad(some, (0, total.size - some.size))
-    return bool(((some == 0) & (total >= needed)).any())
+def _groups(codes: Array, values: Array) -> tuple[Array, Array]:
+    """Return the smallest value, and the number of values, of each group."""
+    some = codes >= 0
+    held = np.bincount(codes[some])
+    low = np.full(held.size, np.inf)
+    np.minimum.at(low, codes[some], values[some])
+    return low, held

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks import strays
+from detmap.checks import crops, strays
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
 from detmap.checks.evidence import NOTHING, SUPPRESSED, Evidence
@@ -437,6 +437,11 @@ def at_lines(facts: Facts, side: Side, lines: list[tuple[str, float]]) -> Findin
     held, on = (np.bincount(side.image[which], minlength=count) > 0 for which in (known, known & there))
     part = facts.gathered(on, held)
     more = names([f"{what} = {value:.5g}" for what, value in lines])
+    crop = crops.windows(side, held if part is None else part.images)
+    touched = np.zeros_like(there) if crop is None else crop.touched(side)
+    if crop is not None and 2 * np.count_nonzero(touched) >= np.count_nonzero(there & crop.images[side.image]):
+        there |= touched
+        more = crop.says(facts.truth) if crop.squares else f"{more}; {crop.says(facts.truth)}"
     if part is not None:
         there &= known & part.images[side.image]
         more += f"; {facts.says_part(part)}"

@@ -22,6 +22,11 @@ MOST = 128
 #: detection with the same probability. The order of larger batches coincides with that of smaller ones on some of these.
 EVEN = 0.7
 
+#: Maximum number of detections that lie on an object at one and the same distance, other than 0, as a share of those that
+#: the order explains. In batches of two, half are at the distance 1. If all images hold the detections of the next one,
+#: batches of two explain half of them.
+ONE_STEP = 0.75
+
 #: Maximum number of pairs of detections and objects that are compared.
 _PAIRS = 4_000_000
 
@@ -59,10 +64,14 @@ def turned(evidence: Evidence, part: Part) -> Iterator[Finding]:
     best: tuple[int, int, str, Order, NDArray[np.int64]] | None = None
     for one in evidence.division.orders:
         own, place, other = _lying(evidence, rows, one.place)
-        same = np.unique(own[place == other]).size
+        same = np.count_nonzero(place == other)
+        steps = np.unique((other - place)[place != other], return_counts=True)[1].max(initial=0)
         for held, chance, order in _orders(own, place, other):
             tests = len(evidence.division.orders) * MOST**2
-            if held < max(FEWEST, SHARE * rows.size, TIMES * same) or tail(held, 2 * chance + 1) * tests >= CHANCE:
+            if (
+                held < max(FEWEST, SHARE * rows.size, TIMES * same, steps / ONE_STEP)
+                or tail(held, 2 * chance + 1) * tests >= CHANCE
+            ):
                 continue
             at = order.batch_of(one.place[evidence.found.image[rows]])
             if not _even(at, order.batch_of(place[other == order.mirrored(place)])):

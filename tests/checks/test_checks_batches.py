@@ -70,9 +70,9 @@ def test_a_part_in_reverse_order_as_a_whole():
     recounted(data, one, lambda at: 359 - at)
 
 
-def turned(monkeypatch, mirrored=40, own=0, by_chance=0, batch=8, count=160, shift=0):
+def turned(monkeypatch, mirrored=40, own=0, by_chance=0, ahead=0, batch=8, count=160, shift=0):
     """What is said of `count` confident detections, one on each image, of which some lie on an object of the mirrored image,
-    some on one of their own, and some on one of a random image.
+    some on one of their own, some on one of a random image, and some on one of the image ten places ahead.
     """
     place = np.arange(count)
     to = place + batch - 1 - 2 * ((place - shift) % batch)
@@ -82,6 +82,7 @@ def turned(monkeypatch, mirrored=40, own=0, by_chance=0, batch=8, count=160, shi
     ]
     pairs += [(at, at) for at in range(own)]
     pairs += [(at, int(other)) for at, other in rng.integers(count, size=(by_chance, 2)).tolist()]
+    pairs += [(at, at + 10) for at in range(ahead)]
     one, other = np.unique(np.array(pairs), axis=0).T
     monkeypatch.setattr(batches, "_lying", lambda *given: (one, one, other))
     found = SimpleNamespace(image=place, records=lambda rows: {})
@@ -98,6 +99,21 @@ def test_either_side_of_the_detections_that_the_order_explains(monkeypatch):
     assert turned(monkeypatch, 60, own=20)
     assert not turned(monkeypatch, 59, own=20)
     assert not turned(monkeypatch, 40, by_chance=8000)
+    assert turned(monkeypatch, 60, ahead=45)
+    assert not turned(monkeypatch, 60, ahead=46)
+
+
+@pytest.mark.parametrize("step", [1, 2, 5])
+def test_images_with_the_detections_of_another_one_at_one_distance(step):
+    """Eight images are rotated: image n holds the detections of a later one."""
+    data = copy.deepcopy(scene(0, "crowded")).data()
+    ids = sorted(one["id"] for one in data.truth["images"])
+    for count in (8, 40):
+        made = copy.deepcopy(data.found)
+        under = dict(zip(ids[100 : 100 + count], np.roll(ids[100 : 100 + count], step).tolist(), strict=True))
+        for d in made:
+            d["image_id"] = under.get(d["image_id"], d["image_id"])
+        assert "batches_reversed" not in check(data.truth, made).codes
 
 
 @pytest.mark.parametrize(("batches_with", "said"), [(7, True), (6, False)])

@@ -95,6 +95,7 @@ def _limit(
     own, true = values.own, values.true
     least = np.full(evidence.images, np.inf)
     np.minimum.at(least, image, own)
+    compared = ~limits.apart(evidence)[evidence.objects]
     groups = [_groups(one.codes[known], least[known]) for one in evidence.division.groupings]
     tested: set[bytes] = set()
     for value in np.quantile(least[known], SHARES).tolist():
@@ -104,21 +105,22 @@ def _limit(
         if part is None or part.images.tobytes() in tested:
             continue
         tested.add(part.images.tobytes())
-        there, objects = part.images[image], part.images[evidence.object_image] & ~evidence.aside
+        there, inside = part.images[image], part.images[evidence.object_image]
+        objects = inside & compared
         edge = limits.edge_below(own[there], true[objects]) if there.any() and objects.any() else None
         if edge is None or np.count_nonzero(own[~there] < edge) < limits.EXPECTED:
             continue
-        within = evidence.seen & (evidence.held > 0) & (true >= edge) & ~evidence.aside
+        within = evidence.seen & (evidence.held > 0) & (true >= edge) & compared
         (missed, total), (rest, others) = (
             (int(np.count_nonzero(which & ~evidence.hit)), int(np.count_nonzero(which)))
-            for which in (within & objects, within & ~part.images[evidence.object_image])
+            for which in (within & inside, within & ~inside)
         )
         if missed > WITHIN * total * (rest + 1) / (others + 2) + 1:
             continue
         if limits.cut_lines(facts, evidence, limits.sample(rows[there])):
             continue
         says = f"above {number(1 / edge)}" if values.inverse else f"below {number(edge)}"
-        return Limit(part, f"{values.name} {says}", evidence.objects[objects & (true < edge)])
+        return Limit(part, f"{values.name} {says}", evidence.objects[inside & (true < edge)])
     return None
 
 

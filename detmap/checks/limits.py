@@ -143,15 +143,20 @@ def edge_below(found: Array, objects: Array) -> float | None:
     return least if BEYOND * rate * beyond >= EXPECTED else None
 
 
+def apart(evidence: Evidence) -> NDArray[np.bool_]:
+    """Mask of the objects that are not compared: strays, and those that cover the whole image or reach beyond it."""
+    known = strays.strays(evidence.truth)
+    out = evidence.truth.whole | (evidence.truth.reach > EDGE) | (False if known is None else known[1])
+    return np.asarray(out)
+
+
 def _sizes(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     """Yield findings of sizes and positions that objects have but detections do not. For single categories, parts with a
     finding are left out, because detections there may have wrong categories.
     """
     rows = evidence.detections
     ours = _measures(evidence.found.boxes[rows], evidence.found.sizes[rows])
-    known = strays.strays(evidence.truth)  # strays and objects that cover the whole image are left out
-    apart = evidence.truth.whole | (evidence.truth.reach > EDGE) | (False if known is None else known[1])
-    objects = evidence.objects[~apart[evidence.objects]]
+    objects = evidence.objects[~apart(evidence)[evidence.objects]]
     theirs = _measures(evidence.truth.boxes[objects], evidence.truth.sizes[objects])
     said = np.zeros(objects.size, np.bool_)
     for name in ours:

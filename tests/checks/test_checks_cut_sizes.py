@@ -73,6 +73,12 @@ def test_a_clean_scene_has_no_limit_in_a_part():
         )
 
 
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_labels_of_images_are_no_objects_beyond_a_limit(share):
+    _, made = planted("labels_of_images_as_boxes", "crowded", share)
+    assert "sizes_cut" not in made
+
+
 def test_images_with_objects_beyond_the_limit_alone_are_not_lost():
     """Large detections are missing on all images, so that images with large objects alone are empty."""
     data = copy.deepcopy(scene(0, "sparse")).data()

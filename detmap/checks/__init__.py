@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from detmap.checks import (
     across,
+    anchors,
     boxes,
     categories,
     coverage,
+    cut_sizes,
     data_statistics,
     image_ids,
     labels,
@@ -64,6 +66,7 @@ _THEMES = (
     image_ids,
     merged,
     leakage,
+    anchors,
     boxes,
     piles,
     labels,
@@ -72,6 +75,7 @@ _THEMES = (
     coverage,
     poses,
     trained_on,
+    cut_sizes,
     row_lost,
     two_names,
     squared,

@@ -522,6 +522,8 @@ def _duplicates(facts: Facts, side: Side) -> Iterator[Finding]:
         left = np.flatnonzero(~side.aside)
         again[left] = duplicates(side.table.images.codes[left], category[left], *side.columns[:, left])
         again &= ~side.constant
+    if side is facts.found and facts.caused("detections", "anchor_boxes"):
+        again &= facts.unreported(side.image)  # neighbouring objects have the same anchor
     if again.any():
         code = "duplicate_objects" if side.role == "ground_truth" else "duplicate_detections"
         of = side.records(again)

@@ -228,6 +228,10 @@ error missing_shard
     {many} without a detection, as where a part of the file was lost
     Whatever is on them counts as missed.
     Did every worker write its part, and were all parts joined?
+error crowded_images_lost
+    {many} without a detection, which hold far more objects than others
+    Whatever is on them counts as missed: recall is too low where there is most to find.
+    Run the detector on them again: did it, or its suppression (NMS), run out of time or memory where there are many boxes?
 error undetected
     {many} on images without any detection of their category, though on others it is detected
     Whatever is of this category there counts as missed.
@@ -248,6 +252,10 @@ error parts_exchanged
     {many} that lie on the objects of another part of the images
     Detections there count as false, and the objects as missed.
     Write each result with the id of its own image: were outputs of two workers exchanged, or joined in another order?
+error batches_reversed
+    {many} on images that hold those of others, in reverse order
+    Detections there count as false, and the objects as missed.
+    Write each result with the id of its own image, not by its place: does a worker or a queue reverse its batches?
 error drawn_otherwise
     {many} not found by the detections of their category, and drawn by another rule than these
     Detections there count as false, and the objects as missed.
@@ -468,6 +476,10 @@ warning cut_boxes
     {many} with an edge at a coordinate inside the image that many share
     An object that is cut there is found in pieces, or in part.
     Merge boxes across the borders of tiles, show the model whole images, not crops, and clip boxes to the image's own size.
+warning anchor_boxes
+    {many} of a few sizes of box, as anchors or proposals have
+    Overlaps are far smaller than they could be, and below the threshold for many.
+    Apply the model's regression: decode its offsets to each anchor (box deltas), and write the decoded boxes.
 warning coarse_boxes
     {many} with corners on a grid
     Overlaps of small objects are smaller than they could be.

@@ -30,6 +30,7 @@ BESIDE = {
     "cut_boxes",
     "copied_boxes",
     "coarse_boxes",
+    "anchor_boxes",
     "piled_sides",
     "default_category",
     "cap_reached",
@@ -80,6 +81,8 @@ class Facts:
     split: set[int] = field(default_factory=set)
     #: Mask of the images whose detections below a score are missing, and this score; None if there are no such images.
     cut: tuple[NDArray[np.bool_], float] | None = None
+    #: Mask of the objects of a size, or at a place, that no detection has, shape (objects,); None if there are none.
+    beyond: NDArray[np.bool_] | None = None
 
     @property
     def sides(self) -> Iterator[Side]:
@@ -131,6 +134,12 @@ class Facts:
             none = Detections.from_arrays(image_ids=[], category_ids=[], boxes=np.zeros((0, 4)), scores=[])
             found = side_of(none, self.truth.on)
         return evidence_of(self.truth, found).division
+
+    def missing(self, rows: NDArray[np.int64], count: int) -> None:
+        """Add the objects at `rows` to `beyond`; `count` is the number of all objects."""
+        if self.beyond is None:
+            self.beyond = np.zeros(count, np.bool_)
+        self.beyond[rows] = True
 
     def unreported(self, image: NDArray[Any], label: NDArray[Any] | None = None) -> NDArray[np.bool_]:
         """Mask, shape (n,), of the records outside of `parts`; without `label`, outside of the parts of all categories."""

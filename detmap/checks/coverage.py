@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from detmap.checks import image_ids as image_ids
 from detmap.checks.context import Facts
+from detmap.checks.data_statistics import number
 from detmap.checks.findings import Finding, found, names
 from detmap.checks.inputs import Side
 from detmap.checks.rates import tail
@@ -33,8 +34,20 @@ LEAST_LIMIT, PILE = 5, 2.0
 #: from applying the same cut to the other images. The ratio may exceed 1 because the score of the cut is an estimate.
 CUT_EMPTY = 1.2
 
+#: Lost images are the crowded ones if they hold at least `CROWDED` times as many objects as the others in the mean, by at
+#: least `SURE` standard errors, and are not together: at most the share `TOGETHER` of the images of a part. The mean of a
+#: shard that is lost is within 5 standard errors of that of all images, except once in a million times.
+CROWDED, SURE, TOGETHER = 1.5, 5.0, 0.9
+
+#: The finding of crowded images gives the largest number of detections of the others, if that seems a limit: at least
+#: `FEWEST_NEXT` images within a factor of `BAND` below it, and `SHARP` times as many as within the next band.
+BAND, FEWEST_NEXT, SHARP = 1.15, 12, 0.5
+
 #: Maximum number of detections per image and category under the protocol coco.
 _LOOKED_AT = 100
+
+#: Codes of findings of lost detections.
+LOST = "missing_shard", "crowded_images_lost"
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -62,15 +75,15 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def explained(facts: Facts, findings: list[Finding]) -> list[Finding]:
-    """Repeat the check of images without detections if it found lost detections ("missing_shard"), because a cut of low
-    scores may explain some of these images. Return the other findings unchanged.
+    """Repeat the check of images without detections if it found lost detections (`LOST`), because a cut of low
+    scores, or a limit of size, may explain some of these images. Return the other findings unchanged.
     """
-    if facts.cut is None or facts.found is None:
+    if (facts.cut is None and facts.beyond is None) or facts.found is None:
         return findings
     image, count = facts.found.image, facts.truth.on.images.ids.size
     objects = np.bincount(facts.truth.image[~facts.truth.crowd], minlength=count)
     made = _empty(facts, objects, np.bincount(image[image >= 0], minlength=count))
-    return [other for one in findings for other in (made if one.code == "missing_shard" else [one])]
+    return [other for one in findings for other in (made if one.code in LOST else [one])]
 
 
 def _nothing(facts: Facts) -> Iterator[Finding]:
@@ -93,15 +106,43 @@ def _empty(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int6
         there &= ~facts.renamed
     words = "{many}" if facts.schema else "{many} with objects to find"
     empty = there & (detections == 0)
-    compared = there & ~_cut_empty(facts, empty)
+    compared = there & ~_cut_empty(facts, empty) & ~(empty & _beyond(facts, objects))
     lost = empty & compared
     why = "" if np.count_nonzero(lost) <= 1 else _lost(facts, objects, detections, compared)
     if not why:
         lost[:] = False
-    for code, which in (("missing_shard", lost), ("images_without_detections", empty & ~lost)):
+    crowded = _crowded(facts, lost, compared & ~empty, objects, detections) if why else ""
+    why = crowded or why
+    for code, which in ((LOST[bool(crowded)], lost), ("images_without_detections", empty & ~lost)):
         if which.any():
             ids, more = facts.truth.on.images.ids[which][:10].tolist(), why if which is lost else ""
             yield found(code, int(which.sum()), "image", records=ids, named="image", more=more, words=words)
+
+
+def _crowded(
+    facts: Facts,
+    lost: NDArray[np.bool_],
+    others: NDArray[np.bool_],
+    objects: NDArray[np.int64],
+    detections: NDArray[np.int64],
+) -> str:
+    """Say that images without detections hold far more objects than others (see `CROWDED`); "" if they do not."""
+    if facts.schema or np.count_nonzero(lost) < 2 or np.count_nonzero(others) < 2:
+        return ""
+    own, rest = objects[lost], objects[others]
+    error = math.sqrt(own.var(ddof=1) / own.size + rest.var(ddof=1) / rest.size)
+    if own.mean() < CROWDED * rest.mean() or own.mean() < rest.mean() + SURE * error:
+        return ""
+    part = facts.gathered(lost, lost | others)
+    if part is not None and np.mean(lost[part.images & (lost | others)]) > TOGETHER:
+        return ""
+    more = f"{number(float(own.mean()))} in the mean, where others hold {number(float(rest.mean()))}"
+    most = int(detections[others].max())
+    edges = (most / BAND**2, most / BAND, most)
+    behind, near = np.diff([int(np.count_nonzero(detections[others] <= edge)) for edge in edges]).tolist()
+    if near >= max(FEWEST_NEXT, SHARP * behind):
+        more += f"; no other image has more than {many(most, 'detection')}"
+    return more
 
 
 def _cut_empty(facts: Facts, empty: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -119,6 +160,14 @@ def _cut_empty(facts: Facts, empty: NDArray[np.bool_]) -> NDArray[np.bool_]:
     count = int(np.count_nonzero(empty & part))
     expected = CUT_EMPTY * chance * int(np.count_nonzero(part)) + 1
     return part if tail(count, expected) >= 1e-3 else none
+
+
+def _beyond(facts: Facts, objects: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Mask of the images all of whose objects are of a size, or at a place, that no detection has (`facts.beyond`)."""
+    if facts.beyond is None:
+        return np.zeros(objects.size, np.bool_)
+    rows = facts.beyond & ~facts.truth.crowd
+    return np.asarray((objects > 0) & (np.bincount(facts.truth.image[rows], minlength=objects.size) == objects))
 
 
 def _skipped(facts: Facts, side: Side, objects: NDArray[np.int64], detections: NDArray[np.int64]) -> Iterator[Finding]:

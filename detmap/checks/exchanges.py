@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from detmap.checks.agreement import Agreement
 from detmap.checks.changes import Array
-from detmap.checks.evidence import Evidence
+from detmap.checks.evidence import FOUND, Evidence
 from detmap.checks.findings import Finding, found
 from detmap.checks.inputs import overlaps
 from detmap.checks.rates import Part, tail, worst_range
@@ -90,7 +90,7 @@ def says_within(evidence: Evidence, part: Part) -> str:
     """Say whether detections of a part lie on the objects of other images of the same part, and whether these are the images
     of the same places in the order of ids as text; "" if not.
     """
-    image, steps = fits(evidence, part.images)
+    image, steps = fits(evidence, part.images, FOUND)
     pairs, outside, known = [], 0, 0
     for one in np.unique(image).tolist():
         own = [np.unique(steps[row]) for row in np.flatnonzero(image == one).tolist()]
@@ -98,15 +98,17 @@ def says_within(evidence: Evidence, part: Part) -> str:
             continue
         known += 1
         ways, held = np.unique(np.concatenate(own), return_counts=True)
-        there = one + ways[(held >= max(TOGETHER, MOST * len(own))) & (ways != 0)]
-        pairs += [(one, int(other)) for other in there[part.images[there]][:1]]
-        outside += bool((~part.images[there]).any())
+        best = one + ways[held == held.max()] if held.size else ways
+        if held.max(initial=0) < max(TOGETHER, MOST * len(own)) or best.size > 1 or best[0] == one:
+            continue  # no image, or several, or their own
+        pairs += [(one, int(best[0]))] * bool(part.images[best[0]])
+        outside += not part.images[best[0]]
     inside, others = int(part.images.sum()), int((~part.images).sum())
     usual = outside * inside / max(others, 1)
     if not others or tail(len(pairs), 2.0 * usual + 1) >= CHANCE:
         return ""
     more = f"; on {len(pairs):,} of {known:,} images with two or more confident detections, "
-    more += "these fit another image of the part"
+    more += "these fit another image of the part better than all others"
     ends, held_by, way = _as_text(evidence.truth.on.images.ids, np.array(pairs), np.flatnonzero(part.images))
     if held_by < MOST * len(pairs):
         return more
@@ -135,18 +137,25 @@ def _as_text(ids: Array, pairs: Array, part: Array) -> tuple[tuple[Any, Any], in
     return best
 
 
-def fits(evidence: Evidence, images: NDArray[np.bool_]) -> tuple[Array, list[Array]]:
-    """Return the image of each compared detection, and its distances, in images, to all images on which it would fit an
-    object.
+def fits(evidence: Evidence, images: NDArray[np.bool_], least: float = FITS) -> tuple[Array, list[Array]]:
+    """Return the image of each compared detection, and its distances, in images, to all images on which its IoU with an
+    object would be at least `least`. The detections of an image are compared together.
     """
     part = Agreement(evidence.truth, evidence.found, images, corrected=evidence.scores)
-    rows = np.random.default_rng(0).permutation(part.rows[evidence.label[part.rows] >= 0])[:_LOOKED_AT]
+    rows, rng = part.rows[evidence.label[part.rows] >= 0], np.random.default_rng(0)
+    rows = rows[np.argsort(rng.permutation(evidence.images)[evidence.found.image[rows]], kind="stable")][:_LOOKED_AT]
     objects = evidence.object_image, evidence.object_label, evidence.object_box
-    return distances(evidence.found.image[rows], evidence.label[rows], evidence.found.boxes[rows], *objects)
+    return distances(evidence.found.image[rows], evidence.label[rows], evidence.found.boxes[rows], *objects, least)
 
 
 def distances(
-    image: Array, label: Array, boxes: Array, object_image: Array, object_label: Array, object_box: Array
+    image: Array,
+    label: Array,
+    boxes: Array,
+    object_image: Array,
+    object_label: Array,
+    object_box: Array,
+    least: float = FITS,
 ) -> tuple[Array, list[Array]]:
     """Return the images of compared detections, and their distances, as `fits` does, for the columns of some detections and
     of all objects.
@@ -161,5 +170,5 @@ def distances(
         if pairs > _PAIRS:
             break
         at = by_label[start:stop]
-        steps.append(object_image[at[overlaps(np.broadcast_to(box, (at.size, 4)), object_box[at]) >= FITS]] - one)
+        steps.append(object_image[at[overlaps(np.broadcast_to(box, (at.size, 4)), object_box[at]) >= least]] - one)
     return image[: len(steps)], steps

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks import strays
+from detmap.checks import crops, strays
 from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
 from detmap.checks.evidence import NOTHING, SUPPRESSED, Evidence
@@ -91,6 +91,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return
+    if facts.caused("detections", "anchor_boxes") and not facts.unreported(np.arange(evidence.images)).any():
+        return  # all boxes are of a few sizes
     for one in _sizes(facts, evidence):
         facts.causes.add(("detections", one.code))
         yield one
@@ -143,15 +145,20 @@ def edge_below(found: Array, objects: Array) -> float | None:
     return least if BEYOND * rate * beyond >= EXPECTED else None
 
 
+def apart(evidence: Evidence) -> NDArray[np.bool_]:
+    """Mask of the objects that are not compared: strays, and those that cover the whole image or reach beyond it."""
+    known = strays.strays(evidence.truth)
+    out = evidence.truth.whole | (evidence.truth.reach > EDGE) | (False if known is None else known[1])
+    return np.asarray(out)
+
+
 def _sizes(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     """Yield findings of sizes and positions that objects have but detections do not. For single categories, parts with a
     finding are left out, because detections there may have wrong categories.
     """
     rows = evidence.detections
     ours = _measures(evidence.found.boxes[rows], evidence.found.sizes[rows])
-    known = strays.strays(evidence.truth)  # strays and objects that cover the whole image are left out
-    apart = evidence.truth.whole | (evidence.truth.reach > EDGE) | (False if known is None else known[1])
-    objects = evidence.objects[~apart[evidence.objects]]
+    objects = evidence.objects[~apart(evidence)[evidence.objects]]
     theirs = _measures(evidence.truth.boxes[objects], evidence.truth.sizes[objects])
     said = np.zeros(objects.size, np.bool_)
     for name in ours:
@@ -165,7 +172,7 @@ def _sizes(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             beyond = theirs[name] < limit if sign > 0 else theirs[name] > limit
             # skip if another measure already covers these objects
             if np.count_nonzero(beyond & said) < 0.5 * np.count_nonzero(beyond):
-                yield _cut(evidence, objects[beyond], f"{name} {word} {number(limit)}")
+                yield _cut(facts, evidence, objects[beyond], f"{name} {word} {number(limit)}")
             said |= beyond
     if said.any() or evidence.classes < 2:
         return
@@ -185,11 +192,12 @@ def _sizes(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             if edge is not None:
                 beyond = true & (theirs_of < edge if sign > 0 else theirs_of > 1 / edge)
                 name = names([str(evidence.truth.on.categories.names[one])])
-                yield _cut(evidence, objects[beyond], f"category {name}, area {word} {number(edge**sign)}")
+                yield _cut(facts, evidence, objects[beyond], f"category {name}, area {word} {number(edge**sign)}")
 
 
-def _cut(evidence: Evidence, rows: Array, more: str) -> Finding:
+def _cut(facts: Facts, evidence: Evidence, rows: Array, more: str) -> Finding:
     rows = np.sort(rows)
+    facts.missing(rows, evidence.truth.whole.size)
     return found("sizes_cut", rows.size, "object", more=more, **evidence.truth.records(rows))
 
 
@@ -361,10 +369,10 @@ def _strict(evidence: Evidence, most: float) -> Iterator[Finding]:
 
 def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     """Yield findings of coordinates shared by many boxes, and of coordinates on a grid."""
-    side = evidence.found
-    rows = evidence.detections
-    if rows.size > SAMPLE:
-        rows = np.sort(np.random.default_rng(0).permutation(rows)[:SAMPLE])
+    side, rows = evidence.found, evidence.detections
+    if facts.caused("detections", "anchor_boxes"):  # the coordinates of anchors are on a grid
+        rows = rows[facts.unreported(side.image[rows])]
+    rows = sample(rows)
     step = _grid(side, rows)
     if step == 1 and side.drawn is not None:
         return  # boxes around masks have whole coordinates
@@ -398,6 +406,11 @@ def _coordinates(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             yield made
 
 
+def sample(rows: Array) -> Array:
+    """Return `rows`, or a random sample of `SAMPLE` of them."""
+    return rows if rows.size <= SAMPLE else np.sort(np.random.default_rng(0).permutation(rows)[:SAMPLE])
+
+
 def of_squares(facts: Facts, evidence: Evidence, rows: Array) -> Finding | None:
     """Return the finding of square boxes if many detections at `rows` are square, but few objects are; else None. Boxes at
     the edges of images, which may be clipped, are not counted.
@@ -405,8 +418,8 @@ def of_squares(facts: Facts, evidence: Evidence, rows: Array) -> Finding | None:
     side, every = evidence.found, np.arange(len(evidence.found))
     if not squares(side, rows) or squares(facts.truth, evidence.objects[:SAMPLE]):
         return None
-    inner, there = not_at_edges(side, every) & (side.image >= 0), equal_sides(side, every)
-    held, on = (np.bincount(side.image[which], minlength=evidence.images) for which in (inner, inner & there))
+    within, there = not_at_edges(side, every) & (side.image >= 0), equal_sides(side, every)
+    held, on = (np.bincount(side.image[which], minlength=evidence.images) for which in (within, within & there))
     part = facts.gathered(2 * on >= held, held > 0)
     more = ""
     if part is not None:
@@ -431,6 +444,11 @@ def at_lines(facts: Facts, side: Side, lines: list[tuple[str, float]]) -> Findin
     held, on = (np.bincount(side.image[which], minlength=count) > 0 for which in (known, known & there))
     part = facts.gathered(on, held)
     more = names([f"{what} = {value:.5g}" for what, value in lines])
+    crop = crops.windows(side, held if part is None else part.images)
+    touched = np.zeros_like(there) if crop is None else crop.touched(side)
+    if crop is not None and 2 * np.count_nonzero(touched) >= np.count_nonzero(there & crop.images[side.image]):
+        there |= touched
+        more = crop.says(facts.truth) if crop.squares else f"{more}; {crop.says(facts.truth)}"
     if part is not None:
         there &= known & part.images[side.image]
         more += f"; {facts.says_part(part)}"

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detmap.checks import defaults, exchanges, limits, policies, uneven
+from detmap.checks import batches, defaults, exchanges, limits, policies, uneven
 from detmap.checks.agreement import Agreement, Gain
 from detmap.checks.context import Facts
 from detmap.checks.coverage import limit_of, longest
@@ -680,6 +680,7 @@ def _said(
     code, policy = response.code, ""
     if response.code == "misplaced":
         lies_elsewhere = list(exchanges.exchanged(evidence, part.images)) if label is None else []
+        lies_elsewhere = lies_elsewhere or (list(batches.turned(evidence, part)) if label is None else [])
         if lies_elsewhere:
             yield from lies_elsewhere
             return
@@ -772,10 +773,7 @@ def _of_lines(facts: Facts, evidence: Evidence, lines: list[tuple[str, float]]) 
 
 def _sample_of(evidence: Evidence, part: Part) -> Array:
     """Return the rows of a part's detections, or a random sample of them."""
-    rows = evidence.detections[part.images[evidence.found.image[evidence.detections]]]
-    if rows.size > limits.SAMPLE:
-        rows = np.sort(np.random.default_rng(0).permutation(rows)[: limits.SAMPLE])
-    return rows
+    return limits.sample(evidence.detections[part.images[evidence.found.image[evidence.detections]]])
 
 
 def _cut_at(facts: Facts, evidence: Evidence, part: Part) -> list[tuple[str, float]]:

@@ -81,7 +81,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     made = {}
     for side in facts.sides:
         # Boxes in other units or at another scale have a finding of their own, which explains piles.
-        if len(side) and not {code for role, code in facts.causes if role == side.role} - COMPARABLE:
+        causes = {code for role, code in facts.causes if role == side.role}
+        if len(side) and not causes - COMPARABLE and "anchor_boxes" not in causes:
             bins = _bins(side)
             made[side.role] = side, bins, piles(facts, side, bins)
     for role, (side, bins, of) in made.items():

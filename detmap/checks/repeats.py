@@ -67,14 +67,23 @@ FEWEST_TWICE, TWICE = 10, 0.05
 #: if other pairs have no boxes in common.
 PRIOR = 20
 
+#: Several categories may be written again, each under another one (an *alias*), so that the chance of equal scores has to be
+#: estimated without them. A pair of categories is an alias if at least the share `EVERY` of their common boxes have equal
+#: scores, and at least this share of the best detections of one of them are such boxes: of all its detections, or of those
+#: on images with such a box and several detections of it, at least `FEWEST_TWICE`. Of 675 pairs of detections for VOC2007
+#: with a common box none has equal scores. Where all categories of a box have one score, most categories are linked with
+#: each other: pairs are no aliases if more than `LINKED` categories are linked, and more than half of all.
+EVERY, LINKED = 0.9, 2
+
 #: Minimum share of the objects of one category that are also labelled as the other, for detections under both categories
 #: to be considered correct. In a ground truth that is expanded by a hierarchy, the share is 1.
 MEANT = 0.1
 
 #: Categories of one box have one score on a part if at least the share `EQUAL` of the pairs of categories have it there, at
 #: most the share `ROUNDED` elsewhere, where scores are equal by rounding, and if they are of at least `KINDS` pairs of
-#: categories: a single pair is that of a category written twice.
-EQUAL, ROUNDED, KINDS = 0.9, 0.5, 3
+#: categories: a single pair is that of a category written twice. If two detections of the part, drawn at random, have
+#: equal scores with a probability above `FEW_SCORES`, there are in effect fewer than ten scores, and these explain it.
+EQUAL, ROUNDED, KINDS, FEW_SCORES = 0.9, 0.5, 3, 0.1
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -319,6 +328,9 @@ def _of_boxes(facts: Facts, side: Side, best: NDArray[np.int64], pairs: NDArray[
     own, rest = (float(equal[which].mean()) if which.any() else 0.0 for which in (inside, ~inside))
     if own < EQUAL or rest > ROUNDED or np.unique(marks(low, high)).size < KINDS:
         return
+    there = np.unique(scores[best[part.images[side.image[best]]]], return_counts=True)[1]
+    if np.sum(there**2) > FEW_SCORES * there.sum() ** 2:
+        return  # constant or coarse scores have findings of their own
     rows = np.flatnonzero((side.image >= 0) & part.images[side.image] & side.sized & ~side.aside)
     rows = rows[_under_several(side, rows, label[rows], scores[rows])]
     facts.parts.append((part.images, None))
@@ -349,9 +361,13 @@ def _twice(facts: Facts, side: Side, best: NDArray[np.int64], pairs: NDArray[np.
     kinds, at = np.unique(low * count + high, return_inverse=True)
     every, some = np.bincount(at), np.bincount(at[equal], minlength=kinds.size)
     held = np.bincount(label[best], minlength=count)
+    whole = _written_again(side, best, pairs[:, equal], at[equal], kinds)
+    aliases = _aliases(kinds, whole & (some >= FEWEST_TWICE) & (some >= EVERY * every), held)
     for kind in np.argsort(-some, kind="stable").tolist():
         a, b = divmod(int(kinds[kind]), count)
-        rate = (some.sum() - some[kind] + 1) / (every.sum() - every[kind] + PRIOR)
+        others = np.arange(kinds.size) != kind
+        others &= ~(aliases & aliases[kind])
+        rate = (some[others].sum() + 1) / (every[others].sum() + PRIOR)
         if some[kind] < max(FEWEST_TWICE, TWICE * min(held[a], held[b])):
             return
         if tail(int(some[kind]), 2 * rate * every[kind] + 1) * kinds.size >= CHANCE:
@@ -362,6 +378,8 @@ def _twice(facts: Facts, side: Side, best: NDArray[np.int64], pairs: NDArray[np.
         near = facts.agreement.nearest(side.image[rows], side.boxes[rows])
         on = facts.truth.table.categories.ids[facts.truth.table.categories.codes[near.object[near.overlap >= 0.5]]]
         hits = [int(np.count_nonzero(on == side.table.categories.ids[code])) for code in (a, b)]
+        if aliases[kind] and _of_third(kinds[aliases], a, b, on, max(hits), side.table.categories.ids):
+            continue
         kept, more_of = (a, b) if hits[0] >= hits[1] else (b, a)
         of_kept, of_more = (np.flatnonzero((label == code) & (side.image >= 0)) for code in (kept, more_of))
         theirs, ours = (marks(side.image[of], *side.columns[:, of], scores[of]) for of in (of_more, of_kept))
@@ -373,6 +391,54 @@ def _twice(facts: Facts, side: Side, best: NDArray[np.int64], pairs: NDArray[np.
             f"one of the first and {min(hits):,} on one of the second"
         )
         yield found("detections_of_two_classes", rows.size, "detection", more=more, **side.records(rows))
+
+
+def _written_again(side: Side, best: Array, pairs: Array, kind: Array, kinds: Array) -> NDArray[np.bool_]:
+    """Mask of the kinds of pairs of categories whose `pairs` hold nearly all of the best detections of one category, on all
+    images or on those with such a pair and several detections of the category (see `EVERY`). `kind` is the kind of each
+    pair.
+    """
+    label, images = side.table.categories.codes.astype(np.int64), side.on.images.ids.size
+    count, out = side.table.categories.ids.size, np.zeros(kinds.size, np.bool_)
+    held = np.bincount(label[best], minlength=count)
+    cells, held_there = np.unique(label[best] * images + side.image[best], return_counts=True)
+    ordered = np.where(label[pairs[0]] < label[pairs[1]], pairs, pairs[::-1])
+    for rows, of in zip(ordered, np.divmod(kinds, count), strict=True):
+        again, row = np.divmod(np.unique(kind * len(side) + rows), max(len(side), 1))
+        out |= np.bincount(again, minlength=kinds.size) >= EVERY * held[of]
+        places, times = np.unique(again * images + side.image[row], return_counts=True)
+        again, image = np.divmod(places, max(images, 1))
+        own = held_there[np.searchsorted(cells, of[again] * images + image)]
+        several = own > 1
+        twins, total = (np.bincount(again[several], of[several], kinds.size) for of in (times, own))
+        out |= (twins >= EVERY * total) & (twins >= FEWEST_TWICE)
+    return out
+
+
+def _aliases(kinds: Array, whole: Array, held: Array) -> NDArray[np.bool_]:
+    """Mask of the kinds of pairs whose categories are linked by aliases, the kinds of the mask `whole`, unless too many
+    categories are linked (see `LINKED`). `held` is the number of detections of each category.
+    """
+    low, high = np.divmod(kinds, held.size)
+    group = np.arange(held.size)  # the smallest category that is linked with each category
+    for _ in range(held.size):
+        least = np.minimum(group[low[whole]], group[high[whole]])
+        before = group.copy()
+        np.minimum.at(group, low[whole], least)
+        np.minimum.at(group, high[whole], least)
+        if (group == before).all():
+            break
+    linked = np.bincount(group, held > 0, held.size)[group[low]]
+    return np.asarray((group[low] == group[high]) & (linked <= max(LINKED, np.count_nonzero(held) / 2)))
+
+
+def _of_third(aliases: Array, one: int, other: int, on: Array, hits: int, ids: Array) -> bool:
+    """Return whether a third category is an alias of two others, and more of their common boxes lie on its objects than on
+    those of either (`hits`), so that both are written in its place. `on` are the categories of the objects.
+    """
+    pairs = list(zip(*(column.tolist() for column in np.divmod(aliases, ids.size)), strict=True))
+    both = [{sum(pair) - code for pair in pairs if code in pair} for code in (one, other)]
+    return any(np.count_nonzero(on == ids[code]) > hits for code in both[0] & both[1])
 
 
 def _meant(facts: Facts, side: Side, one: int, other: int) -> bool:

@@ -122,6 +122,7 @@ def test_either_side_of_a_part_that_a_cut_of_boxes_explains(monkeypatch, missed,
     monkeypatch.setattr(parts, "resized_sides", lambda *given: None)
     monkeypatch.setattr(parts.exchanges, "says_within", lambda *given: "")
     monkeypatch.setattr(parts.exchanges, "exchanged", lambda *given: [])
+    monkeypatch.setattr(parts.batches, "turned", lambda *given: [])
     monkeypatch.setattr(parts.policies, "policy", lambda *given: "")
     monkeypatch.setattr(parts, "_squares", lambda *given: None)
     monkeypatch.setattr(parts.limits, "cut_lines", lambda *given: [("left edge", 50.0)])

@@ -297,7 +297,7 @@ def test_either_side_of_limits_of_objects_that_are_searched():
     assert list(parts._limits_of_parts(evidence, np.arange(36), np.where(codes < 2, 1, 2)[:36])) == []
 
 
-def test_boxes_cut_at_a_line_are_those_of_the_part():
+def test_boxes_cut_at_a_line_are_those_of_the_part(monkeypatch):
     """All but two of the boxes with an edge at 416.5 are in images 1 and 2."""
     image = np.array([0, 0, 1, 1, 1, 2, 2, 3, -1])
     boxes = np.tile([400.0, 10, 16.5, 10], (9, 1))
@@ -310,6 +310,7 @@ def test_boxes_cut_at_a_line_are_those_of_the_part():
         return Part(there, "images 1 to 2", there)
 
     facts = SimpleNamespace(truth=side(count=4), gathered=gathered, says_part=lambda part: part.says)
+    monkeypatch.setattr(limits.crops, "windows", lambda *given: None)
     made = limits.at_lines(facts, side(boxes, image, np.full((9, 2), 640.0), count=4), [("right edge", 416.5)])
     assert given == [([True, True, True, False], [True] * 4)]
     assert made.count == 4

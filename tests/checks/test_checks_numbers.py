@@ -130,6 +130,7 @@ def test_either_side_of_empty_images_that_a_cut_of_scores_explains(empty, cut, c
     facts = SimpleNamespace(
         renamed=None,
         cut=None,
+        beyond=None,
         agreement=agreement,
         schema=False,
         truth=truth,

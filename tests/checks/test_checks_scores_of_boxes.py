@@ -67,16 +67,19 @@ def test_scores_of_boxes_that_objects_have_under_several_categories_are_meant():
     assert "scores_of_boxes" not in findings(truth, [one for one in found if one["image_id"] not in part])
 
 
-def of_boxes(equal=100, elsewhere=0, kinds=3, meant=0):
+def of_boxes(equal=100, elsewhere=0, kinds=3, meant=0, distinct=100):
     """Whether scores are said to be those of boxes if so many of 100 pairs of categories of a box have one score on a part,
-    and so many elsewhere, of so many pairs of categories; of 100 objects so many are under two categories.
+    and so many elsewhere, of so many pairs of categories; of 100 objects so many are under two categories. There are
+    `distinct` scores of boxes.
     """
     image = np.repeat(np.arange(200), 2)
     place, second = image % 100, np.arange(image.size) % 2
     label = np.where(second, 1 + place % kinds, 0)
     same = place < np.where(image < 100, equal, elsewhere)
     columns = np.tile(np.array([[5.0], [5.0], [9.0], [9.0]]), image.size)
-    table = SimpleNamespace(scores=0.5 - 0.1 * second * ~same, categories=SimpleNamespace(codes=label))
+    table = SimpleNamespace(
+        scores=0.5 + place % distinct / 1024 - 0.125 * second * ~same, categories=SimpleNamespace(codes=label)
+    )
     found = SimpleNamespace(
         image=image, columns=columns, table=table, on=side(count=200).on, records=lambda rows: {},
         sized=np.ones(image.size, bool), aside=np.zeros(image.size, bool),
@@ -104,3 +107,12 @@ def test_either_side_of_scores_of_boxes():
     assert of_boxes(kinds=2) == []
     assert of_boxes(meant=8) == [200]
     assert of_boxes(meant=10) == []  # a tenth, as in a hierarchy
+    assert of_boxes(distinct=10) == [200]
+    assert of_boxes(distinct=9) == []
+
+
+def test_constant_scores_are_not_those_of_boxes():
+    truth, found, part = planted(1, 0.4)
+    made = findings(truth, [dict(one, score=1.0) if one["image_id"] in part else one for one in found])
+    assert {"constant_scores", "mixed_scores"} & set(made)
+    assert "scores_of_boxes" not in made

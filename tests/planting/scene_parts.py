@@ -44,3 +44,50 @@ def height_for_width_on_a_shard(rng, scene, share):
     far = np.minimum((scene.d_box[:, :2] + scene.d_box[:, 2:]) * size[:, ::-1] / size, size)
     scene.d_box = np.where(there[:, None], np.concatenate([near, far - near], axis=1), scene.d_box)
     scene.detections((scene.d_box[:, 2:] > 0).all(axis=1))
+
+
+@plants("sizes_cut", *_EMPTY, "uneven_counts", "undetected", least=0.1, most=0.5)
+def large_objects_lost_on_a_shard(rng, scene, share):
+    """The detections of the largest sizes are left out, as where a level of the model is not exported."""
+    there = run(rng, scene, share)[scene.d_image]
+    area = scene.d_box[:, 2:].prod(axis=1)
+    scene.detections(~there | (area <= np.quantile(scene.box[:, 2:].prod(axis=1), rng.uniform(0.6, 0.8))))
+
+
+@plants("sizes_cut", *_EMPTY, "uneven_counts", "undetected", least=0.5, most=0.5)
+def small_objects_lost_on_a_shard(rng, scene, share):
+    there = run(rng, scene, share)[scene.d_image]
+    width = scene.d_box[:, 2]
+    scene.detections(~there | (width >= np.quantile(scene.box[:, 2], rng.uniform(0.2, 0.4))))
+
+
+@plants("anchor_boxes", *_EMPTY, "duplicate_detections", "outside_boxes", "beyond_cap", least=0.1, most=1.0)
+def anchors_in_place_of_boxes_on_a_shard(rng, scene, share):
+    """Boxes are the anchors of the model, with centres on a grid: its regression was not applied."""
+    there = run(rng, scene, share)[scene.d_image]
+    step = int(rng.choice([8, 16, 32]))
+    anchors = np.array([(42, 55), (60, 34), (100, 130), (180, 260), (310, 160)])
+    centre = (np.floor((scene.d_box[:, :2] + scene.d_box[:, 2:] / 2) / step) + 0.5) * step
+    apart = np.abs(np.log(scene.d_box[:, None, 2:] / anchors)).sum(axis=2)
+    size = anchors[apart.argmin(axis=1)]
+    scene.d_box = np.where(there[:, None], np.concatenate([centre - size / 2, size], axis=1), scene.d_box)
+
+
+@plants("batches_reversed misplaced", "uneven_counts", "outside_boxes", *_EMPTY, least=0.1, most=0.5)
+def batches_in_reverse_order_on_a_shard(rng, scene, share):
+    """A worker returns the results of each batch in reverse order."""
+    there = np.flatnonzero(run(rng, scene, share))
+    batch = int(rng.choice([8, 16, 32]))
+    there = there[: max(there.size // batch, 1) * batch]
+    to = np.arange(len(scene.ids))
+    for first in range(0, there.size, batch):
+        to[there[first : first + batch]] = there[first : first + batch][::-1]
+    scene.d_image = to[scene.d_image]
+    scene.detections(np.argsort(scene.d_image, kind="stable"))
+
+
+@plants("crowded_images_lost", "images_without_detections", "uneven_counts", "undetected", most=0.1)
+def time_out_on_crowded_images(rng, scene, share):
+    """Images with the most detections have none."""
+    held = np.bincount(scene.d_image, minlength=len(scene.ids))
+    scene.detections((held <= np.quantile(held, 1 - share))[scene.d_image])

@@ -39,6 +39,19 @@ def class_written_twice(rng, scene, share):
     scene.detections(np.argsort(scene.d_image, kind="stable"))
 
 
+@plants("detections_of_two_classes", "unsuppressed_across", "relabelled", *_MORE, "labels_mixed", "classes_disagree",
+        classes=6, least=0.1, most=1.0)  # fmt: skip
+def three_classes_written_twice(rng, scene, share):
+    """Detections on a run of images are written again: each of three classes under one other."""
+    there = run(rng, scene, share)[scene.d_image]
+    usual = np.argsort(-np.bincount(scene.d_label, minlength=scene.classes), kind="stable")
+    to = np.full(scene.classes, -1)
+    to[usual[:3]] = usual[3:6]
+    at = np.flatnonzero(there & (to[scene.d_label] >= 0))
+    scene.add(scene.d_image[at], to[scene.d_label[at]], scene.d_box[at], scene.d_score[at])
+    scene.detections(np.argsort(scene.d_image, kind="stable"))
+
+
 @plants("parts_exchanged misplaced", *_MORE, least=0.1, most=0.5)
 def shards_exchanged(rng, scene, share):
     """The detections of two parts, half of `share` each."""

@@ -1,0 +1,115 @@
+"""Check for boxes of a few sizes, which are anchors or default boxes of a model without its regression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.checks import limits
+from detmap.checks.changes import Array
+from detmap.checks.context import BESIDE, Facts
+from detmap.checks.findings import Finding, found
+from detmap.checks.inputs import Side
+from detmap.errors import many
+
+#: Precision of sizes in pixels: sizes that differ by less are equal, as rounded coordinates allow.
+STEP = 0.02
+
+#: Minimum number of the compared detections with one size, for it to be tested, and maximum number of sizes of a part.
+#: Models have 3 to 15 anchors at a position, on up to 5 levels.
+FEWEST, MOST = 20, 75
+
+#: Maximum ratio of the number of sizes to the number of their widths, and to that of their heights. On a coarse grid each
+#: width goes with each height, but each anchor has a width and a height of its own, or shares them with one other.
+A_SIDE = 2
+
+#: For each size: minimum ratio of its number to the mean number of the other sizes within `NEAR` of its width and height,
+#: as a factor. If boxes are rounded to whole pixels, all sizes near a frequent one are about as frequent.
+TIMES, NEAR = 5.0, 1.25
+
+#: Minimum share of the images' detections that have one of the sizes, for an image to count, and minimum share in the part.
+#: Boxes may be clipped at the edges of the image, so that the first share is smaller.
+SOME, NEARLY_ALL = 0.5, 0.9
+
+#: Maximum share of objects with one of the sizes, as a fraction of the share of detections with it. If objects have these
+#: sizes, too, the sizes are a rule of the data.
+OF_OBJECTS = 0.25
+
+#: Steps of grids of centres, in pixels, and minimum share of centres on a grid.
+STEPS, ON_GRID = (128, 64, 32, 16, 8, 4), 0.99
+
+#: Mask of the lower half of a size as one integer, its height.
+_LOW = 0xFFFFFFFF
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Check for detections, of a part or of all images, that have a few sizes of box."""
+    side = facts.found
+    if side is None or not len(side) or side.table.within_unit or {code for _, code in facts.causes} - BESIDE:
+        return
+    keys = _keys(side)
+    sizes = frequent(side, keys, limits.sample(np.flatnonzero(keys >= 0)))
+    if sizes.size < 2:
+        return  # one size is a pile of widths and of heights
+    there = np.isin(keys, sizes)
+    count = facts.truth.on.images.ids.size
+    held, on = (np.bincount(side.image[which], minlength=count) for which in (keys >= 0, there))
+    part = facts.gathered(on >= SOME * np.maximum(held, 1), held > 0)
+    images = np.ones(count, np.bool_) if part is None else part.images
+    inner = (keys >= 0) & limits.not_at_edges(side, np.arange(len(side))) & images[side.image]
+    own, times = np.unique(keys[inner & there], return_counts=True)
+    own = own[times >= FEWEST / 2]
+    there &= images[side.image] & np.isin(keys, own)
+    if np.count_nonzero(there & inner) < NEARLY_ALL * np.count_nonzero(inner) or not 2 <= own.size <= MOST:
+        return
+    if own.size > A_SIDE * min(np.unique(own >> 32).size, np.unique(own & _LOW).size):
+        return
+    of_truth = np.isin(_keys(facts.truth), own)
+    if len(facts.truth) and of_truth.mean() > OF_OBJECTS * np.count_nonzero(there) / np.count_nonzero(
+        images[side.image]
+    ):
+        return
+    facts.causes.add(("detections", "anchor_boxes"))
+    facts.parts.append((images, None))
+    grid = _grid(side, np.flatnonzero(there))
+    more = many(own.size, "size") + (f", with centres on a grid of {grid} pixels" if grid else "")
+    more += "" if part is None else f"; {facts.says_part(part)}"
+    yield found("anchor_boxes", int(there.sum()), "detection", more=more, **side.records(there))
+
+
+def _keys(side: Side) -> NDArray[np.int64]:
+    """Return width and height of each box as one integer; -1 for boxes of less than two pixels, as shares of the image are,
+    and for those that other findings explain.
+    """
+    width, height = np.rint(np.minimum(side.columns[2:], 1 << 20) / STEP).astype(np.int64)
+    return np.where(
+        side.sized & ~side.crowd & ~side.constant & ~side.aside & (side.image >= 0), width << 32 | height, -1
+    )
+
+
+def frequent(side: Side, keys: Array, rows: Array) -> NDArray[np.int64]:
+    """Return the sizes that far more boxes at `rows` have than sizes near them."""
+    sizes, held = np.unique(keys[rows], return_counts=True)
+    chosen = np.flatnonzero(held >= FEWEST)
+    if not chosen.size or chosen.size > 4 * MOST:
+        return sizes[:0]
+    width, height = np.log(np.maximum(sizes >> 32, 1)), np.log(np.maximum(sizes & _LOW, 1))
+    out = []
+    for at in chosen.tolist():
+        near = (np.abs(width - width[at]) <= np.log(NEAR)) & (np.abs(height - height[at]) <= np.log(NEAR))
+        others = np.count_nonzero(near) - 1
+        if held[at] >= TIMES * (held[near].sum() - held[at]) / max(others, 1):
+            out.append(int(sizes[at]))
+    return np.array(out, np.int64)
+
+
+def _grid(side: Side, rows: Array) -> int:
+    """Return the widest step of a grid on which the centres of the boxes at `rows` lie; 0 if there is none."""
+    centre = side.boxes[rows, :2] + side.boxes[rows, 2:] / 2
+    for step in STEPS:
+        offset = np.rint(np.mod(centre, step) / STEP).astype(np.int64) % round(step / STEP)
+        if all(np.bincount(axis).max() >= ON_GRID * axis.size for axis in offset.T):
+            return step
+    return 0

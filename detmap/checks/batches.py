@@ -1,0 +1,141 @@
+"""Check for detections of a part of the images whose batches are in reverse order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detmap.checks.changes import Array
+from detmap.checks.evidence import FOUND, Evidence
+from detmap.checks.findings import Finding, found
+from detmap.checks.inputs import overlaps
+from detmap.checks.rates import CHANCE, Part, tail
+from detmap.errors import many
+
+#: Largest tested number of images of a batch. A part that is in reverse order as a whole may be larger.
+MOST = 128
+
+#: Minimum number of batches with such a detection, as a share of the number that would have one if each detection was such a
+#: detection with the same probability. The order of larger batches coincides with that of smaller ones on some of these.
+EVEN = 0.7
+
+#: Maximum number of detections that lie on an object at one and the same distance, other than 0, as a share of those that
+#: the order explains. In batches of two, half are at the distance 1. If all images hold the detections of the next one,
+#: batches of two explain half of them.
+ONE_STEP = 0.75
+
+#: Maximum number of pairs of detections and objects that are compared.
+_PAIRS = 4_000_000
+
+#: For the confident detections that lie on an object of the image at the mirrored place of their batch: minimum number,
+#: minimum share of the confident detections of the part, and minimum ratio to the number of those that lie on an object of
+#: their own image.
+FEWEST, SHARE, TIMES = 20, 0.2, 3.0
+
+
+class Order(NamedTuple):
+    """A reverse order: image i holds the detections of the image at the mirrored place."""
+
+    #: Number of images of a batch, 0 if the part is one batch.
+    batch: int
+    #: Sum of an image's place and the mirrored place; if there are batches, modulo twice their number of images.
+    total: int
+
+    def batch_of(self, place: Array) -> NDArray[np.int64]:
+        """Return the number of the batch of each place, which may be negative."""
+        return np.asarray((place - (self.total - self.batch + 1) // 2) // self.batch if self.batch else 0 * place)
+
+    def mirrored(self, place: Array) -> NDArray[np.int64]:
+        """Return the mirrored places."""
+        if not self.batch:
+            return np.asarray(self.total - place)
+        within = place - (self.total - self.batch + 1) // 2 - self.batch * self.batch_of(place)
+        return np.asarray(place + self.batch - 1 - 2 * within)
+
+
+def turned(evidence: Evidence, part: Part) -> Iterator[Finding]:
+    """Yield the finding of images of a part that hold the detections of other images because batches, or the whole part, are
+    in reverse order.
+    """
+    rows = evidence.sure[part.images[evidence.found.image[evidence.sure]]]
+    best: tuple[int, int, str, Order, NDArray[np.int64]] | None = None
+    for one in evidence.division.orders:
+        own, place, other = _lying(evidence, rows, one.place)
+        same = np.count_nonzero(place == other)
+        steps = np.unique((other - place)[place != other], return_counts=True)[1].max(initial=0)
+        for held, chance, order in _orders(own, place, other):
+            tests = len(evidence.division.orders) * MOST**2
+            if (
+                held < max(FEWEST, SHARE * rows.size, TIMES * same, steps / ONE_STEP)
+                or tail(held, 2 * chance + 1) * tests >= CHANCE
+            ):
+                continue
+            at = order.batch_of(one.place[evidence.found.image[rows]])
+            if not _even(at, order.batch_of(place[other == order.mirrored(place)])):
+                continue
+            if best is None or held > best[0]:
+                best = held, same, one.says, order, one.place
+    if best is None:
+        return
+    held, same, says, order, places = best
+    image = evidence.found.image
+    moved = part.images & (order.mirrored(places) != places)
+    of = np.flatnonzero((image >= 0) & moved[image])
+    more = f"batches of {many(order.batch, 'image')} in the order of {says}" if order.batch else f"the order of {says}"
+    more += (
+        f"; {part.says}: of {rows.size:,} confident detections there {held:,} lie on an object of their category on the "
+        f"mirrored image, and {same:,} on one of their own image"
+    )
+    yield found("batches_reversed", of.size, "detection", more=more, **evidence.found.records(of))
+
+
+def _even(batches: Array, explained: Array) -> bool:
+    """Return whether nearly as many batches hold an explained detection as if these were drawn at random. The arguments are
+    the batches of all detections and of the explained ones.
+    """
+    held = np.unique(batches, return_counts=True)[1]
+    expected = np.sum(1 - (1 - explained.size / batches.size) ** held)
+    return bool(np.unique(explained).size >= EVEN * expected)
+
+
+def _lying(evidence: Evidence, rows: Array, place: Array) -> tuple[Array, Array, Array]:
+    """Return the pairs of detections at `rows` and of images on which they would find an object of their category, as the
+    detection's index and the places of its own and of the other image.
+    """
+    own_place = place[evidence.found.image[rows]]
+    span = int(np.ptp(own_place)) + 1 if rows.size else 1
+    key = evidence.object_label * evidence.images + place[evidence.object_image]
+    by = np.argsort(key, kind="stable")
+    key, label = key[by], evidence.label[rows] * evidence.images
+    for width in (span, MOST):
+        starts = np.searchsorted(key, label + np.maximum(own_place - width, 0))
+        held = np.searchsorted(key, label + np.minimum(own_place + width, evidence.images - 1), "right") - starts
+        if held.sum() <= _PAIRS:
+            break
+    held[np.cumsum(held) > _PAIRS] = 0
+    own = np.repeat(np.arange(rows.size), held)
+    objects = by[np.arange(own.size) - np.repeat(np.cumsum(held) - held - starts, held)]
+    on = overlaps(evidence.found.boxes[rows[own]], evidence.object_box[objects]) >= FOUND
+    pairs = np.unique(own[on] * evidence.images + place[evidence.object_image[objects[on]]])
+    own, other = np.divmod(pairs, evidence.images)
+    return own, own_place[own], other
+
+
+def _orders(own: Array, place: Array, other: Array) -> Iterator[tuple[int, float, Order]]:
+    """Yield the best reverse order of each number of images in a batch, with the number of detections that it explains, and
+    the mean number of all its offsets.
+    """
+    if not own.size:
+        return
+    for batch in range(2, MOST + 1):
+        near = np.abs(place - other) < batch
+        at = (place[near] + other[near]) % (2 * batch)
+        held = np.bincount(at, minlength=2 * batch)  # a detection has at most one pair of each sum
+        total = int(held.argmax())
+        if (total - batch) % 2:  # the first place of a batch is a whole number
+            yield int(held[total]), at.size / (2 * batch), Order(batch, total)
+    held = np.bincount(place + other)
+    yield int(held.max()), own.size / np.count_nonzero(held), Order(0, int(held.argmax()))

@@ -180,7 +180,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="default: all processors")
     parser.add_argument("--random", type=int, default=0, metavar="N", help="draw N mutants outside of the kernels")
     parser.add_argument("--seed", type=int, default=0, help="of the draw")
-    parser.add_argument("--folders", nargs="+", default=["detmap"], metavar="DIR", help="where they are drawn")
+    parser.add_argument(
+        "--folders", nargs="+", default=["detmap"], metavar="DIR", help="folders or files that they are drawn from"
+    )
     parser.add_argument(
         "--tests", nargs="+", default=["tests"], metavar="DIR", help="tests that are to kill drawn mutants"
     )

@@ -45,8 +45,14 @@ class Drawn(NamedTuple):
 
 
 def draw(root: Path, folders: Iterable[str], count: int, seed: int) -> list[Drawn]:
-    """Return so many mutants of the files in some folders, each of another expression."""
-    paths = sorted({path for folder in folders for path in (root / folder).rglob("*.py")})
+    """Return `count` mutants of some files, or of those in some folders, each of another expression."""
+    paths = sorted(
+        {
+            path
+            for folder in folders
+            for path in ((root / folder).rglob("*.py") if (root / folder).is_dir() else [root / folder])
+        }
+    )
     every = [one for path in paths if "kernels" not in path.parts for one in _of_file(root, path)]
     return random.Random(seed).sample(every, min(count, len(every)))
 

@@ -64,7 +64,7 @@ def turned(evidence: Evidence, part: Part) -> Iterator[Finding]:
     best: tuple[int, int, str, Order, NDArray[np.int64]] | None = None
     for one in evidence.division.orders:
         own, place, other = _lying(evidence, rows, one.place)
-        same = np.count_nonzero(place == other)
+        same = int(np.count_nonzero(place == other))
         steps = np.unique((other - place)[place != other], return_counts=True)[1].max(initial=0)
         for held, chance, order in _orders(own, place, other):
             tests = len(evidence.division.orders) * MOST**2

@@ -342,7 +342,8 @@ def within(monkeypatch, fitting, others=0, alone=0, outside=0, count=200, to=Non
 
 def test_either_side_of_detections_that_fit_other_images_of_their_part(monkeypatch):
     """Ten images are not chance, at one that is expected: nine are once in 900,000 times."""
-    said = "; on {} of {} images with two or more confident detections, these fit another image of the part"
+    said = "; on {} of {} images with two or more confident detections, these fit another image of the part better than"
+    said += " all others"
     assert within(monkeypatch, [(2, 2)] * 10, others=5) == said.format(10, 15)
     assert within(monkeypatch, [(2, 2)] * 9, others=5) == ""
     assert within(monkeypatch, [(2, 2)] * 9, alone=1) == ""  # one detection fits an image anywhere

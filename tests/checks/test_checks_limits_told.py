@@ -251,7 +251,7 @@ def test_controls_are_on_other_images_and_mirrored_where_there_are_few():
     sizes = np.array([[100.0, 200]])
     for full, places, mirrored in ((1, [], 1), (2, [1, 1, 1], 1), (19, [10, 7, 4], 1), (20, [11, 7, 5], 0)):
         made = SimpleNamespace(_full=np.arange(full))
-        made.others = lambda image, part, made=made: Agreement.others(made, image, part)
+        made.others = lambda *given, made=made: Agreement.others(made, *given)
         controls = list(Agreement._controls(made, np.zeros(1, int), found, sizes))
         assert [int(image[0]) for image, _ in controls] == places + [0] * mirrored
         assert all(boxes.tolist() == found.tolist() for _, boxes in controls[: len(places)])
@@ -371,11 +371,11 @@ def test_crowds_of_less_than_a_pixel_are_smaller_than_usual_objects(tmp_path):
     assert "smaller than a usual object of their category" in made.says
 
 
-def test_images_without_detections_are_explained_by_a_cut_alone():
-    """Without a cut, or without detections, findings stay as they are."""
+def test_images_without_detections_are_explained_by_a_cut_or_a_limit_alone():
+    """Without a cut of scores or a limit of size, or without detections, findings stay as they are."""
     listed = [SimpleNamespace(code="missing_shard")]
-    for cut, found in ((None, object()), (0.5, None), (None, None)):
-        assert coverage.explained(SimpleNamespace(cut=cut, found=found), listed) is listed
+    for cut, beyond, found in ((None, None, object()), (0.5, None, None), (None, object(), None), (None, None, None)):
+        assert coverage.explained(SimpleNamespace(cut=cut, beyond=beyond, found=found), listed) is listed
 
 
 def test_either_side_of_a_default_category_beside_five_other_images():

@@ -66,12 +66,10 @@ def turned(evidence: Evidence, part: Part) -> Iterator[Finding]:
         own, place, other = _lying(evidence, rows, one.place)
         same = int(np.count_nonzero(place == other))
         steps = np.unique((other - place)[place != other], return_counts=True)[1].max(initial=0)
+        least = max(FEWEST, SHARE * rows.size, TIMES * same, float(steps) / ONE_STEP)
+        tests = len(evidence.division.orders) * MOST**2
         for held, chance, order in _orders(own, place, other):
-            tests = len(evidence.division.orders) * MOST**2
-            if (
-                held < max(FEWEST, SHARE * rows.size, TIMES * same, steps / ONE_STEP)
-                or tail(held, 2 * chance + 1) * tests >= CHANCE
-            ):
+            if held < least or tail(held, 2 * chance + 1) * tests >= CHANCE:
                 continue
             at = order.batch_of(one.place[evidence.found.image[rows]])
             if not _even(at, order.batch_of(place[other == order.mirrored(place)])):

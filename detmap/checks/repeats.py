@@ -111,7 +111,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield from _in_place(facts, facts.found, best)
         best = best[~facts.found.aside[best]]
         pairs = _pairs(facts.found, best)
-        yield from _of_boxes(facts, facts.found, best, pairs)
+        yield from _of_boxes(facts, facts.found, best, pairs[:, ~_of_aliases(facts.found, best, pairs)])
         yield from _twice(facts, facts.found, best, pairs)
 
 
@@ -356,13 +356,10 @@ def _twice(facts: Facts, side: Side, best: NDArray[np.int64], pairs: NDArray[np.
         return
     count, scores = side.table.categories.ids.size, side.table.scores  # type: ignore[union-attr]
     label = side.table.categories.codes.astype(np.int64)
-    low, high = np.minimum(label[one], label[other]), np.maximum(label[one], label[other])
-    equal = scores[one] == scores[other]
-    kinds, at = np.unique(low * count + high, return_inverse=True)
+    equal, held = scores[one] == scores[other], np.bincount(label[best], minlength=count)
+    kinds, at = _kinds(side, pairs)
     every, some = np.bincount(at), np.bincount(at[equal], minlength=kinds.size)
-    held = np.bincount(label[best], minlength=count)
-    whole = _written_again(side, best, pairs[:, equal], at[equal], kinds)
-    aliases = _aliases(kinds, whole & (some >= FEWEST_TWICE) & (some >= EVERY * every), held)
+    aliases = _aliases(side, best, pairs)
     for kind in np.argsort(-some, kind="stable").tolist():
         a, b = divmod(int(kinds[kind]), count)
         others = np.arange(kinds.size) != kind
@@ -415,10 +412,30 @@ def _written_again(side: Side, best: Array, pairs: Array, kind: Array, kinds: Ar
     return out
 
 
-def _aliases(kinds: Array, whole: Array, held: Array) -> NDArray[np.bool_]:
-    """Mask of the kinds of pairs whose categories are linked by aliases, the kinds of the mask `whole`, unless too many
-    categories are linked (see `LINKED`). `held` is the number of detections of each category.
+def _kinds(side: Side, pairs: Array) -> tuple[Array, Array]:
+    """Return the pairs of categories of `pairs`, each as one integer, and the index of each pair's."""
+    label, count = side.table.categories.codes.astype(np.int64), side.table.categories.ids.size
+    low, high = np.sort(label[pairs], axis=0)
+    kinds, at = np.unique(low * count + high, return_inverse=True)
+    return kinds, at
+
+
+def _of_aliases(side: Side, best: Array, pairs: Array) -> NDArray[np.bool_]:
+    """Mask of the pairs of detections whose categories are linked by aliases."""
+    return _aliases(side, best, pairs)[_kinds(side, pairs)[1]]
+
+
+def _aliases(side: Side, best: Array, pairs: Array) -> NDArray[np.bool_]:
+    """Mask of the pairs of categories of `pairs` that are linked by aliases (see `EVERY`), unless too many categories are
+    linked (see `LINKED`).
     """
+    scores: Array = side.table.scores  # type: ignore[union-attr]
+    kinds, at = _kinds(side, pairs)
+    equal = scores[pairs[0]] == scores[pairs[1]]
+    every, some = np.bincount(at, minlength=kinds.size), np.bincount(at[equal], minlength=kinds.size)
+    whole = _written_again(side, best, pairs[:, equal], at[equal], kinds)
+    whole &= (some >= FEWEST_TWICE) & (some >= EVERY * every)
+    held = np.bincount(side.table.categories.codes[best], minlength=side.table.categories.ids.size)
     low, high = np.divmod(kinds, held.size)
     group = np.arange(held.size)  # the smallest category that is linked with each category
     for _ in range(held.size):

@@ -14,7 +14,8 @@ from detmap.checks import check, repeats
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
 def test_three_classes_written_twice_are_counted_again(share):
-    data, _ = planted("three_classes_written_twice", "crowded", share)
+    data, every = planted("three_classes_written_twice", "crowded", share)
+    assert "scores_of_boxes" not in every
     number = {c["name"]: c["id"] for c in data.truth["categories"]}
     made = [one for one in check(data.truth, data.found).findings if one.code == "detections_of_two_classes"]
     said = {}

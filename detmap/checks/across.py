@@ -32,10 +32,14 @@ SAME = 0.99
 #: Tested thresholds of suppression, and width of the IoU bands below and above a threshold.
 THRESHOLDS, WIDTH = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05
 
-#: Minimum number of images whose largest overlap lies in the band below a threshold, and minimum ratio of this number
-#: to the number of images in the band above. Without a threshold the numbers of neighbouring bands differ by a third at
-#: most.
+#: Minimum number of images that exceed a threshold, or on which every box has a single category; and minimum ratio of the
+#: number of images whose largest overlap lies in the band below a threshold to the number of images in the band above.
+#: Without a threshold the numbers of neighbouring bands differ by a third at most.
 FEWEST, FALL = 8, 2.0
+
+#: Number of images that is added to the expected number below a threshold. Where no image lies above it, up to three may
+#: be expected (the upper end of the 95 % interval of a Poisson mean without an event).
+UNSEEN = 3.0
 
 #: Minimum share of images whose largest overlap exceeds the threshold by more than `WIDTH`, among the images with any
 #: overlap. If no image does, suppression is equally strict on all images, which `limits` reports if objects are lost.
@@ -215,8 +219,8 @@ def threshold_of(largest: Array) -> tuple[float, int, int] | None:
         below, above, beyond = (
             int(np.count_nonzero((largest >= low) & (largest < high))) for low, high in itertools.pairwise(ends)
         )
-        chance = tail(below, FALL * above + 1) * len(THRESHOLDS)
-        if below < FEWEST or chance >= CHANCE or beyond < max(FEWEST, BEYOND * np.count_nonzero(largest)):
+        chance = tail(below, FALL * above + UNSEEN) * len(THRESHOLDS)
+        if chance >= CHANCE or beyond < max(FEWEST, BEYOND * np.count_nonzero(largest)):
             continue
         if best is None or chance < best[0]:
             best = chance, (threshold, above, beyond)

@@ -343,7 +343,7 @@ warning rarely_labelled
 warning class_of_two_names
     {many} without a detection, whose objects are taken for those of another category
     They count as missed, and the detections on them as false; AP of these categories is 0.
-    Do both names mean one class? Merge the two categories into one: give their objects one id.
+    Do both names mean one class? Then give their objects one id. If not: does the detector's list of classes lack one?
 warning labels_mixed
     {many} of one category that are taken for another at high scores
     They count as missed, and the detections on them as false.

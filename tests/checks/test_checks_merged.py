@@ -82,9 +82,9 @@ def test_images_that_are_compared_for_chance_are_no_others():
     assert whole.others(np.array([1, 2, 4, 8]), 2, np.array([8, 8, 2, 1])).tolist() == [1, 1, 4, 4]
 
 
-def of_bare(fits, beside=0, labels=True, causes=(), objects=False):
+def of_bare(fits, beside=0, labels=True, causes=(), objects=False, lost=0):
     """What is said of 40 images without objects (or with one) with a confident detection each, of which so many fit an
-    object 60 images ahead, and so many one 59 images ahead.
+    object 60 images ahead, and so many one 59 images ahead; `lost` of the images with objects have no detection.
     """
     place = np.arange(40)
     other = np.where(place < fits, place, np.where(place < fits + beside, place + 1, -1))
@@ -99,7 +99,9 @@ def of_bare(fits, beside=0, labels=True, causes=(), objects=False):
         on=SimpleNamespace(images=SimpleNamespace(ids=np.arange(1, 101))), records=lambda rows: {},
     )  # fmt: skip
     own = SimpleNamespace(ids=np.arange(2) + (0 if labels else 5), codes=np.zeros(40, int))
-    found = SimpleNamespace(image=60 + place, boxes=box, table=SimpleNamespace(categories=own))
+    found = SimpleNamespace(
+        image=np.concatenate([60 + place, np.arange(lost, 60)]), boxes=box, table=SimpleNamespace(categories=own)
+    )
     none = Nearest(np.zeros(40), np.full(40, -1))
     near = Nearest(np.where(place < fits, 1.0, 0), np.minimum(place, held.size - 1))
     whole = SimpleNamespace(
@@ -115,6 +117,8 @@ def of_bare(fits, beside=0, labels=True, causes=(), objects=False):
 def test_either_side_of_objects_on_images_of_another_shard():
     assert of_bare(20) == ["image_ids_shifted"]
     assert of_bare(19) == []
+    assert of_bare(20, lost=10) == ["image_ids_shifted"]
+    assert of_bare(20, lost=11) == []  # detections that were moved
     assert of_bare(24, beside=12) == ["image_ids_shifted"]
     assert of_bare(24, beside=13) == []  # objects of a video
     assert of_bare(40, labels=False) == []

@@ -249,8 +249,8 @@ def clipped_to_sides_that_are_swapped(rng, scene, share):
     _where(scene, some(rng, scene, share), np.concatenate([near, np.maximum(far - near, 0)], 1))
 
 
-@plants("categories_without_detections labels_mixed classes_permuted", "classes_disagree", "relabelled", classes=2,
-        least=1.0, most=1.0)  # fmt: skip
+@plants("class_of_two_names categories_without_detections labels_mixed classes_permuted", "classes_disagree", "relabelled",
+        classes=2, least=1.0, most=1.0)  # fmt: skip
 def two_classes_merged(rng, scene, share):
     one, other = np.argsort(-np.bincount(scene.label, minlength=scene.classes))[:2]
     scene.d_label = np.where(scene.d_label == one, other, scene.d_label)

@@ -61,7 +61,9 @@ def small_objects_lost_on_a_shard(rng, scene, share):
     scene.detections(~there | (width >= np.quantile(scene.box[:, 2], rng.uniform(0.2, 0.4))))
 
 
-@plants("anchor_boxes", *_EMPTY, "duplicate_detections", "outside_boxes", "beyond_cap", least=0.1, most=1.0)
+@plants(
+    "anchor_boxes", *_EMPTY, "duplicate_detections", "outside_boxes", "beyond_cap", "sizes_missed", least=0.1, most=1.0
+)
 def anchors_in_place_of_boxes_on_a_shard(rng, scene, share):
     """Boxes are the anchors of the model, with centres on a grid: its regression was not applied."""
     there = run(rng, scene, share)[scene.d_image]

@@ -111,8 +111,8 @@ def _strict(
             )
             return _said(evidence, there[part.units & bad], more)
     more = (
-        f"the largest overlap of two {words} lies just below {number(threshold)}; {many(above, 'image')} exceed it by less "
-        f"than {WIDTH:g}, and {beyond:,} by more"
+        f"the largest overlap of two {words} lies just below {number(threshold)}; {many(above, 'image')} "
+        f"{'exceeds' if above == 1 else 'exceed'} it by less than {WIDTH:g}, and {beyond:,} by more"
     )
     return _said(evidence, np.flatnonzero(known & (largest >= threshold - WIDTH) & (largest < threshold)), more)
 

@@ -197,9 +197,8 @@ def _run(
                     raise error
                 # Dask's error for a task that never ran is not a subclass of CancelledError.
                 if any("Cancelled" in kind.__name__ for kind in type(error).__mro__):
-                    scattered = (
-                        None  # send shared objects with tasks now, because the handle may be lost with the workers
-                    )
+                    # The handle may be lost, too, so shared objects are sent with the tasks from now on.
+                    scattered = None
                     lost[i] += 1
                     if lost[i] < _ATTEMPTS:
                         waiting.appendleft((i, True))

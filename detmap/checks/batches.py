@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from detmap.checks.changes import Array
 from detmap.checks.evidence import FOUND, Evidence
 from detmap.checks.findings import Finding, found
-from detmap.checks.inputs import overlaps
+from detmap.checks.inputs import members, overlaps
 from detmap.checks.rates import CHANCE, Part, tail
 from detmap.errors import many
 
@@ -114,8 +114,8 @@ def _lying(evidence: Evidence, rows: Array, place: Array) -> tuple[Array, Array,
         if held.sum() <= _PAIRS:
             break
     held[np.cumsum(held) > _PAIRS] = 0
-    own = np.repeat(np.arange(rows.size), held)
-    objects = by[np.arange(own.size) - np.repeat(np.cumsum(held) - held - starts, held)]
+    own, at = members(starts, held)
+    objects = by[at]
     on = overlaps(evidence.found.boxes[rows[own]], evidence.object_box[objects]) >= FOUND
     pairs = np.unique(own[on] * evidence.images + place[evidence.object_image[objects[on]]])
     own, other = np.divmod(pairs, evidence.images)

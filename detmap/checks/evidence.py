@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.checks.copies import Copies, copies_of
-from detmap.checks.inputs import Side, on_crowds, overlaps
+from detmap.checks.inputs import Side, members, on_crowds, overlaps
 from detmap.checks.rates import Division, Grouping, Order, residues
 from detmap.checks.strays import strays
 from detmap.data.ids import locate
@@ -503,9 +503,8 @@ class Evidence:
         area = box[:, 2] * box[:, 3]
         several = np.flatnonzero(self.seen & (stops - starts > HELD))
         several = several[np.cumsum(stops[several] - starts[several]) <= PAIRS]
-        owner = np.repeat(several, (stops - starts)[several])
-        first = np.cumsum((stops - starts)[several]) - (stops - starts)[several]
-        other = np.arange(owner.size) - np.repeat(first - starts[several], (stops - starts)[several])
+        owner, other = members(starts[several], (stops - starts)[several])
+        owner = several[owner]
         near = np.maximum(box[owner, :2], box[other, :2])
         far = np.minimum(box[owner, :2] + box[owner, 2:], box[other, :2] + box[other, 2:])
         both = np.maximum(far - near, 0).prod(axis=1)
@@ -541,9 +540,8 @@ class Evidence:
         starts, stops = (np.searchsorted(self.object_cell, self.object_cell, way) for way in ("left", "right"))
         some = np.flatnonzero(beside & (self.among_objects > limit))
         some = some[np.cumsum(stops[some] - starts[some]) <= PAIRS]
-        held = (stops - starts)[some]
-        owner = np.repeat(some, held)
-        other = np.arange(owner.size) - np.repeat(np.cumsum(held) - held - starts[some], held)
+        owner, other = members(starts[some], (stops - starts)[some])
+        owner = some[owner]
         pairs = own[other] & (owner != other) & ~self.around[owner] & ~self.around[other]
         owner, other = owner[pairs], other[pairs]
         over = np.zeros(own.size, np.bool_)

@@ -194,6 +194,14 @@ def reach_of(boxes: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[
     return np.asarray(np.maximum(far, near))
 
 
+def members(starts: NDArray[np.int64], held: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return, range by range, the places from ``starts[i]`` to ``starts[i] + held[i] - 1``: the range i of each place, and
+    the place.
+    """
+    of = np.repeat(np.arange(held.size), held)
+    return of, np.asarray(np.arange(of.size) - np.repeat(np.cumsum(held) - held - starts, held))
+
+
 def overlaps(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
     """Return the IoU of each pair of boxes (x, y, width, height) in the same row; 0 if either box has no area."""
     (x, y, w, h), (u, v, s, t) = (np.ascontiguousarray(box.T) for box in (one, other))
@@ -223,9 +231,8 @@ def on_crowds(
     crowds = crowds[np.argsort(truth.image[crowds], kind="stable")]
     starts, stops = (np.searchsorted(truth.image[crowds], image, way) for way in ("left", "right"))
     for rows in np.array_split(np.flatnonzero(stops > starts), (stops - starts).sum() // pairs + 1):
-        held = (stops - starts)[rows]
-        owner = np.repeat(rows, held)
-        at = np.arange(owner.size) - np.repeat(np.cumsum(held) - held - starts[rows], held)
+        owner, at = members(starts[rows], (stops - starts)[rows])
+        owner = rows[owner]
         (x, y, w, h), (u, v, s, t) = boxes[owner].T, truth.boxes[crowds[at]].T
         both = np.maximum(np.minimum(x + w, u + s) - np.maximum(x, u), 0)
         both *= np.maximum(np.minimum(y + h, v + t) - np.maximum(y, v), 0)

@@ -14,7 +14,7 @@ from detmap.checks.context import Facts
 from detmap.checks.evidence import FOUND, PAIRS, best_of_pairs, evidence_of
 from detmap.checks.findings import Finding, found
 from detmap.checks.image_ids import signatures
-from detmap.checks.inputs import Side
+from detmap.checks.inputs import Side, members
 from detmap.checks.rates import CHANCE, tail
 from detmap.errors import many
 
@@ -128,9 +128,8 @@ def _at(truth: Side, place: NDArray[np.int64], step: int, good: NDArray[np.bool_
     starts, stops = (np.searchsorted(cell[order], cell - step * classes, way) for way in ("left", "right"))
     held = np.where((at >= step) & (at - step < place.size), stops - starts, 0)
     held[np.cumsum(held) > PAIRS] = 0
-    own = np.repeat(np.arange(rows.size), held)
-    other = rows[order[np.arange(own.size) - np.repeat(np.cumsum(held) - held - starts, held)]]
-    own = rows[own]
+    own, at = members(starts, held)
+    own, other = rows[own], rows[order[at]]
     cut = _cut(truth.boxes[other], truth.sizes[own])
     same = (np.abs(cut - truth.boxes[own]) <= _ROUNDED).all(axis=1)
     return own[same], other[same]

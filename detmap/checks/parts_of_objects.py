@@ -11,6 +11,7 @@ from detmap.checks.changes import Array
 from detmap.checks.context import Facts
 from detmap.checks.evidence import PAIRS, WITHIN, Evidence
 from detmap.checks.findings import AT_LEAST, Finding, found, names
+from detmap.checks.inputs import members
 from detmap.checks.parts import share
 from detmap.checks.rates import CHANCE, tail
 from detmap.errors import many
@@ -85,9 +86,8 @@ def within(cell: Array, box: Array) -> NDArray[np.bool_]:
     area = box[:, 2] * box[:, 3]
     several = np.flatnonzero(stops - starts > 1)
     several = several[np.cumsum((stops - starts)[several]) <= PAIRS]
-    held = (stops - starts)[several]
-    owner = np.repeat(several, held)
-    other = np.arange(owner.size) - np.repeat(np.cumsum(held) - held - starts[several], held)
+    owner, other = members(starts[several], (stops - starts)[several])
+    owner = several[owner]
     small = area[owner] <= SMALL * area[other]
     owner, other = owner[small], other[small]
     near = np.maximum(box[owner, :2], box[other, :2])

@@ -15,6 +15,7 @@ from detmap.checks import uneven
 from detmap.checks.context import Facts
 from detmap.checks.evidence import PAIRS, Evidence
 from detmap.checks.findings import AT_LEAST, Finding, found, names
+from detmap.checks.inputs import members
 from detmap.checks.limits import ROUNDED
 from detmap.checks.rates import CHANCE, tail
 
@@ -123,8 +124,7 @@ def around_several(evidence: Evidence, objects: Array) -> NDArray[np.int64]:
     starts, stops = (np.searchsorted(cell[order], evidence.object_cell[objects], way) for way in ("left", "right"))
     several = (stops - starts > 1) & (np.cumsum(stops - starts) <= PAIRS)
     objects, starts, held = objects[several], starts[several], (stops - starts)[several]
-    owner = np.repeat(np.arange(objects.size), held)
-    other = np.arange(owner.size) - np.repeat(np.cumsum(held) - held - starts, held)
+    owner, other = members(starts, held)
     near, far = _corners(boxes[other])
     low, high = _corners(evidence.object_box[objects])
     within = np.maximum(np.minimum(far, high[owner]) - np.maximum(near, low[owner]), 0).prod(axis=1)

@@ -36,9 +36,9 @@ def check(facts: Facts) -> Iterator[Finding]:
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return
     truth = facts.truth
-    if not limits.squares(truth, _sampled(evidence.objects)):
+    if not limits.squares(truth, limits.sample(evidence.objects)):
         return
-    if limits.squares(evidence.found, _sampled(evidence.detections)):
+    if limits.squares(evidence.found, limits.sample(evidence.detections)):
         return
     every = np.arange(len(truth))
     inner = limits.not_at_edges(truth, every) & ~truth.crowd & truth.sized
@@ -59,13 +59,6 @@ def check(facts: Facts) -> Iterator[Finding]:
     times = f"the longer side is {np.median(longer):.2g} times the shorter, in the median"
     more += f"; of {longer.size:,} detections on them {times}"
     yield found("square_boxes", few, "object", more=more, words=AT_LEAST, **truth.records(square & there))
-
-
-def _sampled(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return rows, at most the number of a sample at random."""
-    if rows.size <= limits.SAMPLE:
-        return rows
-    return np.sort(np.random.default_rng(0).permutation(rows)[: limits.SAMPLE])
 
 
 def _longer(evidence: Evidence, square: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -4,9 +4,10 @@ Small data sets of ``tests/planting/`` are reported per code; larger scenes (cro
 defect and severity, and per code, severity and kind of scene.
 
 python scripts/check_the_checks.py [SEEDS [FIRST]] [--kinds KIND …] [--defects NAME …] [--jobs N] [--write]
+python scripts/check_the_checks.py --said
 
 ``--defects`` plants these alone, in scenes: names are those of functions of ``tests/planting/scene_*.py`` and ``shaped.py``.
-``--write`` puts the table of scenes into docs/check.md.
+``--write`` puts the table of scenes into docs/check.md. ``--said`` writes fixtures/checks/said.txt anew, and ends.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "checks")]
 
 import planting  # noqa: E402
+import said  # noqa: E402
 
 import detmap  # noqa: E402
 from detmap.errors import many  # noqa: E402
@@ -208,7 +210,11 @@ def main():
     )
     parser.add_argument("--jobs", type=int, default=1, help="processes for the scenes")
     parser.add_argument("--write", action="store_true", help="put the table of scenes into docs/check.md")
+    parser.add_argument("--said", action="store_true", help="write what is said of planted defects, and end")
     options = parser.parse_args()
+    if options.said:
+        said.write()
+        return
     if options.write and options.defects:
         parser.error("--write needs all defects")
     seeds = range(options.first, options.first + options.seeds)
@@ -223,15 +229,15 @@ def main():
             hits, planted = sum(tally.hit.values()), sum(tally.planted.values())
             right, wrong = sum(tally.right.values()), sum(tally.wrong.values())
             named = f"{hits:,} of {planted:,} defects named, {wrong} of {right + wrong:,} findings wrong"
-            said = f"{title}, {many(options.seeds, 'seed')}: {named}"
-            print(f"\n{said}\n")
+            line = f"{title}, {many(options.seeds, 'seed')}: {named}"
+            print(f"\n{line}\n")
             print(to_text(tally.recall()), to_text(tally.precision()), sep="\n\n", flush=True)
             if options.write and make is not small:
                 made = to_markdown(
                     tally.table([*(kind for kind in planting.KINDS if kind in options.kinds), "shaped"]), markup=True
                 )
                 page = ROOT / "docs" / "check.md"
-                text = f"{said[0].upper()}{said[1:]}.\n\n{made}\n".replace("\\", r"\\")
+                text = f"{line[0].upper()}{line[1:]}.\n\n{made}\n".replace("\\", r"\\")
                 page.write_text(_TABLE.sub(text, page.read_text("utf-8")), "utf-8")
 
 

@@ -155,7 +155,7 @@ def drawn(options: argparse.Namespace) -> int:
     from mutants.forked import Trial  # it loads what tests load
 
     chosen = [one for one in draw(ROOT, options.folders, options.random, options.seed) if options.only in str(one)]
-    os.environ |= {"DETMAP_KERNELS": "ahead", "DETMAP_TESTS": "quick", "OPENBLAS_NUM_THREADS": "1"}
+    os.environ |= {"DETMAP_KERNELS": "ahead", "DETMAP_TESTS": "ci", "OPENBLAS_NUM_THREADS": "1"}
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     with tempfile.TemporaryDirectory(prefix="detmap-mutants-") as name:
         folder = Path(name)

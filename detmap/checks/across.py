@@ -32,9 +32,9 @@ SAME = 0.99
 #: Tested thresholds of suppression, and width of the IoU bands below and above a threshold.
 THRESHOLDS, WIDTH = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05
 
-#: Minimum number of images that exceed a threshold, or on which every box has a single category; and minimum ratio of the
-#: number of images whose largest overlap lies in the band below a threshold to the number of images in the band above.
-#: Without a threshold the numbers of neighbouring bands differ by a third at most.
+#: `FEWEST` is the minimum number of images that exceed a threshold, or on which every box has a single category. `FALL`
+#: is the minimum ratio of two numbers of images: with the largest overlap in the band below a threshold, and in the
+#: band above. Without a threshold the numbers of neighbouring bands differ by a third at most.
 FEWEST, FALL = 8, 2.0
 
 #: Number of images that is added to the expected number below a threshold. Where no image lies above it, up to three may
@@ -49,13 +49,12 @@ BEYOND = 0.05
 SAMPLE = 250_000
 
 #: Images with fewer than `TWO` detections are ignored. A part of the images is reported if overlaps stay below the
-#: threshold on at least the share `ALL` of them, because a few images at its ends may belong to the rest. `EXCEEDING` is
-#: the assumed share of a part's images that exceed the threshold. It is small, because a part should end at such an
-#: image.
+#: threshold on at least the share `ALL`. A few images at the ends of a part may belong to the rest. `EXCEEDING` is the
+#: assumed share of a part's images that exceed the threshold. It is small, because a part should end at such an image.
 TWO, ALL, EXCEEDING = 2, 0.95, 0.01
 
-#: A part of the images is reported if every box has a single category on at least the share `INSIDE` of its images, and
-#: if this share is at least `TIMES` the share of the other images.
+#: A part of the images is reported by its share of images on which every box has a single category. The share must be
+#: at least `INSIDE`, and at least `TIMES` the share of the other images.
 INSIDE, TIMES = 0.8, 2.5
 
 #: Even without such a part, images on which every box has a single category are reported if their number n[0] is

@@ -35,8 +35,8 @@ _SCREENED = 2_500
 #: Common input sizes of models: the shorter side, and the maximum of the longer side, in pixels.
 _INPUTS = ((800, 1333), (600, 1000))
 
-#: A detection gains by a change if its IoU with an object is at least `_WELL` with the change, and its IoU with every
-#: object is below `_HARDLY` without the change.
+#: A detection gains by a change if its IoU with every object is below `_HARDLY` before the change, and its IoU with one
+#: is at least `_WELL` after it.
 _WELL, _HARDLY = 0.6, 0.3
 
 #: Maximum p-value of the gain of an accepted hypothesis.
@@ -203,8 +203,8 @@ class Agreement:
         return self.ranked_of(np.arange(len(self.scores)))
 
     def ranked_of(self, rows: NDArray[np.int64]) -> tuple[float, float]:
-        """Return the probability that a detection on an object outscores a detection on no object (the AUC), and its
-        standard error, for the detections at `rows`, or for some of them if they are many.
+        """Return the AUC and its standard error for the detections at `rows`, or for a sample of them. The AUC is the
+        probability that a detection on an object outscores a detection on no object.
 
         A tie counts as one half. Both numbers are NaN if there are too few detections on objects or on no object, or
         fewer than `_ON_NONE` detections on no object per detection on an object.

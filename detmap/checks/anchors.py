@@ -21,20 +21,20 @@ STEP = 0.02
 #: Models have 3 to 15 anchors at a position, on up to 5 levels.
 FEWEST, MOST = 20, 75
 
-#: Maximum ratio of the number of sizes to the number of their widths, and to that of their heights. On a coarse grid each
-#: width goes with each height, but each anchor has a width and a height of its own, or shares them with one other.
+#: Maximum ratio of the number of distinct sizes to the numbers of distinct widths and heights. Coarsely rounded boxes
+#: combine every width with every height, whereas an anchor shares its width or height with at most one other anchor.
 A_SIDE = 2
 
-#: For each size: minimum ratio of its number to the mean number of the other sizes within `NEAR` of its width and height,
-#: as a factor. If boxes are rounded to whole pixels, all sizes near a frequent one are about as frequent.
+#: Minimum ratio of the number of boxes of one size to the mean number per similar size, with a width and height within
+#: a factor of `NEAR`. If boxes are rounded to whole pixels, similar sizes are about as frequent.
 TIMES, NEAR = 5.0, 1.25
 
 #: Minimum share of the images' detections that have one of the sizes, for an image to count, and minimum share in the part.
 #: Boxes may be clipped at the edges of the image, so that the first share is smaller.
 SOME, NEARLY_ALL = 0.5, 0.9
 
-#: Maximum share of objects with one of the sizes, as a fraction of the share of detections with it. If objects have these
-#: sizes, too, the sizes are a rule of the data.
+#: Maximum ratio of the share of objects with one of the sizes to the share of detections with one. If objects have
+#: these sizes, too, the sizes are a rule of the data.
 OF_OBJECTS = 0.25
 
 #: Steps of grids of centres, in pixels, and minimum share of centres on a grid.
@@ -45,14 +45,14 @@ _LOW = 0xFFFFFFFF
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for detections, of a part or of all images, that have a few sizes of box."""
+    """Check for detections whose boxes have only a few sizes, on a part of the images or on all."""
     side = facts.found
     if side is None or not len(side) or side.table.within_unit or {code for _, code in facts.causes} - BESIDE:
         return
     keys = _keys(side)
     sizes = frequent(side, keys, limits.sample(np.flatnonzero(keys >= 0)))
     if sizes.size < 2:
-        return  # one size is a pile of widths and of heights
+        return  # a single size is reported as a pile of widths and a pile of heights
     there = np.isin(keys, sizes)
     count = facts.truth.on.images.ids.size
     held, on = (np.bincount(side.image[which], minlength=count) for which in (keys >= 0, there))
@@ -80,9 +80,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _keys(side: Side) -> NDArray[np.int64]:
-    """Return width and height of each box as one integer; -1 for boxes of less than two pixels, as shares of the image are,
-    and for those that other findings explain.
-    """
+    """Return width and height of each box as one integer; -1 for boxes that are not compared."""
     width, height = np.rint(np.minimum(side.columns[2:], 1 << 20) / STEP).astype(np.int64)
     return np.where(
         side.sized & ~side.crowd & ~side.constant & ~side.aside & (side.image >= 0), width << 32 | height, -1
@@ -90,7 +88,7 @@ def _keys(side: Side) -> NDArray[np.int64]:
 
 
 def frequent(side: Side, keys: Array, rows: Array) -> NDArray[np.int64]:
-    """Return the sizes that far more boxes at `rows` have than sizes near them."""
+    """Return the sizes that are far more frequent among the boxes at `rows` than similar sizes."""
     sizes, held = np.unique(keys[rows], return_counts=True)
     chosen = np.flatnonzero(held >= FEWEST)
     if not chosen.size or chosen.size > 4 * MOST:

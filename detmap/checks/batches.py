@@ -18,21 +18,20 @@ from detmap.errors import many
 #: Largest tested number of images of a batch. A part that is in reverse order as a whole may be larger.
 MOST = 128
 
-#: Minimum number of batches with such a detection, as a share of the number that would have one if each detection was such a
-#: detection with the same probability. The order of larger batches coincides with that of smaller ones on some of these.
+#: Minimum number of batches with a detection that the order explains, as a share of the number expected at random. An
+#: order in larger batches agrees with one in smaller batches on some images only.
 EVEN = 0.7
 
-#: Maximum number of detections that lie on an object at one and the same distance, other than 0, as a share of those that
-#: the order explains. In batches of two, half are at the distance 1. If all images hold the detections of the next one,
-#: batches of two explain half of them.
+#: Maximum number of detections that lie on an object at one distance other than 0, as a share of the detections that
+#: the order explains. In batches of two, half of the detections are at the distance 1. If every image holds the
+#: detections of the next image, batches of two explain half of the detections.
 ONE_STEP = 0.75
 
 #: Maximum number of pairs of detections and objects that are compared.
 _PAIRS = 4_000_000
 
-#: For the confident detections that lie on an object of the image at the mirrored place of their batch: minimum number,
-#: minimum share of the confident detections of the part, and minimum ratio to the number of those that lie on an object of
-#: their own image.
+#: Limits for confident detections on an object of the mirrored image: minimum number, and minimum share of the part's
+#: confident detections. `TIMES` is the minimum ratio to the number on an object of their own image.
 FEWEST, SHARE, TIMES = 20, 0.2, 3.0
 
 
@@ -41,7 +40,7 @@ class Order(NamedTuple):
 
     #: Number of images of a batch, 0 if the part is one batch.
     batch: int
-    #: Sum of an image's place and the mirrored place; if there are batches, modulo twice their number of images.
+    #: Sum of an image's place and the mirrored place; with batches, modulo twice the batch size.
     total: int
 
     def batch_of(self, place: Array) -> NDArray[np.int64]:
@@ -91,8 +90,8 @@ def turned(evidence: Evidence, part: Part) -> Iterator[Finding]:
 
 
 def _even(batches: Array, explained: Array) -> bool:
-    """Return whether nearly as many batches hold an explained detection as if these were drawn at random. The arguments are
-    the batches of all detections and of the explained ones.
+    """Return whether about as many batches hold an explained detection as if explained detections were drawn at random.
+    The arguments are the batches of all detections, and of the explained detections.
     """
     held = np.unique(batches, return_counts=True)[1]
     expected = np.sum(1 - (1 - explained.size / batches.size) ** held)
@@ -100,8 +99,8 @@ def _even(batches: Array, explained: Array) -> bool:
 
 
 def _lying(evidence: Evidence, rows: Array, place: Array) -> tuple[Array, Array, Array]:
-    """Return the pairs of detections at `rows` and of images on which they would find an object of their category, as the
-    detection's index and the places of its own and of the other image.
+    """Return pairs of a detection at `rows` and an image on which it would lie on an object of its category. The pairs
+    are given as the index of the detection, the position of its own image, and the position of the other image.
     """
     own_place = place[evidence.found.image[rows]]
     span = int(np.ptp(own_place)) + 1 if rows.size else 1
@@ -123,15 +122,15 @@ def _lying(evidence: Evidence, rows: Array, place: Array) -> tuple[Array, Array,
 
 
 def _orders(own: Array, place: Array, other: Array) -> Iterator[tuple[int, float, Order]]:
-    """Yield the best reverse order of each number of images in a batch, with the number of detections that it explains, and
-    the mean number of all its offsets.
+    """Yield the best reverse order for each batch size. Also yield the number of detections that it explains, and the
+    mean of this number over all offsets.
     """
     if not own.size:
         return
     for batch in range(2, MOST + 1):
         near = np.abs(place - other) < batch
         at = (place[near] + other[near]) % (2 * batch)
-        held = np.bincount(at, minlength=2 * batch)  # a detection has at most one pair of each sum
+        held = np.bincount(at, minlength=2 * batch)  # a detection has at most one pair with each sum
         total = int(held.argmax())
         if (total - batch) % 2:  # the first place of a batch is a whole number
             yield int(held[total]), at.size / (2 * batch), Order(batch, total)

@@ -53,8 +53,8 @@ _CAUSES = (
     "byte_boxes",
 )
 
-#: Minimum share of all boxes that have negative sides, for another order of the corners' columns to explain other findings
-#: if these boxes are not in one part. If it is smaller, most boxes can be compared without them. If all columns x1, x2, y1,
+#: Minimum share of boxes with negative sides, outside of a single part of the images, for another order of the corners'
+#: columns to explain other findings. With a smaller share, most boxes can still be compared. If all columns x1, x2, y1,
 #: y2 are read as x1, y1, x2, y2, two thirds of VOC2007's objects have negative sides.
 _REORDERED = 0.1
 
@@ -88,27 +88,27 @@ _SMALL = "smaller than a usual object of their category"
 SMALLER = 0.25
 
 #: Images on which all objects are crowds are reported if their share of a part's images with objects is at least
-#: `ALL_CROWDS`. Without such a part, only those with several objects are counted. There must be at least `FEWEST_CROWDS`
-#: of them, and `MORE_CROWDS` times as many as images with both crowds and other objects. A tool that sets the flag by
-#: mistake sets it on all objects of an image. In COCO, nearly all images with a crowd and another record also have an
-#: object without the flag.
+#: `ALL_CROWDS`. Without such a part, only images with several objects are counted. There must be at least
+#: `FEWEST_CROWDS` such images, and `MORE_CROWDS` times as many as images with both crowds and other objects. A tool
+#: that sets the flag by mistake sets it on all objects of an image. In COCO, nearly all images with a crowd and another
+#: record also have an object without the flag.
 ALL_CROWDS, FEWEST_CROWDS, MORE_CROWDS = 0.9, 10, 2.0
 
-#: For areas to be said to be of another size of the image: maximum ratio of the upper to the lower quartile of their ratios
-#: to right ones, and minimum share of other areas that are those of boxes. Scaled to one length of their longer side, images
-#: of VOC2007 have one factor, and those of 500 to 640 pixels factors of 1 to 1.6.
+#: Areas are for another image size if the quartiles of given divided by right areas differ at most by the factor
+#: `STEADY`. At least the share `EXACT` of other areas must equal their box's. If longer sides are scaled to one length,
+#: VOC2007's images have one factor, and images of 500 to 640 pixels have factors of 1 to 1.6.
 STEADY, EXACT = 1.6, 0.9
 
-#: Coordinates are of a byte if hardly any of a part is above `BYTE`, where at least `EXPECTED` boxes would have one by the
-#: other file: at most the share `LEFT` of these boxes, at the ends of the part. At least the share `WHOLE` of the boxes
-#: there must be of whole numbers, as bytes are. At least `CORNERS` boxes must reach beyond `BYTE` with their far corner, or
-#: the images were cropped there.
+#: Limits for coordinates that were stored as bytes. By the other file, at least `EXPECTED` boxes of a part must be
+#: expected to have coordinates above `BYTE`. At most the share `LEFT` of this number may have some, because images at
+#: the ends of the part may belong to the rest. At least the share `WHOLE` of the boxes must have whole numbers. The far
+#: corner of at least `CORNERS` boxes must lie beyond `BYTE`; otherwise the images were cropped there.
 BYTE, EXPECTED, LEFT, WHOLE, CORNERS = 255.0, 20.0, 0.05, 0.95, 5
 
 
-#: For boxes that reach beyond their images to be shifted ones: minimum IoU of a detection and an object on these images, and
-#: minimum number of such pairs; minimum median of their offsets in pixels, and as a multiple of its standard error. The
-#: multiple is that of a shift of all boxes, and the IoU is smaller, because shifted boxes overlap less.
+#: Limits for reporting that boxes beyond their images are shifted. On these images, at least `_FEWEST_BESIDE`
+#: detections must have an IoU of at least `_BESIDE` with an object. Their median offset must be at least `_OFF` pixels,
+#: and `_SURE` times its standard error. The IoU is low because shifted boxes overlap less.
 _BESIDE, _FEWEST_BESIDE, _OFF, _SURE = 0.3, 20, 0.75, 6.0
 
 
@@ -173,8 +173,8 @@ def _cause(facts: Facts, side: Side, code: str, rows: Array, more: str = "", wor
 
 
 def _of_a_byte(facts: Facts, side: Side, other: Side) -> tuple[str, Array, str] | None:
-    """Return the code, a mask of the boxes, of a part of the images or of all, whose coordinates are whole numbers up to 255
-    although `other` has larger ones there, and the part in words; None if there are none.
+    """Find coordinates that are whole numbers up to 255 on a part of the images, or on all, although `other` has larger
+    coordinates there. Return the code, a mask of the boxes, and the part in words; None if there are no such boxes.
     """
     count = side.on.images.ids.size
     own, their = side.image >= 0, other.image >= 0
@@ -195,7 +195,7 @@ def _of_a_byte(facts: Facts, side: Side, other: Side) -> tuple[str, Array, str] 
     there = np.ones(count, np.bool_) if part is None else part.images
     inside, theirs = own & there[side.image], their & there[other.image]
     expected = int(np.count_nonzero(inside)) * _share(larger, theirs)
-    if part is not None:  # one file may have larger coordinates than the other elsewhere, too
+    if part is not None:  # outside of the part, the files may differ in large coordinates, too
         expected *= min(_share(large, own & ~inside) / max(_share(larger, their & ~theirs), 1e-9), 1.0)
     if expected < EXPECTED or np.count_nonzero(large & inside) > LEFT * expected:
         return None
@@ -209,7 +209,7 @@ def _of_a_byte(facts: Facts, side: Side, other: Side) -> tuple[str, Array, str] 
 
 
 def _share(flags: NDArray[np.bool_], among: NDArray[np.bool_]) -> float:
-    """Return the share of the flagged records among some; 0 if there are none."""
+    """Return the share of flagged records among the records `among`; 0 if there are none."""
     return int(np.count_nonzero(flags & among)) / max(int(np.count_nonzero(among)), 1)
 
 
@@ -400,8 +400,8 @@ def _forms(facts: Facts, side: Side) -> Iterator[Finding]:
 
 
 def _says_shift(facts: Facts, side: Side, beyond: NDArray[np.bool_]) -> str:
-    """Say by how much boxes lie off on the images with the boxes at `beyond`, which reach beyond the image; "" if they do
-    not, by the detections and objects that overlap there.
+    """Describe the shift of boxes on the images of `beyond`, a mask of boxes that exceed their image. The shift is
+    measured between overlapping detections and objects. Return "" if it is not significant.
     """
     whole = facts.agreement
     if whole is None:
@@ -427,14 +427,14 @@ def _says_shift(facts: Facts, side: Side, beyond: NDArray[np.bool_]) -> str:
 
 
 def _of_corners(facts: Facts, side: Side, inverted: NDArray[np.bool_]) -> str:
-    """Describe the order in which the columns of corners were written, and where, if boxes of negative sides lie as they
-    should once the columns are read in this order; "" if there is no such order.
+    """Describe an order of the corners' columns that explains boxes with negative sides, and the part of the images; ""
+    if no order does.
     """
     whole, rows = facts.agreement, np.flatnonzero(inverted & (side.image >= 0))
     if whole is None or not rows.size:
         return ""
     tested = rows
-    if side is whole.found:  # as many confident detections as there are objects on these images
+    if side is whole.found:  # the highest-scoring detections, as many as there are objects on these images
         objects = int(np.count_nonzero(np.isin(whole.truth.image, side.image[rows])))
         tested = rows[best_of(whole.confidence[rows], objects)]
     gained = {order: whole.borne_out(side, tested, change) for order, change in ORDERS.items()}
@@ -533,8 +533,8 @@ def _duplicates(facts: Facts, side: Side) -> Iterator[Finding]:
 
 
 def _overlapping(side: Side, most: int = 2_000_000) -> tuple[Array, Array, Array]:
-    """Return the pairs of objects of one image and category whose IoU is at least `LOOSE`, as the rows of the earlier and
-    of the later object, and the IoU.
+    """Return pairs of objects of one image and category with an IoU of at least `LOOSE`: the row of the earlier object,
+    the row of the later object, and the IoU.
     """
     codes = side.table.images.codes.astype(np.int64) * side.table.categories.ids.size + side.table.categories.codes
     rows = np.flatnonzero(~side.crowd & (side.boxes[:, 2:] > 0).all(axis=1))
@@ -603,7 +603,7 @@ def _areas(facts: Facts) -> Iterator[Finding]:
         drawn = side.drawn[1].areas()
         is_mask = np.abs(area - drawn) <= np.maximum(0.15 * drawn, 2 * around + 2)
         wrong = ~is_box & ~is_mask
-        # A mask of less than a twentieth of its box is itself wrong.
+        # If a mask covers less than a twentieth of its box, the mask itself is wrong.
         boxed = is_box & ~is_mask & ~table.crowd & side.sized & (drawn > 0.05 * box)
         if np.count_nonzero(boxed) >= _FEWEST:
             yield found("areas_of_boxes", int(boxed.sum()), "object", **side.records(boxed))
@@ -616,7 +616,7 @@ def _areas(facts: Facts) -> Iterator[Finding]:
     if wrong.any():
         true, what = (box, "box") if side.drawn is None else (drawn, "mask")
         some = wrong & (true > 0)
-        # Where the others' areas are smaller than their boxes, as those of masks are, the scale is not known.
+        # If other objects have areas smaller than their boxes, as of masks, the scale is unknown.
         of_boxes = np.abs(area - box)[~wrong] <= around[~wrong]
         known = side.drawn is not None or (of_boxes.size > 0 and float(np.mean(of_boxes)) >= EXACT)
         more = _factor(area[some] / true[some], what, known) + _of_part(facts, wrong)
@@ -624,7 +624,7 @@ def _areas(facts: Facts) -> Iterator[Finding]:
 
 
 def _factor(times: Array, what: str, known: bool) -> str:
-    """Describe the ratios of areas to those that are right and, if these are `known` and of one scale, the scale."""
+    """Describe the ratios of given to right areas and, if right areas are `known` and ratios similar, the image scale."""
     if not times.size:
         return f"the {what} has none"
     if times.size < _FEWEST:
@@ -637,7 +637,7 @@ def _factor(times: Array, what: str, known: bool) -> str:
 
 
 def _of_part(facts: Facts, which: NDArray[np.bool_]) -> str:
-    """Describe the part of the images in which most of the objects of a mask lie; "" if there is none."""
+    """Describe the part of the images in which most of the objects in a mask lie; "" if there is none."""
     truth = facts.truth
     count = truth.on.images.ids.size
     held, flagged = (np.bincount(truth.image[rows], minlength=count) > 0 for rows in (truth.image >= 0, which))

@@ -51,14 +51,14 @@ UNLABELLED, ALONE = 0.06, 0.06
 #: which is not reported because of other limits.
 FLAT, FLAT_ALONE = 0.2, 0.2
 
-#: Minimum ratio of two shares of detections on no object, in the best eighth and in the second eighth of the confident
-#: detections, both for one category and for all categories together. Missing labels do not depend on scores, whereas
-#: objects that are hard to detect have more false detections at lower scores: the ratio is 0.3 for a detector that misses
-#: half of the objects.
+#: Minimum ratio of two shares of detections on no object, in the best and in the second eighth of the confident
+#: detections. It applies to one category and to all categories together. Missing labels do not depend on scores.
+#: Objects that are hard to detect have more false positives at lower scores: if half of the objects are missed, the
+#: ratio is 0.3.
 STEADY = 0.5
 
-#: Minimum number of objects of a category A that are detected as a category B, as a share of the objects of A or of the
-#: detections of B, whichever are fewer.
+#: Minimum share of the objects of a category A that are detected as a category B. If B has fewer detections than A has
+#: objects, it is a share of these detections.
 MIXED = 0.1
 
 #: Share of objects detected as another category, among objects with a high-scoring detection: minimum for a finding, and

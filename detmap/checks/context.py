@@ -43,18 +43,17 @@ BESIDE = {
     "suppressed_across",
 }
 
-#: Flagged images are considered a part of the data if at least the share `_FLAGGED` of the images in the part are
-#: flagged, if this share is at least `_FLAGGED_TIMES` the share outside, and if the part holds at least the share
-#: `_OF_FLAGGED` of all flagged images. If detections of a part are mirrored, for example, only a third of its images are
-#: flagged, because many objects lie in the middle. Elsewhere one in 400 images is flagged by chance.
+#: Limits for flagged images to form a part. At least the share `_FLAGGED` of the part's images must be flagged, and at
+#: least `_FLAGGED_TIMES` the share outside. The part must hold at least the share `_OF_FLAGGED` of all flagged images.
+#: If detections of a part are mirrored, for example, only a third of its images are flagged, because many objects lie
+#: in the middle. Elsewhere one in 400 images is flagged by chance.
 _FLAGGED, _FLAGGED_TIMES, _OF_FLAGGED = 0.15, 4.0, 0.4
 
-#: Assumed share of images that are not flagged in a defective part.
+#: Assumed share of a defective part's images that are not flagged.
 _LEFT = 0.7
 
-#: Minimum share of the images that a part must leave out. If flagged images lie anywhere in the data, the range from the
-#: first to the last of them leaves out a few images by chance: 13 of 4,952 if boxes are scaled on one image in eight of
-#: VOC2007.
+#: Minimum share of the images that a part must leave out. The range from the first to the last of scattered images
+#: leaves out few images: 13 of 4,952 if boxes are scaled on one image in eight of VOC2007.
 _LEFT_OUT = 0.1
 
 
@@ -75,13 +74,13 @@ class Facts:
     #: Parts of the data found to differ from the rest, each a mask of images and a category (None for all categories).
     #: Parts explain other findings.
     parts: list[tuple[NDArray[np.bool_], int | None]] = field(default_factory=list)
-    #: Mask of the images whose detections are in the file under changed image ids; None if there are none.
+    #: Mask of the images whose detections are in the file under a changed image id; None if there are none.
     renamed: NDArray[np.bool_] | None = None
-    #: Categories without detections that are one class with another one.
+    #: Categories without detections that name the same class as another category.
     split: set[int] = field(default_factory=set)
     #: Mask of the images whose detections below a score are missing, and this score; None if there are no such images.
     cut: tuple[NDArray[np.bool_], float] | None = None
-    #: Mask of the objects of a size, or at a place, that no detection has, shape (objects,); None if there are none.
+    #: Mask of the objects with a size or position that no detection has, shape (objects,); None if there are none.
     beyond: NDArray[np.bool_] | None = None
 
     @property
@@ -154,9 +153,9 @@ class Facts:
     def concentrated(
         self, flags: NDArray[np.bool_], known: NDArray[np.bool_], least: float = _FLAGGED, left: float = _LEFT
     ) -> Part | None:
-        """Return the part of the images that holds most of the flagged images; None if there is no such part. Both masks
-        have the shape (images,). Images outside of `known` are ignored. In the part at least the share `least` must be
-        flagged, and the share `left` is assumed not to be.
+        """Return the part of the images that holds most of the flagged images; None if there is no such part. Both
+        masks have the shape (images,). Images outside of `known` are ignored. At least the share `least` of the part's
+        images must be flagged; the share `left` is assumed not to be flagged.
         """
         image = np.flatnonzero(known)
         bad = flags[image]
@@ -174,7 +173,7 @@ class Facts:
 
     def gathered(self, flags: NDArray[np.bool_], known: NDArray[np.bool_]) -> Part | None:
         """Return the part of the images in which more images are flagged than elsewhere; None if there is no such part.
-        Unlike `concentrated`, it is for flags that nearly all images of the part have. Both masks have the shape (images,).
+        Unlike `concentrated`, it assumes that nearly all of the part is flagged. Both masks have the shape (images,).
         """
         image = np.flatnonzero(known)
         bad = flags[image]
@@ -184,8 +183,8 @@ class Facts:
         return None if part is None or part.units.all() else part
 
     def rows_of(self, gain: Gain) -> tuple[NDArray[np.int64], str]:
-        """Return the rows of the records that gain, and a description of the gain. If most of them lie in one part of the
-        images, only the rows in this part are returned, because the others gain by chance.
+        """Return the rows of the records that gain, and a description of the gain. If most of these records lie in one
+        part of the images, only rows in this part are returned, because other records gain by chance.
         """
         whole = self.agreement
         assert whole is not None
@@ -205,7 +204,7 @@ class Facts:
         return rows, "; ".join(filter(None, [gain.more, self.says_part(part)]))
 
     def says_part(self, part: Part) -> str:
-        """Return a part in words, with the numbers of its images and of their detections."""
+        """Return a description of a part with the numbers of its images and detections."""
         assert self.found is not None
         images, image = int(part.images.sum()), self.found.image
         detections = int(np.count_nonzero(part.images[image[image >= 0]]))

@@ -34,13 +34,13 @@ LEAST_LIMIT, PILE = 5, 2.0
 #: from applying the same cut to the other images. The ratio may exceed 1 because the score of the cut is an estimate.
 CUT_EMPTY = 1.2
 
-#: Lost images are the crowded ones if they hold at least `CROWDED` times as many objects as the others in the mean, by at
-#: least `SURE` standard errors, and are not together: at most the share `TOGETHER` of the images of a part. The mean of a
-#: shard that is lost is within 5 standard errors of that of all images, except once in a million times.
+#: Images without detections are reported as crowded if they hold at least `CROWDED` times as many objects as other
+#: images on average. The difference must be at least `SURE` standard errors; a lost shard differs by 5 once in a
+#: million cases. At most the share `TOGETHER` of any part's images may be without detections.
 CROWDED, SURE, TOGETHER = 1.5, 5.0, 0.9
 
-#: The finding of crowded images gives the largest number of detections of the others, if that seems a limit: at least
-#: `FEWEST_NEXT` images within a factor of `BAND` below it, and `SHARP` times as many as within the next band.
+#: The largest number of detections on other images is reported as a limit if at least `FEWEST_NEXT` images lie within a
+#: factor of `BAND` below it, and `SHARP` times as many as in the next band.
 BAND, FEWEST_NEXT, SHARP = 1.15, 12, 0.5
 
 #: Maximum number of detections per image and category under the protocol coco.
@@ -75,8 +75,8 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def explained(facts: Facts, findings: list[Finding]) -> list[Finding]:
-    """Repeat the check of images without detections if it found lost detections (`LOST`), because a cut of low
-    scores, or a limit of size, may explain some of these images. Return the other findings unchanged.
+    """Repeat the check of images without detections if it found lost detections (`LOST`). A score cut or a limit of
+    size may explain some of these images. Return other findings unchanged.
     """
     if (facts.cut is None and facts.beyond is None) or facts.found is None:
         return findings
@@ -100,7 +100,7 @@ def _nothing(facts: Facts) -> Iterator[Finding]:
 
 
 def _empty(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64]) -> Iterator[Finding]:
-    """Yield findings of images without detections; the code depends on whether chance, or a cut of scores, explains them."""
+    """Yield findings of images without detections; the code depends on whether chance or a score cut explains them."""
     there = np.ones(objects.size, np.bool_) if facts.schema else objects > 0
     if facts.renamed is not None:
         there &= ~facts.renamed
@@ -126,7 +126,7 @@ def _crowded(
     objects: NDArray[np.int64],
     detections: NDArray[np.int64],
 ) -> str:
-    """Say that images without detections hold far more objects than others (see `CROWDED`); "" if they do not."""
+    """Describe by how many objects images without detections exceed others (see `CROWDED`); "" if they do not."""
     if facts.schema or np.count_nonzero(lost) < 2 or np.count_nonzero(others) < 2:
         return ""
     own, rest = objects[lost], objects[others]
@@ -163,7 +163,7 @@ def _cut_empty(facts: Facts, empty: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _beyond(facts: Facts, objects: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mask of the images all of whose objects are of a size, or at a place, that no detection has (`facts.beyond`)."""
+    """Mask of the images on which every object has a size or position that no detection has (`facts.beyond`)."""
     if facts.beyond is None:
         return np.zeros(objects.size, np.bool_)
     rows = facts.beyond & ~facts.truth.crowd
@@ -269,8 +269,8 @@ def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator
 
 
 def limit_of(counts: NDArray[np.int64], unit: str, near: int) -> tuple[int, str] | None:
-    """Return the limit of the number of records per image, and a description of how few images have one or two records
-    more or fewer; None if there is no limit. The description is empty if no image exceeds the limit.
+    """Return the limit of the number of records per image; None if there is no limit. Also describe how many images
+    have slightly more or fewer records. The description is empty if no image exceeds the limit.
 
     If no image exceeds the limit, there must be far more images at the limit than with each of the `near` next smaller
     numbers of records. ``near=1`` suffices if larger numbers are always rarer without a limit.

@@ -1,4 +1,4 @@
-"""The window of each image outside of which a part of the images has no detections, because only a crop was shown."""
+"""Windows of images outside of which a part of the images has no detections, because the detector saw only a crop."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from detmap.checks.inputs import Side
 from detmap.checks.rates import tail
 from detmap.errors import many
 
-#: Minimum distance of an edge of the window from that of the image, in pixels, and precision of coordinates.
+#: Minimum distance between the edges of the window and the image, in pixels, and precision of coordinates.
 INSIDE, STEP = 2.0, 0.01
 
-#: Maximum p-value of the number of boxes that end at an edge of the window, if edges were as frequent there as within `NEAR`
-#: pixels of it, times `TIMES`. Without a crop hardly any box ends at the extreme coordinate. In whole pixels several do.
+#: Maximum p-value of the number of boxes that end at an edge of the window. Without a crop, up to `TIMES` times as many
+#: are assumed as at other coordinates within `NEAR` pixels, because several boxes in whole pixels may end there.
 CHANCE, NEAR, TIMES = 1e-6, 8.0, 3.0
 
-#: Maximum distance in pixels from the central square of the image for a window to be this square, and minimum share of the
-#: windows' images.
+#: Maximum distance in pixels between a window and the central square of the image, for the window to be this square,
+#: and minimum share of images with such a window.
 ROUNDED, SQUARES = 1.0, 0.9
 
 
 class Windows(NamedTuple):
-    """The windows of the images of some sizes."""
+    """The windows of images, determined separately for each image size."""
 
-    #: Left, top, right and bottom edge of the window of each image, infinite where it is that of the image: (images, 4).
+    #: Left, top, right and bottom edge of each image's window, shape (images, 4); infinite if the image's.
     edges: NDArray[np.float64]
     #: Whether the windows are the central squares of the images.
     squares: bool
@@ -38,17 +38,17 @@ class Windows(NamedTuple):
         return np.asarray(np.isfinite(self.edges).any(axis=1))
 
     def touched(self, side: Side) -> NDArray[np.bool_]:
-        """Mask of the records with an edge at an edge of the window of their image, shape (n,)."""
+        """Mask of the records with an edge on an edge of their image's window, shape (n,)."""
         apart = np.abs(_corners(side) - self.edges[side.image].T)
         return np.asarray((side.image >= 0) & (apart <= STEP).any(axis=0))
 
     def exceeded(self, side: Side) -> NDArray[np.bool_]:
-        """Mask of the records that reach beyond the window of their image, shape (n,)."""
+        """Mask of the records that extend beyond their image's window, shape (n,)."""
         beyond = (self.edges[side.image].T - _corners(side)) * np.array([[1], [1], [-1], [-1]])
         return np.asarray((side.image >= 0) & (beyond > ROUNDED).any(axis=0))
 
     def says(self, truth: Side) -> str:
-        """Describe what is on the images with a window, in comparison with the objects of `truth`."""
+        """Describe the detections on the images with a window in comparison with the objects of `truth`."""
         objects = ~truth.crowd & self.images[truth.image]
         count = many(int(self.images.sum()), "image")
         beyond, total = int(np.count_nonzero(objects & self.exceeded(truth))), many(int(objects.sum()), "object")
@@ -58,7 +58,7 @@ class Windows(NamedTuple):
 
 
 def windows(side: Side, images: NDArray[np.bool_]) -> Windows | None:
-    """Return the windows within which all boxes on `images` lie, found for each size of image; None if there are none."""
+    """Return the windows that contain all boxes on `images`, determined for each image size; None if there are none."""
     rows = np.flatnonzero((side.image >= 0) & side.sized & ~side.aside & images[side.image])
     sizes = side.sizes[rows]
     if not rows.size or not np.isfinite(sizes).all():
@@ -85,7 +85,7 @@ def windows(side: Side, images: NDArray[np.bool_]) -> Windows | None:
 
 
 def _squares(side: Side, images: NDArray[np.bool_]) -> Windows:
-    """Return the central squares of those `images` on which no box reaches beyond it."""
+    """Return the central squares of those `images` whose boxes all lie within the square."""
     edges = np.tile([-np.inf, -np.inf, np.inf, np.inf], (images.size, 1))
     size = np.zeros((images.size, 2))
     size[side.image[side.image >= 0]] = side.sizes[side.image >= 0]
@@ -106,7 +106,7 @@ def _corners(side: Side) -> Array:
 
 
 def _edge(values: Array) -> float:
-    """Return the smallest distance of boxes from the edge of the image, if many have it and it is inside; else 0."""
+    """Return the smallest distance of boxes from the image's edge, if above `INSIDE` and shared by many boxes; else 0."""
     least = float(values.min())
     if least <= INSIDE:
         return 0.0

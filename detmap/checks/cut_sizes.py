@@ -1,4 +1,4 @@
-"""Check for limits of size that only the detections of a part of the images have."""
+"""Check for limits of size that hold only for the detections of a part of the images."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from detmap.checks.evidence import Evidence
 from detmap.checks.findings import Finding, found
 from detmap.checks.rates import CHANCE, FLOOR, Part
 
-#: Shares of the images whose most extreme detection is less extreme than each limit that is tested. The limit of a part is
-#: found by the next tested limit beyond it; the range from one to the next holds few images.
+#: Quantiles, over images, of the most extreme detection of an image; their values are tested as limits. The limit of a
+#: part is found with the next value beyond it, because few images lie between neighbouring values.
 SHARES = np.arange(0.05, 0.96, 0.05)
 
-#: Number of limits: the minimum and the maximum of three sizes.
+#: Number of limits: a minimum and a maximum for each of three sizes.
 SIZES = 6
 
-#: Assumed share of the part's images with a detection beyond the limit. It is small, because the part should end at such an
-#: image.
+#: Assumed share of the part's images with a detection beyond the limit. It is small, because such an image should end
+#: the part.
 EXCEEDED = 1e-4
 
 #: Maximum ratio of the share of missed objects in the part to the share elsewhere, among objects within the limit. If boxes
@@ -88,8 +88,8 @@ def _sizes(width: Array, height: Array) -> dict[str, Array]:
 def _limit(
     facts: Facts, evidence: Evidence, values: Values, known: NDArray[np.int64], orders: list[NDArray[np.int64]]
 ) -> Limit | None:
-    """Return the minimum of a size, or the maximum if the values are inverse, on a part of the images; None if no part has
-    one. `orders` sort the images with detections, `known`.
+    """Return the limit of a size on a part of the images: the minimum or, if the values are inverse, the maximum.
+    Return None if there is no limit. `known` are the images with detections, and `orders` sort them.
     """
     rows, image = evidence.detections, evidence.found.image[evidence.detections]
     own, true = values.own, values.true
@@ -125,14 +125,14 @@ def _limit(
 
 
 def _part(evidence: Evidence, image: Array, orders: list[NDArray[np.int64]], bad: Array, whole: int) -> Part | None:
-    """Return the part in which nearly all of the images in `image` are `bad`; None if chance explains it. `whole` is the
-    number of images of the largest group whose images are all bad.
+    """Return the part in which nearly all of the images in `image` are `bad`; None if chance explains it. `whole` is
+    the size of the largest group that consists of bad images only.
     """
     rate, division = max(float(bad.mean()), FLOOR), evidence.division
     if rate == 1:
         return None
     looks = 2 * SHARES.size * SIZES
-    # Without as many bad images in a row, or in a group, the test cannot succeed, and is skipped.
+    # Skip the test if it cannot succeed, because too few bad images follow one another or form a group.
     in_row, in_group = (
         math.log(looks * of / CHANCE) / -math.log(rate) for of in (len(orders) * bad.size, max(division.groups, 1))
     )

@@ -16,8 +16,8 @@ from detmap.errors import many
 
 Array = NDArray[Any]
 
-#: Share of each category's confident detections, the best ones, that are used to tell the category of an object, because
-#: many of the others are wrong.
+#: Share of each category's confident detections, the best ones, that are used to tell the category of an object. Many
+#: of the other detections are wrong.
 BETTER = 0.5
 
 #: Minimum overlap of two distributions of categories: of the detections on objects of the suspected category, and of the
@@ -26,13 +26,13 @@ BETTER = 0.5
 #: category.
 COVERED = 0.6
 
-#: Minimum number of other categories that are detected on objects of the suspected category, because one or two may be
-#: confused with it.
+#: Minimum number of other categories that are detected on objects of the suspected category, because detectors may
+#: confuse one or two categories with it.
 OTHERS = 3
 
-#: Limits for images whose objects all have the suspected category although most detections on them have others. `FEWEST`
-#: is their minimum number, and `TIMES` the minimum ratio of their share to the share of such images for other categories.
-#: For the test against chance, a ratio of `USUAL` is assumed.
+#: Limits for images whose objects all have the suspected category although most detections on them have other
+#: categories. `FEWEST` is their minimum number, and `TIMES` the minimum ratio of their share to the share of such
+#: images for other categories. For the test against chance, a ratio of `USUAL` is assumed.
 FEWEST, TIMES, USUAL = 10, 1.5, 1.2
 
 #: Maximum number of other categories that are named.
@@ -40,7 +40,7 @@ _MOST_SAID = 3
 
 
 def check(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield findings of images on which all objects have one category although most detections on them have others."""
+    """Yield findings of images whose objects all have one category, although most detections have other categories."""
     classes, label, image = evidence.classes, evidence.object_label, evidence.object_image
     other, by = evidence.taken_for
     sure = by >= 0
@@ -53,10 +53,10 @@ def check(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     np.maximum.at(most, image, label)
     every, others = (np.bincount(image[which], minlength=evidence.images) for which in (sure, wrong))
     seen = (least == most) & (every > 0)
-    mostly = seen & (2 * others >= every)  # some objects of the suspected category are there, too
+    mostly = seen & (2 * others >= every)  # some of these images may also have objects of the suspected category
     total, gone = (np.bincount(least[which], minlength=classes) for which in (seen, mostly))
     right, missed = (np.bincount(label[which], minlength=classes) for which in (sure & ~wrong, wrong))
-    # If few images have objects of one other category only, the rate of other objects is used.
+    # If few images have objects of only one other category, the error rate of their objects is used.
     rate = (missed.sum() - missed + 1) / ((missed + right).sum() - missed - right + 2)
     rest = (gone.sum() - gone + rate) / (total.sum() - total + 1)
     for one in np.flatnonzero(gone >= np.maximum(FEWEST, TIMES * rest * total)).tolist():

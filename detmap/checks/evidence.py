@@ -225,8 +225,8 @@ class Evidence:
 
     @property
     def pairs(self) -> tuple[Array, Array, Array]:
-        """Rows of the detections on images with objects of their category; for each of them, the best-overlapping object
-        (-1: none) and its IoU.
+        """Rows of the detections on images with objects of their category; for each detection, the best-overlapping
+        object (-1: none) and its IoU.
         """
         return self._own[:3]
 
@@ -278,7 +278,7 @@ class Evidence:
 
     @cached_property
     def copies(self) -> Copies:
-        """Which detections of `finders` have the box of the object that they find."""
+        """Whether the detections of `finders` are copies of the objects that they find."""
         rows, objects = self.finders
         return copies_of(self.found.boxes[rows], self.object_box[objects], self.found.sizes[rows])
 
@@ -411,8 +411,8 @@ class Evidence:
 
     @cached_property
     def enlarged(self) -> NDArray[np.float64]:
-        """The factors by which the boxes of each category are wider and higher than the objects that they find, in the
-        median, shape (categories, 2); 1 if they are smaller.
+        """Median factors by which detections of each category are wider and higher than the objects that they find,
+        shape (categories, 2); at least 1.
         """
         rows, objects = self.finders
         label = self.object_label[objects]
@@ -459,8 +459,9 @@ class Evidence:
 
     @cached_property
     def between_any(self) -> tuple[Array, Array]:
-        """Two arrays: the largest IoU of each confident detection with an earlier detection on its image, of any category;
-        and the largest IoU of each object with an earlier object on its image, 0 if both have the same category.
+        """Two arrays. The first has the largest IoU of each confident detection with an earlier detection of any
+        category on its image. The second has the largest IoU of each object with an earlier object of another category
+        on its image.
         """
         none = np.zeros(0)
         if self.classes < 2:
@@ -475,8 +476,8 @@ class Evidence:
         """Expected number of consecutive images on which an object stays in place: 1 for photographs, the length of tracks
         for videos.
 
-        Consecutive images with the same object are not independent evidence. The estimate uses the share of objects that
-        overlap an object of their category on the next image. The same share half of all images later is that of chance.
+        Consecutive images with the same object are not independent evidence. The estimate is the share of objects that
+        overlap an object of their category on the next image, corrected by the share half of the data away.
         """
         near, far = self._stays(1), self._stays(max(self.images // 2, 10))
         share = (near - far) / (1 - far) if near > 2 * far else 0.0
@@ -497,7 +498,7 @@ class Evidence:
 
     @cached_property
     def around(self) -> NDArray[np.bool_]:
-        """Mask of the compared objects that are boxes around several others (see `HELD`), shape (objects,)."""
+        """Mask of the compared objects that are boxes around several other objects (see `HELD`), shape (objects,)."""
         cell, box = self.object_cell, self.object_box
         starts, stops = (np.searchsorted(cell, cell, way) for way in ("left", "right"))
         area = box[:, 2] * box[:, 3]
@@ -530,8 +531,8 @@ class Evidence:
         return np.maximum(self.between_objects, out)
 
     def beside_found(self, limit: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return two masks of the compared objects on an image where another object of their category has a detection of
-        its own: the objects whose IoU with such an object exceeds `limit`, and the others.
+        """Return two masks of the compared objects on an image where another object of their category has a detection
+        of its own. The first marks objects whose IoU with such an object exceeds `limit`, the second all others.
         """
         own = ~np.isneginf(self.matched[1])
         new = np.diff(self.object_cell, prepend=-1) > 0

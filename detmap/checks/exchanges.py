@@ -1,4 +1,4 @@
-"""Check for parts of the images whose detections lie on the objects of another part, in the same order."""
+"""Check for parts of the images that hold the detections of another part, in the same order."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ LEAST = 9
 #: maximum p-value if all distances were equally likely.
 FEWEST, SHARE, CHANCE = 20, 0.05, 1e-6
 
-#: Log-likelihood ratios of a detection that fits, and of one that does not, by which the ends of an exchanged part are
-#: found. A detection fits with a probability of at least 0.25 in an exchanged part, and of 0.01 elsewhere. Probabilities
-#: between these give the same ends.
+#: Log-likelihood ratios, for a detection that fits and for one that does not, of lying in an exchanged part. They
+#: determine the ends of the part. A detection fits with a probability of at least 0.25 in an exchanged part, and of
+#: 0.01 elsewhere. Probabilities between these values give the same ends.
 _FIT, _NO_FIT = float(np.log(0.25 / 0.01)), float(np.log(0.75 / 0.99))
 
-#: For detections that fit other images of their part: minimum number and share of the confident detections of an image that
-#: fit one image, which is also the minimum share of such images that an order explains. In 14 clean scenes of
-#: ``tests/planting`` (seeds 0 and 1 of each kind), one in ten images reaches both by chance. By `CHANCE`, at least ten
-#: images of a part must reach them.
+#: Limits for detections that fit another image of the same part. At least `TOGETHER` confident detections of an image,
+#: and at least the share `MOST`, must fit one other image. An order must explain at least the share `MOST` of such
+#: images. In 14 clean scenes of ``tests/planting`` (seeds 0 and 1 of each kind), one in ten images reaches both limits
+#: by chance. By `CHANCE`, at least ten images of a part must reach them.
 TOGETHER, MOST = 2, 0.6
 
-#: Maximum number of images by which the ends of a part are moved to see whether the order of ids as text explains it. Of 39
-#: parts with exchanged images in ``tests/planting/scenes.py`` (seeds 0 to 7), the ends are found within 3 images.
+#: Maximum number of images by which the ends of a part are moved to see whether the order of ids as text explains it.
+#: In 39 such parts of ``tests/planting/scenes.py`` (seeds 0 to 7), the ends are off by at most 3 images.
 AROUND = 12
 
-#: Maximum number of parts.
+#: Maximum number of distances that are tested.
 _PARTS = 8
 
 
@@ -67,8 +67,8 @@ def exchanged(evidence: Evidence, images: NDArray[np.bool_]) -> Iterator[Finding
 
 
 def moved(image: Array, steps: list[Array], images: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the first and the last image of ranges whose detections fit objects at one distance, and this distance, the most
-    frequent first. `image` and `steps` are those of `fits`, and `images` is the number of images.
+    """Yield the ranges of images whose detections fit objects at one distance, as first image, last image and distance,
+    by descending frequency. `image` and `steps` are those of `fits`; `images` is the number of images.
     """
     count = image.size
     flat = np.concatenate([np.unique(one) for one in steps]) if steps else np.zeros(0, np.int64)
@@ -87,8 +87,8 @@ def moved(image: Array, steps: list[Array], images: int) -> Iterator[tuple[int, 
 
 
 def says_within(evidence: Evidence, part: Part) -> str:
-    """Say whether detections of a part lie on the objects of other images of the same part, and whether these are the images
-    of the same places in the order of ids as text; "" if not.
+    """Describe on how many images of a part the detections fit another image of the part, and whether sorting ids as
+    text explains this. Return "" if chance explains it.
     """
     image, steps = fits(evidence, part.images, FOUND)
     pairs, outside, known = [], 0, 0
@@ -100,7 +100,7 @@ def says_within(evidence: Evidence, part: Part) -> str:
         ways, held = np.unique(np.concatenate(own), return_counts=True)
         best = one + ways[held == held.max()] if held.size else ways
         if held.max(initial=0) < max(TOGETHER, MOST * len(own)) or best.size > 1 or best[0] == one:
-            continue  # no image, or several, or their own
+            continue  # several images fit equally, none fits, or their own fits best
         pairs += [(one, int(best[0]))] * bool(part.images[best[0]])
         outside += not part.images[best[0]]
     inside, others = int(part.images.sum()), int((~part.images).sum())
@@ -119,14 +119,14 @@ def says_within(evidence: Evidence, part: Part) -> str:
 
 
 def _as_text(ids: Array, pairs: Array, part: Array) -> tuple[tuple[Any, Any], int, bool]:
-    """Return the first and last id of a range of images, about that of `part`, whose order of ids as text explains most of
-    `pairs` (images, and those whose detections they hold); the number of explained pairs; and whether the images go by ids
-    as numbers.
+    """Find the range of images, near `part`, in which sorting ids as text instead of numbers explains most of `pairs`.
+    Each pair holds an image, and the image whose detections it holds. Return the first and last id of the range, the
+    number of explained pairs, and whether the images go by ids as numbers.
     """
     first, last = min(int(part[0]), int(pairs.min())), max(int(part[-1]), int(pairs.max()))
     best = (ids[first], ids[last]), 0, True
     low, high = max(first - AROUND, 0), min(last + AROUND, ids.size - 1) + 1
-    widest = low + np.argsort(ids[low:high].astype(str), kind="stable")  # a narrower range keeps this order
+    widest = low + np.argsort(ids[low:high].astype(str), kind="stable")  # also sorts every narrower range
     for start in range(low, min(first + AROUND, int(pairs.min())) + 1):
         for stop in range(max(last - AROUND, int(pairs.max())) + 1, high + 1):
             order = widest[(widest >= start) & (widest < stop)]
@@ -157,9 +157,7 @@ def distances(
     object_box: Array,
     least: float = FITS,
 ) -> tuple[Array, list[Array]]:
-    """Return the images of compared detections, and their distances, as `fits` does, for the columns of some detections and
-    of all objects.
-    """
+    """Like `fits`, for given columns of some detections and of all objects."""
     by_label = np.argsort(object_label, kind="stable")
     of = object_label[by_label]
     steps: list[Array] = []

@@ -195,8 +195,8 @@ def reach_of(boxes: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[
 
 
 def members(starts: NDArray[np.int64], held: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return, range by range, the places from ``starts[i]`` to ``starts[i] + held[i] - 1``: the range i of each place, and
-    the place.
+    """Return all positions from ``starts[i]`` to ``starts[i] + held[i] - 1``, range by range, as two arrays: the range
+    i, and the position.
     """
     of = np.repeat(np.arange(held.size), held)
     return of, np.asarray(np.arange(of.size) - np.repeat(np.cumsum(held) - held - starts, held))
@@ -221,8 +221,8 @@ def best_of(scores: NDArray[Any], most: int) -> NDArray[np.int64]:
 def on_crowds(
     truth: Side, image: NDArray[np.int64], boxes: NDArray[np.float64], least: float, pairs: int = 3_000_000
 ) -> NDArray[np.bool_]:
-    """Mask of the boxes, on the images `image`, that have at least the share `least` of their area on one crowd; at most
-    about `pairs` pairs of a box and a crowd are compared at once.
+    """Mask of the boxes with at least the share `least` of their area on one crowd; `image` holds the image of each
+    box. About `pairs` pairs of a box and a crowd are compared at once.
     """
     out = np.zeros(image.size, np.bool_)
     crowds = np.flatnonzero(truth.crowd)

@@ -54,8 +54,8 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def explained(facts: Facts, findings: list[Finding]) -> list[Finding]:
-    """Repeat the check of categories without detections if some are one class with another one; return the other findings
-    unchanged.
+    """Repeat the check of categories without detections if some categories name the same class as another one; return
+    the other findings unchanged.
     """
     truth = facts.truth.table
     if not facts.split or not isinstance(truth, GroundTruth):
@@ -65,7 +65,7 @@ def explained(facts: Facts, findings: list[Finding]) -> list[Finding]:
 
 
 def _undetected(facts: Facts, truth: GroundTruth) -> Iterator[Finding]:
-    """Yield the finding of categories without detections, except those that are one class with another one."""
+    """Yield the finding of categories without detections, except those that name the same class as another one."""
     objects = np.bincount(truth.categories.codes[~truth.crowd], minlength=truth.categories.ids.size)
     place = locate(facts.detections.categories.ids, truth.categories.ids)
     known = place[facts.detections.categories.codes]
@@ -264,7 +264,7 @@ def _way(facts: Facts, truth: GroundTruth, moved: dict[int, int], own: NDArray[n
             if sum(weight for a, b, weight, _ in pairs if b - a == shift) >= 0.8 * total:
                 return "category_ids_shifted", f"each {'+' if shift > 0 else '-'} 1 is the one that is meant"
     if all(isinstance(a, int) for a, _, _, _ in pairs) and len(pairs) > 1:
-        for first in (0, 1):  # a few classes may fit by chance, so that `places` must fit most detections
+        for first in (0, 1):  # a few classes fit positions in a list by chance, so positions must fit most detections
             places = np.where((table.ids >= first) & (table.ids < matrix.shape[1] + first), table.ids - first, -1)
             whole = 2 * int(matrix.at(np.arange(own.size), places).sum()) > matrix.total
             if whole and sum(weight for a, _, weight, place in pairs if place + first == a) >= 0.8 * total:

@@ -25,8 +25,8 @@ CLOSE = 0.01
 #: about (2 * CLOSE) ** (4 * n), so that in 10 ** 12 pairs of images no 3 random boxes agree.
 SHARED = 3
 
-#: Images with equal names and aspect ratios but different sizes are considered the same, even without objects to compare,
-#: if there are at least `SAME_ASPECTS` pairs of them with at least `ASPECTS` distinct aspect ratios.
+#: Two images with equal names and aspect ratios, but different sizes, may be the same image. Without objects to
+#: compare, this requires at least `SAME_ASPECTS` such pairs with at least `ASPECTS` distinct aspect ratios.
 SAME_ASPECTS, ASPECTS = 10, 3
 
 #: Maximum number of pairs of images whose boxes are compared.

@@ -73,9 +73,9 @@ EDGE = 2.0
 #: Maximum number of objects, and of detections, whose coordinates are searched for lines and grids.
 SAMPLE = 20_000
 
-#: To report that only detections matched to objects were kept: maximum ratio of the number of detections on no object
-#: to the number expected from the scores, and minimum share of missed objects. The ratio may exceed 0, because boxes
-#: matched at a low threshold barely overlap.
+#: If only detections matched to objects were kept, few detections lie on no object. Their number, divided by the number
+#: expected from the scores, is at most `MATCHED`, which is also the minimum share of missed objects. The ratio may
+#: exceed 0, because boxes matched at a low threshold barely overlap.
 MATCHED = 0.02
 
 #: Difference of width and height, in pixels, below which a box is square: twice the precision of two decimals.
@@ -153,8 +153,8 @@ def apart(evidence: Evidence) -> NDArray[np.bool_]:
 
 
 def _sizes(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield findings of sizes and positions that objects have but detections do not. For single categories, parts with a
-    finding are left out, because detections there may have wrong categories.
+    """Yield findings of sizes and positions that objects have but detections do not. Tests of single categories leave
+    out parts with a finding, because detections there may have wrong categories.
     """
     rows = evidence.detections
     ours = _measures(evidence.found.boxes[rows], evidence.found.sizes[rows])
@@ -340,8 +340,8 @@ def _neighbours(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _strict(evidence: Evidence, most: float) -> Iterator[Finding]:
-    """Yield a finding if objects that overlap a found object of their category lack a detection of their own far more
-    often than other objects on an image with a found one (see `EXCESS`).
+    """Yield a finding if objects that overlap a found object of their category lack a detection far more often than
+    other objects on such an image (see `EXCESS`).
     """
     limit = round(most + MARGIN, 2)
     over, rest = evidence.beside_found(limit)
@@ -436,8 +436,8 @@ def cut_lines(facts: Facts, evidence: Evidence, rows: Array) -> list[tuple[str, 
 
 
 def at_lines(facts: Facts, side: Side, lines: list[tuple[str, float]]) -> Finding:
-    """Return the finding of boxes with an edge at one of `lines`, of the images of a part if most of them lie in one. Boxes
-    may also be cut at lines that fewer boxes share, which are not found.
+    """Return the finding of boxes with an edge at one of `lines`. If most of them lie in one part of the images, only
+    this part is reported. Boxes may also be cut at lines that are not found because fewer boxes share them.
     """
     there = touching(side, np.arange(side.image.size), lines)
     known, count = side.image >= 0, facts.truth.on.images.ids.size
@@ -592,7 +592,7 @@ def _grid(side: Side, rows: Array) -> int | None:
 
 
 def _copied(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield a finding of detections with the box of the object that they find, at least once rounded and cut off."""
+    """Yield a finding of detections that copy the box of their object exactly, or after rounding and clipping."""
     (rows, objects), (same, exact, unsure) = evidence.finders, evidence.copies
     if not rows.size or np.count_nonzero(same) < max(FEWEST, COPIED * rows.size):
         return

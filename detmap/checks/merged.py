@@ -1,4 +1,4 @@
-"""Check for objects of a shard that lie on the images of another one, because both shards number their images from 1."""
+"""Check for objects that belong to images of another shard, because several shards number their images from 1."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from detmap.checks.findings import AT_LEAST, Finding, found
 from detmap.data.ids import locate
 from detmap.errors import many
 
-#: Minimum ratio of the number of detections that fit objects at one distance, in images, to the numbers at the distances
-#: beside it. In a video of which some frames have labels, detections on others fit at many distances. In 18 scenes of
-#: ``tests/planting/scenes.py`` with this defect, 36 or more fit at one distance, and 3 or fewer beside it.
+#: Minimum ratio of the number of detections that fit objects at one distance, in images, to the numbers at the
+#: distances beside it. If only some frames of a video have labels, detections on other frames fit at many distances. In
+#: 18 scenes of ``tests/planting/scenes.py`` with this defect, at least 36 fit at one distance, and at most 3 beside it.
 TIMES = 2.0
 
-#: Maximum number of images with objects and no detections, as a share of the images without objects. If detections instead
-#: of objects were moved to other images, all their images are left without one.
+#: Maximum number of images with objects but without detections, as a share of the images without objects. If detections
+#: instead of objects were moved, all images that they left have no detections.
 LEFT = 0.5
 
 #: Maximum number of detections that are compared with objects.
@@ -55,7 +55,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     lost = np.bincount(side.image[side.image >= 0], minlength=count)[~bare] == 0
     if lost.sum() > LEFT * (last - first + 1):
-        return  # the detections are on other images, and the objects on their own
+        return  # detections were moved instead of objects
     inside = (side.image[rows] >= first) & (side.image[rows] <= last)
     near = whole.nearest(side.image[rows[inside]] + step, side.boxes[rows[inside]])
     on = (near.overlap >= _ON) & (truth.table.categories.codes[near.object] == label[inside])

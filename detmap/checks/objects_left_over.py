@@ -1,4 +1,4 @@
-"""Check for images that hold the objects of another image beside their own, as a list that is not emptied leaves them."""
+"""Check for images that hold objects of another image besides their own, for example because a list was not cleared."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ from detmap.checks.inputs import Side, members
 from detmap.checks.rates import CHANCE, tail
 from detmap.errors import many
 
-#: Minimum number of images that hold objects of another image. In VOC2007, whose boxes are whole pixels, no object has
-#: category and box of an object 1, 2, 3, 5, 7, 16, 50 or 100 images away.
+#: Minimum number of images that hold objects of another image. In VOC2007, whose boxes are in whole pixels, no object
+#: has the category and box of an object 1, 2, 3, 5, 7, 16, 50 or 100 images away.
 FEWEST = 5
 
-#: Minimum share of the pairs of equal objects that are equally far apart in one order of the images, for the copies to be
-#: searched at this distance. There an object may also be cut off at the edges of the smaller image.
+#: Minimum share of the pairs of equal objects that have the same distance in one order of the images. Then copies are
+#: searched at this distance, including objects that were clipped to a smaller image.
 STEP = 0.5
 
-#: Minimum number of equal objects of two images that are at no common distance.
+#: Minimum number of equal objects on two images, if equal objects have no common distance.
 SAME = 2
 
-#: Minimum share of the other image's objects that are copied. A list that is not emptied holds all of them; of a video, in
-#: which some objects are at rest, others move.
+#: Minimum share of the other image's objects that are copied. A list that is not cleared holds all of them. In a video,
+#: some objects are at rest and others move.
 COMPLETE = 0.8
 
-#: Minimum share of the images with copies that also hold objects of their own. Without these, an image is there twice.
+#: Minimum share of the images with copies that also hold objects of their own. Otherwise, images are duplicates.
 BESIDE = 0.5
 
-#: Maximum difference of coordinates in pixels: the rounding of two decimals, once for each corner.
+#: Maximum difference of equal coordinates, in pixels: the rounding error of two decimals, for each of two corners.
 _ROUNDED = 0.02
 
-#: Minimum side in pixels of an object that is cut off at the edges of an image.
+#: Minimum side in pixels of an object that is clipped to the image.
 _LEAST = 2.0
 
 
 class _Copies(NamedTuple):
-    """Objects of an image that another image also has."""
+    """Objects of an image that are copies of another image's objects."""
 
     #: Rows of the copies, and of the originals, shape (n,).
     copies: NDArray[np.int64]
     originals: NDArray[np.int64]
-    #: Description of the other image, as "of the image before, in the order of ids"; "" if it is any.
+    #: Description of the other image, such as "of the image before, in the order of ids"; "" if it varies.
     says: str
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for objects of another image beside an image's own; whether they are copies is known by the detections."""
+    """Check for objects of another image besides an image's own; the detections tell copies from originals."""
     truth = facts.truth
     if facts.agreement is None or truth.table.within_unit:
         return
@@ -91,8 +91,8 @@ def _equal(truth: Side, rows: Array) -> NDArray[np.int64]:
 
 
 def _ways(facts: Facts, pairs: NDArray[np.int64], good: NDArray[np.bool_]) -> Iterator[_Copies]:
-    """Yield what may be copied: objects at the most frequent distance between equal ones, on the later image and on the
-    earlier one; if there is no such distance, objects of image pairs with several equal ones.
+    """Yield possible copies. If most equal objects have the same distance, the copies are on the later or on the
+    earlier image. Otherwise, the copies are on pairs of images with several equal objects.
     """
     truth = facts.truth
     far = []
@@ -117,8 +117,8 @@ def _ways(facts: Facts, pairs: NDArray[np.int64], good: NDArray[np.bool_]) -> It
 
 
 def _at(truth: Side, place: NDArray[np.int64], step: int, good: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Return the rows of objects whose box is that of an object of their category `step` places before, cut off at the
-    edges of the image, and the rows of the latter.
+    """Return the rows of copies, and of their originals. An original lies `step` positions before its copy, and has the
+    same category and, after clipping to the image of the copy, the same box.
     """
     classes = truth.table.categories.ids.size
     rows = np.flatnonzero(good)
@@ -136,15 +136,15 @@ def _at(truth: Side, place: NDArray[np.int64], step: int, good: NDArray[np.bool_
 
 
 def _cut(boxes: Array, sizes: Array) -> Array:
-    """Return boxes cut off at the edges of images of these sizes."""
+    """Return boxes clipped to images of these sizes."""
     near, far = np.maximum(boxes[:, :2], 0), np.minimum(boxes[:, :2] + boxes[:, 2:], sizes)
     within = ~np.isfinite(sizes).all(axis=1, keepdims=True)
     return np.where(within, boxes, np.concatenate([near, far - near], axis=1))
 
 
 def _complete(truth: Side, way: _Copies, good: NDArray[np.bool_]) -> _Copies | None:
-    """Return the copies of other images of which nearly all objects are copied, if enough images hold some beside objects
-    of their own; else None. Images with the same objects are the same image.
+    """Return the copies from images of which nearly all objects are copied. Return None unless enough images hold
+    copies besides their own objects. Images with the same objects are considered the same image.
     """
     count = truth.on.images.ids.size
     image, of = truth.image[way.copies], truth.image[way.originals]
@@ -153,10 +153,10 @@ def _complete(truth: Side, way: _Copies, good: NDArray[np.bool_]) -> _Copies | N
     pairs, at = np.unique(image[kept] * count + of[kept], return_inverse=True)
     own, other = pairs // count, pairs % count
     first = good.copy()
-    first[way.copies[kept]] = False  # of an image with copies only its own objects need be copied
+    first[way.copies[kept]] = False  # if an image has copies itself, only its own objects must have been copied on
     originals = np.unique(np.stack([at.ravel(), way.originals[kept]]), axis=1)
     copied = np.bincount(originals[0][first[originals[1]]], minlength=pairs.size)
-    # An original that lies outside of the smaller image has no copy there.
+    # If an original lies outside of a smaller image, it has no copy there.
     sizes = np.full((count, 2), np.inf) if truth.on.images.sizes is None else truth.on.images.sizes[:, ::-1]
     held = np.bincount(truth.image[first], minlength=count)[other]
     if np.isfinite(sizes).all():
@@ -176,9 +176,9 @@ def _complete(truth: Side, way: _Copies, good: NDArray[np.bool_]) -> _Copies | N
 
 
 def _gain(facts: Facts, way: _Copies) -> tuple[int, str]:
-    """Return the number of images on which detections find originals and not their copies, and how many of both are found;
-    0 unless they are far more than those on which it is the other way round. Of an object at rest in a video, neither is
-    found more often.
+    """Return the number of images on which detections find originals but not their copies, and how many copies and
+    originals are found. The number is 0 unless it is far larger than the number of opposite images. For objects at rest
+    in a video, both numbers are similar.
     """
     assert facts.found is not None
     evidence = evidence_of(facts.truth, facts.found)
@@ -199,7 +199,7 @@ def _hit(facts: Facts, label: NDArray[np.int64], objects: Array) -> NDArray[np.b
     truth, side = facts.truth, facts.found
     assert side is not None
     classes = max(truth.table.categories.ids.size, 1)
-    there = np.zeros(truth.on.images.ids.size + 1, np.bool_)  # the last is that of unknown images
+    there = np.zeros(truth.on.images.ids.size + 1, np.bool_)  # the last entry is for unknown images
     there[truth.image[objects]] = True
     rows = np.flatnonzero(there[side.image] & (label >= 0) & side.sized)
     cell = side.image[rows] * classes + label[rows]

@@ -69,17 +69,17 @@ BEYOND_THRESHOLD = (0.25, 0.1)
 #: images with nearly all objects missed in the scenes of `SCATTERED`, one reaches this share.
 ALONE = 0.25
 
-#: An image is defective, halfway between clean and defective, or a quarter of the way, if two shares reach these limits:
-#: the share of its objects that are missed, and the share of its confident detections that lie on no object.
+#: Limits of two shares: missed objects of an image, and confident detections of the image on no object. If both shares
+#: reach a limit, the image is defective, halfway between clean and defective, or a quarter of the way.
 BOTH, BOTH_HALFWAY, BOTH_QUARTER = 0.6, 0.35, 0.1
 
 #: Assumed ratio of the number of images that reach `BOTH` without a defect to the number expected if records were
 #: independent. For a weak detector on one class, which misses 24 of 100 objects, the ratio is 11 to 4.
 BY_CHANCE = 2.0
 
-#: To report a limit of the number of objects per image, the share of confident detections on no object must be larger, by
-#: at least this factor, on images that reach the limit than on other images. The main evidence is that many images have
-#: the same number of objects.
+#: To report a limit of the number of objects per image: minimum ratio of the share of confident detections on no
+#: object, on images that reach the limit, to the share on other images. The main evidence is that many images have the
+#: same number of objects.
 CUT_OFF = 1.2
 
 #: For a limit of the number of objects per image that holds only in a part of the images. `LIMITS` is the largest tested
@@ -98,7 +98,7 @@ TOGETHER = 3
 MAPPED, FEWEST_MAPPED = 0.8, 10
 
 #: Limits for reporting that detections of a part have exchanged categories, such as dogs under cat. At least the share
-#: `MOSTLY` of the objects on which a category is detected must be of one other category, because a detector confuses two
+#: `MOSTLY` of the objects on which a category is detected must be of one other category. A detector confuses two
 #: categories in fewer than half of its detections. Such categories must explain at least the share `EXPLAINS` of the
 #: objects that are detected as another category.
 MOSTLY, EXPLAINS = 0.6, 0.5
@@ -106,12 +106,12 @@ MOSTLY, EXPLAINS = 0.6, 0.5
 #: Maximum number of exchanged categories that a finding names.
 MOST_SAID = 10
 
-#: Minimum number of records of an image for the shares of `SCATTERED`, `ALONE` and `BOTH`; with fewer records a share
-#: is 0, because a single bad record occurs on many images.
+#: Minimum number of an image's records for the shares of `SCATTERED`, `ALONE` and `BOTH`. With fewer records a share is
+#: 0, because many images have a single bad record.
 RECORDS = 2
 
-#: Boxes cut at lines explain a part only if, among the objects that no line crosses, the share of missed objects in the
-#: part is at most this multiple of the share elsewhere.
+#: For boxes cut at lines to explain a part: maximum ratio of the share of missed objects in the part to the share
+#: elsewhere, among objects that no line crosses.
 WHOLE = 1.5
 
 #: For boxes cut at lines to explain detections on no object: minimum share of these detections with an edge at a line. By
@@ -134,8 +134,8 @@ EXPLAINED = 0.1
 #: detections of this kind.
 LEFT_OUT = 0.5
 
-#: Maximum distance in pixels from the edge of the image for a box to lie at the border; quantiles of the areas of objects
-#: below and above which boxes are small and large.
+#: Boxes lie at the border if they are at most `AT_BORDER` pixels from the edge of the image. They are small or large if
+#: their area is below or above these quantiles of the areas of objects.
 AT_BORDER, SMALL, BIG = 2.0, 0.25, 0.75
 
 #: End of the description of images that form no range or group of images.
@@ -188,8 +188,8 @@ def _cells(evidence: Evidence, where: Array, image: Array, label: Array) -> tupl
 
 
 def _units(evidence: Evidence, where: Array, image: Array, label: Array, flags: Array, *, every: bool = True) -> Units:
-    """Return the units of the records selected by `where`; a unit is bad if all of its flags are set or, without
-    `every`, at least half of them.
+    """Return the units of the records selected by `where`. A unit is bad if all of its flags (without `every`: at least
+    half) are set.
     """
     images, labels, at = _cells(evidence, where, image, label)
     total = np.bincount(at, minlength=images.size)
@@ -414,8 +414,8 @@ def _of_kinds(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _capped(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield a finding of images that reach a limit of the number of objects, if a larger share of confident detections
-    lies on no object there than on other images.
+    """Yield a finding of images that reach a limit of the number of objects. A larger share of their confident
+    detections must lie on no object than on other images.
     """
     objects = np.bincount(evidence.truth.image[~evidence.truth.crowd], minlength=evidence.images)
     made = limit_of(objects, "object", 1)
@@ -496,8 +496,8 @@ def _capped_part(facts: Facts, evidence: Evidence, objects: NDArray[np.int64]) -
 
 
 def _limits_of_parts(evidence: Evidence, image: Array, held: Array) -> Iterator[int]:
-    """Yield the numbers of objects, from 1 on, that no image of some range or group exceeds, if the range or group is too
-    large for this to be chance. `held` is the number of objects of each image in `image`.
+    """Yield possible limits: numbers of objects, from 1 on, that no image of some range or group exceeds. The range or
+    group must be too large for this to be chance. `held` is the number of objects of each image in `image`.
     """
     division = evidence.division
     lists = [held[np.argsort(one.place[image], kind="stable")] for one in division.orders]
@@ -529,7 +529,7 @@ def _all_doubled(facts: Facts, evidence: Evidence, units: Units) -> Iterator[Fin
 
 
 def _unlike(facts: Facts, evidence: Evidence, response: Response, units: Units) -> Iterator[tuple[Part, int | None]]:
-    """Yield the parts that differ from the rest and are not yet reported, each with its category (None: all)."""
+    """Yield the parts that differ from the rest and are not yet reported, with their category (None for all)."""
     units = _chosen(units, facts.unreported(units.image, units.label))
     left = np.ones(units.bad.size, np.bool_)
     if response.code != "undetected":  # images without detections have a finding of their own
@@ -777,8 +777,8 @@ def _sample_of(evidence: Evidence, part: Part) -> Array:
 
 
 def _cut_at(facts: Facts, evidence: Evidence, part: Part) -> list[tuple[str, float]]:
-    """Return the lines at which boxes of a part are cut, if objects that no line crosses are missed in the part about
-    as often as elsewhere; else an empty list.
+    """Return the lines at which boxes of a part are cut. Return an empty list if the part also misses more objects that
+    no line crosses than elsewhere.
     """
     lines = limits.cut_lines(facts, evidence, _sample_of(evidence, part))
     if not lines:
@@ -848,8 +848,8 @@ def _says_mapping(evidence: Evidence, part: Part) -> str:
 
 
 def _says_rows(evidence: Evidence, part: Part) -> str:
-    """Say whether most of the objects of a part that are detected as another category have the category of the next, or of
-    the previous, row of the file; "" if not.
+    """Describe whether objects of a part have the category of the next, or of the previous, row of the file, judged by
+    the categories detected on them; "" if not.
     """
     truth, (other, _) = evidence.truth, evidence.taken_for
     wrong = part.images[evidence.object_image] & (other >= 0) & (other != evidence.object_label)

@@ -1,4 +1,4 @@
-"""Check for parts of objects, such as heads and hands, that are labelled with the category of the whole."""
+"""Check for parts of objects, such as heads and hands, that are labelled with the category of the whole object."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from detmap.checks.parts import share
 from detmap.checks.rates import CHANCE, tail
 from detmap.errors import many
 
-#: Maximum ratio of the area of an object to that of another one of its category around it, for it to be a part. So small
-#: a box overlaps the other one by an IoU of 0.25 at most, which no suppression of overlaps removes.
+#: Maximum ratio of the area of a part to the area of the object of its category around it. The IoU of both is then at
+#: most 0.25, so that non-maximum suppression keeps both.
 SMALL = 0.25
 
-#: Minimum number of parts of a category that are not found.
+#: Minimum number of missed parts of a category.
 FEWEST = 20
 
-#: Maximum ratio of the number of such objects that are found to the number expected from others of their category and
-#: size, and the smallest ratio in clean data that chance is compared with. Objects behind or before others are found less
-#: often: the ratio is 0.75 for VOC2007 and 0.96 to 1.09 for the scenes of ``tests/planting``. With heads and hands on half
-#: of the images of VOC2007 it is 0.18.
+#: `FOUND` is the maximum ratio of the number of parts that are found to the number expected from other objects of their
+#: category and size. The test against chance assumes a ratio of `USUAL`, which clean data exceed. Objects in front of
+#: or behind others are found less often: the ratio is 0.75 for VOC2007 and 0.96 to 1.09 for the scenes of
+#: ``tests/planting``. With heads and hands on half of the images of VOC2007 it is 0.18.
 FOUND, USUAL = 0.4, 0.6
 
-#: Minimum number of other objects of a category and size, for an expected number to be derived from them, and number of
-#: size bands per octave of the square root of the area.
+#: Minimum number of other objects of a category and size from which an expected number is derived, and number of size
+#: bands per octave of the square root of the area.
 OTHERS, BANDS = 5, 2
 
-#: Minimum number of confident detections that lie within another one of their category in the same way. Without these, the
-#: suppression of the detector may remove what lies within another box.
+#: Minimum number of confident detections that lie within another detection of their category. If there are fewer, the
+#: detector may suppress every detection inside of another one.
 BOTH = 5
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for objects within far larger ones of their category that are found far less often than others as large."""
+    """Check for objects inside far larger ones of their category that are found less often than their size explains."""
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return
@@ -81,7 +81,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def within(cell: Array, box: Array) -> NDArray[np.bool_]:
-    """Mask of the boxes that lie within a far larger one of the same cell; `cell` is ascending."""
+    """Mask of the boxes that lie within a far larger box of the same cell; `cell` is ascending."""
     starts, stops = (np.searchsorted(cell, cell, way) for way in ("left", "right"))
     area = box[:, 2] * box[:, 3]
     several = np.flatnonzero(stops - starts > 1)
@@ -98,8 +98,8 @@ def within(cell: Array, box: Array) -> NDArray[np.bool_]:
 
 
 def _expected(evidence: Evidence, inside: NDArray[np.bool_], others: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return for each object in `inside` the share of `others` of its category and size that are found; NaN if there are
-    few.
+    """Return for each object in `inside` the share of `others` of its category and size that are found; NaN if there
+    are few others.
     """
     size = np.sqrt(evidence.object_box[:, 2] * evidence.object_box[:, 3])
     band = np.clip(BANDS * np.log2(np.maximum(size, 1)), 0, 31).astype(np.int64)
@@ -112,7 +112,7 @@ def _expected(evidence: Evidence, inside: NDArray[np.bool_], others: NDArray[np.
 
 
 def _doubled(evidence: Evidence) -> bool:
-    """Return whether confident detections lie within others of their category, as parts lie within objects."""
+    """Return whether confident detections lie within other detections of their category, as parts lie within objects."""
     cell = evidence.cell_of(evidence.sure)
     order = np.argsort(cell, kind="stable")
     return int(np.count_nonzero(within(cell[order], evidence.found.boxes[evidence.sure[order]]))) >= BOTH

@@ -55,8 +55,8 @@ RARER = 0.6
 
 #: A pile is not reported if the boxes of the other file (detections or objects) also have its side more often than
 #: similar sides. The side is then a rule of the data. In the other file less evidence suffices, a probability by chance
-#: below `BOTH`. The share of boxes with this side must be at least `AS_OFTEN` times as large as in the pile's own file,
-#: because a few detections have the side of a pile of objects even if the pile is a defect.
+#: below `BOTH`. The share of boxes with this side must be at least `AS_OFTEN` times the share in the pile's own file.
+#: Even if a pile of objects is a defect, a few detections have its side.
 BOTH, AS_OFTEN = 1e-2, 0.2
 
 #: Maximum number of piles. If more values stand out, coordinates lie on a grid.

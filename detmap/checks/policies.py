@@ -31,9 +31,9 @@ COVERED, SPANNED, APART = 0.8, 0.7, 0.1
 #: on VOC2007, 3 of 4,357 missed objects lie around several detections. They are groups that annotators did not divide.
 FEWEST, GROUPED = 10, 0.004
 
-#: Groups lie in a part of the images if, of its images with two confident detections of one category, at least the share
-#: `LEAST` has one, where the share `LEFT` is assumed to have none: most pairs of objects are far apart. With groups on the
-#: second half of VOC2007 the share is 0.16 there, and 0.01 elsewhere.
+#: Limits for a part of the images with groups. Among its images with two confident detections of one category, at least
+#: the share `LEAST` must have a group. The share `LEFT` is assumed to have none, because most pairs of objects are far
+#: apart. With groups on the second half of VOC2007, the share with a group is 0.16 there, and 0.01 elsewhere.
 LEAST, LEFT = 0.05, 0.8
 
 #: Codes of findings that explain why large objects are missed while their parts are found.
@@ -53,8 +53,9 @@ NEAR = 0.1
 #: `SHARED`, and moved if it is at least `MOVED`.
 COMPARED, STEADY, SHARED, MOVED = 0.3, 0.3, 0.1, 0.15
 
-#: Among the missed objects of a class on all images: maximum distance of offsets from those of the most typical object;
-#: minimum number, and minimum share, of objects within this distance. In clean data the share is at most 0.05.
+#: Missed objects of a class are drawn alike if their offsets differ by at most `ALIKE` from the offsets of the most
+#: typical object. There must be at least `FEWEST_ALIKE` such objects, and at least the share `SHARE_ALIKE`. In clean
+#: data the share is at most 0.05.
 ALIKE, FEWEST_ALIKE, SHARE_ALIKE = 0.12, 20, 0.1
 
 #: Maximum number of objects of a class among which the most typical one is searched.
@@ -78,8 +79,8 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _groups(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield a finding of objects around several confident detections that together span them, of one part of the images if
-    most lie in one. Whether there are such groups is known by missed objects.
+    """Yield a finding of objects around several confident detections that together span them. If most of these objects
+    lie in one part of the images, only this part is reported. Missed objects show whether there are such groups.
     """
     known = evidence.seen & ~evidence.aside & facts.unreported(evidence.object_image, evidence.object_label)
     missed = known & ~evidence.hit
@@ -97,8 +98,8 @@ def _groups(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _on_images(evidence: Evidence, objects: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Mask of the images with any of `objects`, and mask of the images that could have some: those with two confident
-    detections of one category.
+    """Mask of the images with any of `objects`, and mask of the images with two confident detections of one category,
+    because only these can have a group.
     """
     flags, known = np.zeros((2, evidence.images), np.bool_)
     flags[evidence.object_image[objects]] = True
@@ -108,15 +109,15 @@ def _on_images(evidence: Evidence, objects: Array) -> tuple[NDArray[np.bool_], N
 
 
 def _of_objects(code: str, evidence: Evidence, objects: Array, more: str) -> Finding:
-    """Return a finding of objects; their number is a lower bound if not all images were looked at."""
+    """Return a finding of objects; their number is a lower bound if only some of the images were compared."""
     words = "{many}" if evidence.looked_at.all() else AT_LEAST
     rows = np.sort(evidence.objects[objects])
     return found(code, rows.size, "object", more=more, words=words, **evidence.truth.records(rows))
 
 
 def around_several(evidence: Evidence, objects: Array) -> NDArray[np.int64]:
-    """Return the objects in `objects` that enclose two or more confident detections of their category, of higher scores than
-    any detection that finds the object. The detections must lie side by side and together span the object.
+    """Return the objects in `objects` that enclose at least two confident detections of their category. The detections
+    have higher scores than any that finds the object, lie side by side, and together span the object.
     """
     cell = evidence.cell_of(evidence.sure)
     order = np.argsort(cell, kind="stable")

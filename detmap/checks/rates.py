@@ -140,8 +140,8 @@ def bad_ranges(bad: Array, chance: Array, looks: float, repeats: float = 1.0, le
 
 
 def joined(ranges: list[Range], bad: Array) -> list[Range]:
-    """Return `ranges` with those joined between which the share of bad units is more like that of the ranges than like that
-    of the units outside of them. `LEFT` is too small for a defect that leaves many units good, and would split its range.
+    """Join neighbouring ranges if the share of bad units between them is more like the share in the ranges than like
+    the share outside. If a defect leaves many units good, the assumption `LEFT` is too small and splits its range.
     """
     ordered = sorted(ranges)
     inside = np.zeros(bad.size, np.bool_)

@@ -67,22 +67,23 @@ FEWEST_TWICE, TWICE = 10, 0.05
 #: if other pairs have no boxes in common.
 PRIOR = 20
 
-#: Several categories may be written again, each under another one (an *alias*), so that the chance of equal scores has to be
-#: estimated without them. A pair of categories is an alias if at least the share `EVERY` of their common boxes have equal
-#: scores, and at least this share of the best detections of one of them are such boxes: of all its detections, or of those
-#: on images with such a box and several detections of it, at least `FEWEST_TWICE`. Of 675 pairs of detections for VOC2007
-#: with a common box none has equal scores. Where all categories of a box have one score, most categories are linked with
-#: each other: pairs are no aliases if more than `LINKED` categories are linked, and more than half of all.
+#: Several categories may be written again, each under another one (an *alias*). Aliases are left out when the chance of
+#: equal scores is estimated. A pair of categories is an alias if at least the share `EVERY` of their common boxes have
+#: equal scores, and if these boxes make up at least this share of the best detections of one of the categories.
+#: Alternatively, they make up this share on the images with such a box and several detections of the category, and are
+#: at least `FEWEST_TWICE`. Of 675 pairs of detections for VOC2007 with a common box, none has equal scores. If more
+#: than `LINKED` categories, and more than half of all, are linked, their pairs are not aliases: probably all categories
+#: of a box have one score.
 EVERY, LINKED = 0.9, 2
 
 #: Minimum share of the objects of one category that are also labelled as the other, for detections under both categories
 #: to be considered correct. In a ground truth that is expanded by a hierarchy, the share is 1.
 MEANT = 0.1
 
-#: Categories of one box have one score on a part if at least the share `EQUAL` of the pairs of categories have it there, at
-#: most the share `ROUNDED` elsewhere, where scores are equal by rounding, and if they are of at least `KINDS` pairs of
-#: categories: a single pair is that of a category written twice. If two detections of the part, drawn at random, have
-#: equal scores with a probability above `FEW_SCORES`, there are in effect fewer than ten scores, and these explain it.
+#: To report that all categories of a box have one score on a part of the images: minimum share `EQUAL` of pairs with
+#: equal scores in the part, and maximum share `ROUNDED` elsewhere, where rounding makes scores equal. There must be
+#: `KINDS` pairs of categories, because a single pair is a category written twice. Two random detections of the part may
+#: have equal scores with a probability of at most `FEW_SCORES`; otherwise, there are in effect fewer than ten scores.
 EQUAL, ROUNDED, KINDS, FEW_SCORES = 0.9, 0.5, 3, 0.1
 
 
@@ -116,8 +117,8 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _best(side: Side) -> NDArray[np.int64]:
-    """Return the rows of the `_BEST` highest scores, without unknown images, boxes without an area, and boxes that are
-    the same on many images.
+    """Return the rows of the `_BEST` highest scores, leaving out unknown images, boxes without an area, and boxes that
+    are the same on many images.
     """
     scores: Array = side.table.scores  # type: ignore[union-attr]
     rows = best_of(scores, _BEST)
@@ -204,7 +205,7 @@ def _again(keys: Array, image: Array) -> tuple[Array, Array]:
 
 
 def _left_over(facts: Facts, side: Side, best: NDArray[np.int64]) -> Iterator[Finding]:
-    """Yield a finding of images that hold the detections of another image beside their own."""
+    """Yield a finding of images that hold the detections of another image besides their own."""
     if _again(_records(side, best), side.image[best])[0].size < FEWEST_LEFT:
         return
     rows = np.flatnonzero((side.image >= 0) & ~side.constant)
@@ -350,7 +351,7 @@ def _under_several(side: Side, rows: Array, label: Array, *others: Array) -> NDA
 
 
 def _twice(facts: Facts, side: Side, best: NDArray[np.int64], pairs: NDArray[np.int64]) -> Iterator[Finding]:
-    """Yield findings of categories whose detections are written again under another category, with box and score."""
+    """Yield findings of categories whose detections are repeated, with box and score, under another category."""
     one, other = pairs
     if one.size < FEWEST_TWICE:
         return
@@ -391,9 +392,9 @@ def _twice(facts: Facts, side: Side, best: NDArray[np.int64], pairs: NDArray[np.
 
 
 def _written_again(side: Side, best: Array, pairs: Array, kind: Array, kinds: Array) -> NDArray[np.bool_]:
-    """Mask of the kinds of pairs of categories whose `pairs` hold nearly all of the best detections of one category, on all
-    images or on those with such a pair and several detections of the category (see `EVERY`). `kind` is the kind of each
-    pair.
+    """Mask of the kinds (pairs of categories) whose `pairs` hold nearly all of the best detections of one of the
+    categories. Either all images are compared, or only those with such a pair and several detections of the category
+    (see `EVERY`). `kind` is the kind of each pair.
     """
     label, images = side.table.categories.codes.astype(np.int64), side.on.images.ids.size
     count, out = side.table.categories.ids.size, np.zeros(kinds.size, np.bool_)
@@ -413,7 +414,7 @@ def _written_again(side: Side, best: Array, pairs: Array, kind: Array, kinds: Ar
 
 
 def _kinds(side: Side, pairs: Array) -> tuple[Array, Array]:
-    """Return the pairs of categories of `pairs`, each as one integer, and the index of each pair's."""
+    """Return the distinct pairs of categories in `pairs`, each as one integer, and the index of each pair among them."""
     label, count = side.table.categories.codes.astype(np.int64), side.table.categories.ids.size
     low, high = np.sort(label[pairs], axis=0)
     kinds, at = np.unique(low * count + high, return_inverse=True)
@@ -437,7 +438,7 @@ def _aliases(side: Side, best: Array, pairs: Array) -> NDArray[np.bool_]:
     whole &= (some >= FEWEST_TWICE) & (some >= EVERY * every)
     held = np.bincount(side.table.categories.codes[best], minlength=side.table.categories.ids.size)
     low, high = np.divmod(kinds, held.size)
-    group = np.arange(held.size)  # the smallest category that is linked with each category
+    group = np.arange(held.size)  # smallest category linked with each category
     for _ in range(held.size):
         least = np.minimum(group[low[whole]], group[high[whole]])
         before = group.copy()
@@ -450,8 +451,8 @@ def _aliases(side: Side, best: Array, pairs: Array) -> NDArray[np.bool_]:
 
 
 def _of_third(aliases: Array, one: int, other: int, on: Array, hits: int, ids: Array) -> bool:
-    """Return whether a third category is an alias of two others, and more of their common boxes lie on its objects than on
-    those of either (`hits`), so that both are written in its place. `on` are the categories of the objects.
+    """Return whether both categories are aliases of a third category, and more than `hits` of their common boxes lie on
+    its objects. `hits` is the larger number of both, and `on` holds the categories of the objects.
     """
     pairs = list(zip(*(column.tolist() for column in np.divmod(aliases, ids.size)), strict=True))
     both = [{sum(pair) - code for pair in pairs if code in pair} for code in (one, other)]

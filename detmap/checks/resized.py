@@ -15,13 +15,13 @@ from detmap.checks.rates import Part
 #: directions leave an IoU of 0.16.
 LEAST, FEWEST = 0.15, 20
 
-#: Minimum deviation of width and height, as the logarithm of the factor, which is also its minimum distance from the
-#: deviation elsewhere. In 4,200 ranges of 10 to 160 images drawn in 14 clean scenes of ``tests/planting`` (seeds 0 and 1 of
-#: each kind), the smaller of both deviations is at most 0.024.
+#: Minimum logarithm of the factor by which width and height deviate, and minimum difference from the logarithm
+#: elsewhere. In 4,200 ranges of 10 to 160 images drawn in 14 clean scenes of ``tests/planting`` (seeds 0 and 1 of each
+#: kind), the smaller logarithm of width and height is at most 0.024.
 BIAS = 0.08
 
-#: Minimum deviation as a multiple of its standard error. In the ranges of `BIAS` the smaller of both multiples is at most
-#: 2.6.
+#: Minimum deviation as a multiple of its standard error. In the ranges of `BIAS`, the smaller multiple of width and
+#: height is at most 2.6.
 SURE = 6.0
 
 #: Maximum deviation of the top left corner as a share of the deviation of width and height. The share is 0 if the sides
@@ -29,9 +29,9 @@ SURE = 6.0
 #: two fifths of the images of ``tests/planting/scenes.py``, it is at most 0.04.
 AT_CORNER = 0.25
 
-#: Minimum amount by which the median IoU must rise with the sides scaled back, and maximum amount by which it may stay
-#: below the median IoU elsewhere. In the ranges of `BIAS` it rises by 0.024 at most, and in the scenes of `AT_CORNER` by
-#: 0.23 or more, to 0.007 below the median elsewhere or above.
+#: Minimum amount by which scaling the sides back must raise the median IoU, and maximum amount by which the result may
+#: stay below the median IoU elsewhere. In the ranges of `BIAS` the median rises by at most 0.024. In the scenes of
+#: `AT_CORNER` it rises by at least 0.23, to at least the median elsewhere minus 0.007.
 BETTER, WORSE = 0.05, 0.1
 
 
@@ -70,8 +70,8 @@ def resized_sides(evidence: Evidence, part: Part | None) -> Finding | None:
 
 
 def _confident(evidence: Evidence) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the confident detections that overlap an object of their category, the one of largest IoU for each object,
-    and these objects.
+    """Return the confident detections that overlap an object of their category best, at most one for each object, and
+    these objects.
     """
     sure = np.zeros(len(evidence.found), np.bool_)
     sure[evidence.sure] = True

@@ -1,4 +1,4 @@
-"""Scores that are reversed on some of the images, such as 1 - p for a probability p, and the scores that are meant."""
+"""Scores that are reversed on some of the images, such as 1 - p for a probability p, and the corrected scores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Reversal(NamedTuple):
     #: Mask of these images, shape (images,), and their description.
     images: NDArray[np.bool_]
     says: str
-    #: The AUC of the scores (`Agreement.ranked_of`) on these images and on the others.
+    #: The AUC of the scores (`Agreement.ranked_of`) on these images and on other images.
     own: float
     rest: float
     #: The scores of all detections, with those on these images corrected.
@@ -37,9 +37,9 @@ def reversal_of(
 ) -> Reversal | None:
     """Return the images whose scores are reversed; None if there are none, or if all are.
 
-    If scores s are written as c - s, images with reversed scores have a mean score on the other side of c / 2, where c is
-    0 (negated scores), 1, or 100 (percent). If the mean scores of all images are near c / 2, reversed scores are reported
-    by `uneven.ranking`.
+    Reversed scores are c - s instead of s, where c is 0 (negated scores), 1, or 100 (percent). Their mean lies on the
+    other side of c / 2. If the mean scores of all images are near c / 2, reversed scores are reported by
+    `uneven.ranking`.
     """
     scores, image = agreement.scores, agreement.found.image
     count = agreement.truth.on.images.ids.size

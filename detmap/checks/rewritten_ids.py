@@ -1,4 +1,4 @@
-"""Ids of images that were changed as text or as numbers, such as 5 for 50, so that they name unknown images."""
+"""Image ids that were changed as text or as numbers, such as 5 instead of 50, so that they name unknown images."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from detmap.checks.rates import tail
 
-#: Maximum number of images without detections, and of images with detections, to whose ids a change is applied; maximum
-#: number of unknown ids from which a factor or a constant is derived.
+#: A change is tried on the ids of at most `_IMAGES` images without detections, and of as many with detections. Factors
+#: and constants are derived from at most `_LOOKED_AT` unknown ids.
 _IMAGES, _LOOKED_AT = 20_000, 40
 
 #: Maximum p-value of the number of unknown ids that a change explains. The number expected by chance is derived from
@@ -33,7 +33,7 @@ class Rewritten(NamedTuple):
 
     #: The change in words.
     says: str
-    #: The image's id for each unknown id; if several images give one unknown id, the first of them.
+    #: The right image id for each unknown id; if several images give one unknown id, the first of them.
     meant: dict[Any, Any]
     #: All unknown ids that the change explains, including changed ids of images that have other detections.
     ids: set[Any]
@@ -47,7 +47,7 @@ def rewritten(
     """Return the change that explains most of the unknown ids `strange`; None if chance explains all changes.
 
     `empty` and `full` are the ids of the images without and with detections, and `written` are all ids in the file. A
-    change is likely if it turns many ids of `empty`, but few ids of `full`, into unknown ids.
+    change is likely if it turns many ids of `empty` into unknown ids, but few ids of `full`.
     """
     rng = np.random.default_rng(0)
     empty, full = (_some(rng, ids, _IMAGES) for ids in (empty, full))

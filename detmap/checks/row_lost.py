@@ -1,4 +1,4 @@
-"""Check for a part of the images of each of which one detection is lost, such as the first row or the best one."""
+"""Check for a part of the images on each of which one detection was lost, such as the first row or the best detection."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ from detmap.checks.parts import share
 from detmap.checks.rates import CHANCE, explained
 from detmap.checks.uneven import place_of
 
-#: Assumed share of the images without a missed object that the defect leaves so, because a false detection was lost, or the
-#: object has a second detection. In 12 scenes of ``tests/planting/scenes.py`` with this defect, at most 0.05 of the part's
-#: images have no missed object.
+#: Assumed share of the part's images without a missed object, because a false positive was lost, or the object has a
+#: second detection. In 12 scenes of ``tests/planting/scenes.py`` with this defect, the share is at most 0.05.
 LEFT_WITHOUT = 0.15
 
-#: Maximum ratio of the number of images without a missed object to the number expected if the missed objects of the part
-#: lay on its images by chance. In 1,665 ranges of images of 14 clean scenes of ``tests/planting`` (seeds 0 and 1 of each
-#: kind), for which 7 or more are expected, the ratio is at least 0.6. In the scenes of `LEFT_WITHOUT` in which the defect is
-#: found, it is at most 0.19.
+#: Maximum ratio of the number of images without a missed object to the number expected if missed objects were spread at
+#: random over the part's images. In 1,665 ranges of images of 14 clean scenes of ``tests/planting`` (seeds 0 and 1 of
+#: each kind), in which at least 7 such images are expected, the ratio is at least 0.6. In the scenes of `LEFT_WITHOUT`
+#: in which the defect is found, it is at most 0.19.
 FEWER = 0.5
 
-#: Maximum share of the highest scores of other images that are below the median of those of the part, for the best detection
-#: to be the one that is lost. It is 0.5 by chance, and 0.07 to 0.29 in the scenes of `LEFT_WITHOUT` in which the defect is
-#: found.
+#: To report that the best detection is lost: maximum share of the other images whose highest score is below the median
+#: highest score of the part. The share is 0.5 by chance, and 0.07 to 0.29 in the scenes of `LEFT_WITHOUT` in which the
+#: defect is found.
 LOWER = 0.35
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for a part in which nearly each image has a missed object, more regularly than by chance."""
+    """Check for a part in which nearly every image has a missed object, more regularly than by chance."""
     evidence = facts.evidence
     if evidence is None or facts.parts or not evidence.objects.size or not evidence.detections.size:
         return
@@ -48,7 +47,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     part = evidence.division.unlike(there, bad, usual, repeats=evidence.frames, left=LEFT_WITHOUT)
     if part is None or part.units.all():
         return
-    several = part.images & (held > 1)  # a single object is found or not, which is never regular
+    several = part.images & (held > 1)  # with a single object per image, misses cannot be spread evenly
     inside = several[image]
     own, mean = chance * inside, float(np.count_nonzero(missed & inside))
     times = 1.0
@@ -80,7 +79,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _none(evidence: Evidence, chance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the probability that no object of an image is missed, shape (images,), by the chance of each object."""
+    """Return for each image the probability that no object is missed, from the chance of each object to be missed."""
     logs = np.log1p(-np.clip(chance, 0, 1 - 1e-9))
     return np.asarray(np.exp(np.bincount(evidence.object_image, logs, evidence.images)))
 

@@ -24,18 +24,18 @@ _LOWEST = 60
 #: the detections have it. Among 100,000 scores with six digits the most frequent one has a share of 0.0001.
 _PILED, _FEWEST_PILED = 0.005, 20
 
-#: A score that is the highest on ten times as many images as any other score is reported if it is the highest on at least
-#: the share `TOPS` of the images, and if these images have, on average, at most `ONCE` detections with this score. In a
-#: detector's results for 4,952 images of VOC2007, no score is the highest on more than two images. Clipped scores,
-#: however, occur several times on an image. If random results for 500 images of CrowdPose are clipped to 1, the score 1
-#: occurs 252 times on 185 images.
+#: A score is reported if it is the highest on ten times as many images as any other score, and at least on the share
+#: `TOPS` of all images. On average, these images may have at most `ONCE` detections with this score. In a detector's
+#: results for 4,952 images of VOC2007, no score is the highest on more than two images. Clipped scores, however, occur
+#: several times on an image. If random results for 500 images of CrowdPose are clipped to 1, the score 1 occurs 252
+#: times on 185 images.
 TOPS, ONCE = 0.01, 1.1
 
-#: Scores are normalised per image on a part if the highest score of all is on at least the share `NORMALISED` of the
-#: part's images, once on each as `ONCE` says, and on at most the share `ROUNDED_UP` of the others, where a model is so sure
-#: that its score is rounded to 1. Other images of the part lie at its ends. At least `FEWEST_OF_PART` images must have this
-#: score or, as a model may be as sure of one object on many images of a video, as many times the images on which an object
-#: stays, and at most `_FEWEST_PILED`.
+#: To report that scores of a part are normalised per image: minimum share `NORMALISED` of the part's images, and
+#: maximum share `ROUNDED_UP` of other images, whose highest score is the highest of all. On other images, the model is
+#: so confident that its score is rounded to 1. The score must occur about once per image (see `ONCE`). At least
+#: `FEWEST_OF_PART` images must have it. In a video this number is multiplied by the number of images on which an object
+#: stays, up to `_FEWEST_PILED`.
 NORMALISED, ROUNDED_UP, FEWEST_OF_PART = 0.9, 0.1, 8
 
 #: Minimum number of detections on an image for its scores to count as constant. Without a defect, scores differ on all
@@ -71,9 +71,9 @@ QUARTILES, AS_OTHERS = np.array([0.25, 0.5, 0.75]), 0.15
 #: Minimum number of detections on an image to determine the scale of its scores.
 SEVERAL = 8
 
-#: Functions of probabilities whose values also lie within 0 to 1, but in a band: the ends of the band, the change that
-#: undoes the function, and this change in words. The sigmoid of 1 is 0.73106, which four digits make 0.7311. A change that
-#: fits parts with low or cut scores by chance, such as doubling, is none of them.
+#: Functions of probabilities whose values lie in a band within 0 to 1: the ends of the band, the inverse function, and
+#: the inverse in words. The sigmoid of 1 is 0.73106, or 0.7311 with four digits. Functions that fit low or cut scores
+#: by chance, such as doubling, are not listed.
 SQUEEZED: tuple[tuple[float, float, Callable[[NDArray[Any]], NDArray[Any]], str], ...] = (
     (
         0.5,
@@ -84,7 +84,7 @@ SQUEEZED: tuple[tuple[float, float, Callable[[NDArray[Any]], NDArray[Any]], str]
     (0.0, 0.01, lambda own: 100 * own, "multiplied by 100, as where they are divided twice,"),
 )
 
-#: Minimum share of a part's images whose scores all lie in a band of `SQUEEZED`. Its other images lie at its ends.
+#: Minimum share of a part's images whose scores all lie in a band of `SQUEEZED`.
 IN_BAND = 0.9
 
 
@@ -203,13 +203,13 @@ def _rescaled(own: NDArray[np.float64], others: NDArray[np.float64]) -> list[str
 
 
 def _as_others(own: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
-    """Return whether the quartiles of scores lie about where those of others do."""
+    """Return whether the quartiles of scores are close to the quartiles of other scores."""
     places = np.searchsorted(np.sort(others), np.quantile(own, QUARTILES)) / others.size
     return bool((np.abs(places - QUARTILES) <= AS_OTHERS).all())
 
 
 def _squeezed(facts: Facts, side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
-    """Yield a finding of a part of the images whose scores are a function of probabilities that stays within 0 to 1."""
+    """Yield a finding of a part of the images whose scores are a function of probabilities with values within 0 to 1."""
     known = side.image >= 0
     for low, high, undone, says in SQUEEZED:
         band = known & (scores >= low) & (scores <= high)
@@ -231,7 +231,7 @@ def _squeezed(facts: Facts, side: Side, scores: NDArray[np.float64]) -> Iterator
 
 
 def _normalised(facts: Facts, side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
-    """Yield a finding of a part of the images with one and the same highest score, as where scores are divided by it."""
+    """Yield a finding of a part whose images all have the same highest score, as if scores were divided by it."""
     known = (side.image >= 0) & side.sized & ~side.aside
     value = float(scores[known].max(initial=-np.inf))
     best = known & (scores == value)
@@ -321,7 +321,7 @@ def _coarse(side: Side, scores: NDArray[np.float64], untied: bool) -> Iterator[F
 
 
 def _coarse_part(facts: Facts, side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
-    """Yield a finding of a part of the images with fewer digits after the point than those of others."""
+    """Yield a finding of a part of the images whose scores have fewer decimals than elsewhere."""
     sample = scores[np.random.default_rng(0).integers(len(scores), size=min(SAMPLE, len(scores)))]
     if facts.schema or sample.min() < 0 or sample.max() > 1:
         return

@@ -1,4 +1,4 @@
-"""Check for images on which all detections have one category, although they lie on objects of several."""
+"""Check for images on which all detections have one category, although they lie on objects of several categories."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ OTHERS = 0.3
 #: probably has another name in the labels or in the detections.
 ONE = 0.8
 
-#: Minimum number of detections of an image to see that their categories do not differ.
+#: Minimum number of detections on an image, for equal categories to be evidence.
 TWO = 2
 
-#: Minimum share of the images of a part, among those with detections, that have detections of the category only.
+#: Minimum share of a part's images with detections on which all detections have the one category.
 ALL = 0.5
 
-#: Maximum share of the most frequent category among the images whose detections have one category each, for the categories
-#: to differ from image to image. If a detector was run on a part as if there were one category, nearly all images have it.
+#: Among images whose detections have one category: maximum share of the most frequent category, for the category to be
+#: considered to differ between images. If a detector knew a single category, nearly all images have it.
 OF_ONE = 0.5
 
 #: If the images form no part, only images with at least `SEVERAL` detections count, and at least the share `ANYWHERE` of
@@ -42,7 +42,7 @@ SEVERAL, ANYWHERE = 8, 0.01
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for a detector that was run on some of the images as if there were one category, of all or of each image."""
+    """Check for images whose detections all have one category, the same on all of these images or one for each image."""
     side, agreement = facts.found, facts.agreement
     if side is None or agreement is None or side.table.categories.ids.size < 2:
         return

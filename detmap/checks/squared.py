@@ -1,4 +1,4 @@
-"""Check for objects that a tool made square, known by the detections on them, which are longer one way."""
+"""Check for objects that a tool made square; the detections on them are longer on one axis."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from detmap.checks.evidence import Evidence
 from detmap.checks.findings import AT_LEAST, Finding, found
 from detmap.checks.parts import share
 
-#: Minimum ratio of the longer to the shorter side of the detections on square objects, in the median, if these are made
-#: square. Round things are drawn as squares, too, and detections on them are nearly square: if the edges of detections are
-#: off by 12 % of the side (standard deviation), so that their median IoU is 0.7, the median ratio is 1.18. Of the objects of
-#: VOC2007, made square, it is 1.4.
+#: Minimum median ratio of the longer to the shorter side of detections on square objects, for these objects to have
+#: been made square. Detections on round objects are nearly square: if their edges are off by 12 % of the side (standard
+#: deviation), so that the median IoU is 0.7, the median ratio is 1.18. If the objects of VOC2007 are made square, it is
+#: 1.4.
 LONGER = 1.25
 
-#: Minimum share of square boxes among the objects of a part that do not touch the edges of their image, for the objects
-#: that do touch them to be considered squares that were cut off.
+#: Minimum share of square boxes among a part's objects that do not touch the edges of their image. If it is reached,
+#: objects that touch the edges are considered squares that were clipped.
 MOST = 0.5
 
-#: Minimum IoU of an object and the detection on it. That of a square with the middle of three parts is 1/3.
+#: Minimum IoU of an object and the detection on it. A square and the middle third of this square have an IoU of 1/3.
 _NEAR = 0.3
 
 #: Minimum number of detections on square objects.
@@ -31,7 +31,7 @@ FEWEST = 10
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for square objects, in a part of the images or in all, on which detections are not square."""
+    """Check for square objects, in a part of the images or in all, whose detections are not square."""
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return

@@ -27,8 +27,8 @@ RARER = 2.0
 #: Maximum share of strays among all objects, because an accident is the exception.
 SHARE = 0.25
 
-#: Strays are considered real objects, such as balls, if at least the share `OF_ONE` of them belong to one category, and
-#: if this share is at least `OFTEN` times the category's share of all objects.
+#: Strays are considered real objects, such as balls, if many of them belong to one category. Their share must be at
+#: least `OF_ONE`, and at least `OFTEN` times the category's share of all objects.
 OF_ONE, OFTEN = 0.5, 1.5
 
 

@@ -12,13 +12,13 @@ from detmap.checks.findings import AT_LEAST, Finding, found
 from detmap.checks.rates import CHANCE, FEWEST, reaching, tail
 from detmap.checks.uneven import place_of, ranks
 
-#: A detection is precise if each of its edges is at most `PIXELS` pixels, or the share `SIDE` of the object's side, from
-#: that of its object. In two results for VOC2007, 0.1% and 1.5% of the objects are found so precisely. Objects with a side
-#: below `LEAST` pixels are ignored, because all detectors find some of them within `PIXELS`.
+#: A detection is precise if each of its edges is at most `PIXELS` pixels, or the share `SIDE` of the object's side,
+#: from the object's edge. In two results for VOC2007, 0.1% and 1.5% of the objects are found this precisely. Objects
+#: with a side below `LEAST` pixels are ignored, because all detectors find some of them within `PIXELS`.
 PIXELS, SIDE, LEAST = 1.5, 0.015, 32.0
 
-#: Minimum share of an image's objects that are found precisely, for the image to be known to the detector, and to be
-#: halfway between known images and others. Images with one object are ignored, because they cannot be halfway.
+#: Minimum share of precisely found objects on an image, for the image to be known to the detector, and for it to be
+#: halfway between known and other images. Images with one object are ignored, because they cannot be halfway.
 KNOWN, HALFWAY, TWO = 0.8, 0.4, 2
 
 #: Minimum ratio of the number of known images to the number expected by chance. The expected number follows from the
@@ -30,12 +30,12 @@ TIMES = 2.0
 MOST = 0.5
 
 #: Among detections that find objects, maximum share of the scores on other images that exceed the median score on known
-#: images. If labels were made from detections, they agree as precisely, but scores are not higher than elsewhere.
+#: images. If labels were made from detections, boxes agree as precisely, but scores are not higher than elsewhere.
 ABOVE = 0.25
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for images whose objects are found far more precisely than those of other images."""
+    """Check for images whose objects are found far more precisely than on other images."""
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or facts.caused("detections", "copied_boxes"):
         return

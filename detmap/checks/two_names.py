@@ -13,8 +13,8 @@ from detmap.checks.labels import plain
 from detmap.checks.rates import CHANCE, tail
 from detmap.errors import many
 
-#: Minimum share of the objects of a category that are taken for one other category, among those on which a confident
-#: detection of the better half of its category lies. Of four second names of classes of VOC2007 the shares are 0.68 to 1.
+#: Minimum share of a category's objects that are detected as one other category, among its objects with a confident
+#: detection in the better half of its category. For four renamed classes of VOC2007 the share is 0.68 to 1.
 MOSTLY = 0.5
 
 #: Maximum number of categories that the finding lists.
@@ -22,7 +22,7 @@ _LISTED = 5
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for categories without detections whose objects are taken for those of another category."""
+    """Check for categories without detections whose objects are detected as another category."""
     evidence = facts.evidence
     if evidence is None or evidence.classes < 2 or not evidence.objects.size or not evidence.detections.size:
         return
@@ -35,7 +35,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     called = evidence.truth.on.categories.names
     pairs = {one: of for one, of in pairs.items() if plain(called[one]) != plain(called[of[0]])}
     if not pairs:
-        return  # a name that is there twice has a finding of its own
+        return  # equal names have a finding of their own
     label, image = evidence.object_label, evidence.object_image
     of = np.isin(label, list(pairs))
     flags, known = np.zeros((2, evidence.images), np.bool_)
@@ -57,8 +57,8 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _pairs(evidence: Evidence) -> dict[int, tuple[int, int, int]]:
-    """Return for each category of one class with another one: the other, how many of its objects are taken for that, and
-    among how many.
+    """Return for each category that names the same class as another one: the other category, the number of objects
+    detected as it, and the number of objects compared.
     """
     count, label = evidence.classes, evidence.object_label
     other, by = evidence.taken_for
@@ -78,7 +78,7 @@ def _pairs(evidence: Evidence) -> dict[int, tuple[int, int, int]]:
         hits = int(by_category[most])
         if hits < MOSTLY * taken.size:
             continue
-        # As the other category has as many confident detections as objects, it has objects itself if there are hits enough.
+        # The other category has as many confident detections as objects, so enough hits imply that it has objects.
         if tail(hits, 2 * wrong * taken.size + 1) * count < CHANCE:
             out[one] = most, hits, int(taken.size)
     return out

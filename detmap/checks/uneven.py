@@ -52,14 +52,14 @@ AT_THE_ENDS, AT_THE_CUT = 0.2, 0.25
 #: the medians inside and outside of the part, relative to the interquartile range outside.
 BELOW, ALIKE = 0.3, 0.5
 
-#: Once the cut is known, the ends of the part are determined again, from the images whose lowest score is nearer to the
-#: cut than to the median of the lowest scores of other images. `ANOTHER` is the assumed share of the part's images with
-#: lower scores. It is small, because the part should end at such an image. The part may change by at most the share
-#: `MOVED` of its images, because a larger change means another part.
+#: Once the cut is known, the ends of the part are determined again. An image counts as cut if its lowest score is
+#: nearer to the cut than to the median lowest score of other images. `ANOTHER` is the assumed share of the part's
+#: images with lower scores. It is small, because the part should end at such an image. The part may change by at most
+#: the share `MOVED` of its images, because a larger change means another part.
 ANOTHER, MOVED = 0.01, 0.2
 
-#: A part counts as cut if it has at most q ** `FEWER` times as many detections per image and object as the rest, where q
-#: is the ratio expected from the cut.
+#: A part counts as cut if the ratio of its detections per image and object to those of the rest is at most q **
+#: `FEWER`. Here q is the ratio expected from the cut.
 FEWER = 0.5
 
 #: Minimum share of a part's images that have the same number of detections, 2 or more, for this number to be a limit. In
@@ -104,14 +104,14 @@ AHEAD = 0.06
 #: category but scores are sorted, the ratio is 0.3 for VOC2007, because the first boxes of a category are its best.
 LESS_AHEAD, LESS_IF_LISTED = 0.25, 0.5
 
-#: The scores of a part are reversed, and not merely uninformative, if false positives are ahead of true positives by at
-#: least this multiple of the median by which true positives are ahead elsewhere. If scores are reversed the ratio is
-#: about 1, and if they are shuffled about 0.
+#: The scores of a part are reversed, and not merely uninformative, if false positives lead true positives by a margin.
+#: The margin is at least this multiple of the median lead of true positives elsewhere. If scores are reversed the ratio
+#: is about 1, and if they are shuffled about 0.
 BEHIND = 0.5
 
-#: The detections of a part are listed by score if at least the share `LISTED` of its images, and at most the share
-#: `LISTED_ELSEWHERE` of other images, list their detections by descending score. Images with fewer than `FEWEST_LISTED`
-#: detections are ignored. Six detections are in this order by chance once in 720.
+#: Only a part lists detections by descending score if at least the share `LISTED` of its images, and at most the share
+#: `LISTED_ELSEWHERE` of other images, do so. Images with fewer than `FEWEST_LISTED` detections are ignored. Six
+#: detections are in this order by chance once in 720.
 LISTED, LISTED_ELSEWHERE, FEWEST_LISTED = 0.9, 0.5, 6
 
 #: Minimum ratio of false to true positives, for their mean ranks to be compared.
@@ -121,8 +121,8 @@ MINORITY = 0.5
 #: share.
 BIAS = 0.08
 
-#: Share of the images that count as those of the largest (or smallest) detections, and assumed share of the other images in
-#: a part in which sides were scaled. With sides times 0.83, 6 of 10 images of the part are among the 3 of 10 smallest.
+#: Share of images that count as having the largest (or smallest) detections, and assumed share of a resized part that
+#: does not. With sides times 0.83, 6 of 10 images of the part are among the 3 of 10 with the smallest detections.
 RESIZED, LEFT_RESIZED = 0.3, 0.4
 
 #: Minimum median deviation of width and height for a finding, in pixels, if small and large objects have the same
@@ -271,8 +271,8 @@ class Scores(NamedTuple):
 
 
 def _of_part(evidence: Evidence, own: Scores, other: Scores | None) -> Finding | None:
-    """Return the finding of a part of the images with low or high scores; None if there is none, or if the part is merely
-    more, or less, difficult: then the scores of `other` detections are as elsewhere.
+    """Return the finding of a part of the images with low or high scores; None if there is none. If scores of `other`
+    detections do not differ, the part is merely easier or harder, and not returned.
     """
     made = _part_of_scores(evidence, own.scores, own.label, own.image)
     if made is None:
@@ -289,7 +289,7 @@ def _of_part(evidence: Evidence, own: Scores, other: Scores | None) -> Finding |
 
 
 def _other_scores(evidence: Evidence, part: Part, inside: Array, scores: Array, image: Array, words: str) -> Finding:
-    """Return the finding of a part with low or high scores; `inside` is the mask of its scores."""
+    """Return the finding of a part with low or high scores; the mask `inside` marks the scores of the part."""
     own, rest = (number(float(np.median(scores[which]))) for which in (inside, ~inside))
     more = f"{_about(part)}: median {own}; elsewhere {rest}"
     return _said("uneven_scores", evidence, image[inside], more, words)
@@ -298,8 +298,8 @@ def _other_scores(evidence: Evidence, part: Part, inside: Array, scores: Array, 
 def _part_of_scores(
     evidence: Evidence, scores: Array, label: Array, image: Array, alike: bool = True
 ) -> tuple[Part, Array, bool, float] | None:
-    """Return a part of the images with low or high scores, a mask of its scores, whether they are high, and the share of
-    `LOW`; None if there is none.
+    """Return a part of the images with low or high scores; None if there is none. Also return a mask of its scores,
+    whether they are high, and the share of `LOW`.
 
     With `alike`, each image is compared only with images that have about as many scores.
     """
@@ -316,15 +316,15 @@ def _part_of_scores(
 
 
 def place_of(own: Array, rest: Array, high: bool) -> float:
-    """Return the share of the values in `rest` below the median of `own` or, with `high`, above it; ties count half."""
+    """Return the share of `rest` below the median of `own` or, with `high`, above it; ties count as one half."""
     middle = float(np.median(own))
     beyond, equal = np.mean(rest > middle if high else rest < middle), np.mean(rest == middle)
     return float(beyond + equal / 2)
 
 
 def _of_others(evidence: Evidence, rows: Array) -> Scores | None:
-    """Return the scores of the detections but those at `rows`, which find objects; None if there are few. A change of mainly
-    low scores shows in these detections, but hardly in detections that find objects.
+    """Return the scores of all detections except those at `rows`, which find objects; None if there are few. If mainly
+    low scores are changed, these detections differ, but detections that find objects hardly do.
     """
     finds = np.zeros(len(evidence.found), np.bool_)
     finds[rows] = True
@@ -393,8 +393,8 @@ def _said(code: str, evidence: Evidence, image: Array, more: str, words: str = "
 def differing(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     """Check for a part of the images with other scores than the rest, or without scores below a cut.
 
-    Such a part has fewer detections, or its true and false positives have other ranks. Other checks would take this for
-    lost detections or missing labels.
+    Such a part has fewer detections, or its true and false positives have other ranks. Other checks would mistake the
+    part for lost detections or missing labels.
     """
     rows, words = evidence.detections, "{many}"
     if facts.caused("detections", "cap_reached", "uneven_scores"):
@@ -430,9 +430,9 @@ def differing(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 def _said_cut(
     evidence: Evidence, part: Part, cut_off: NDArray[np.bool_], cut: float, where: str
 ) -> tuple[tuple[NDArray[np.bool_], float], Finding]:
-    """Return the value of `Facts.cut` (the images without low scores, and their lowest score) and the finding. The images
-    without low scores, `cut_off`, are those of `part` if `where` is "images", and otherwise all others. The ends of the
-    part are determined again (see `MOVED`).
+    """Return the value of `Facts.cut` (the mask of images without low scores, and their lowest score), and the finding.
+    The images without low scores, `cut_off`, are those of `part` if `where` is "images", and otherwise all other
+    images. The ends of the part are determined again (see `MOVED`).
     """
     image, scores = evidence.found.image[evidence.detections], evidence.scores[evidence.detections]
     least = np.full(evidence.images, np.inf)

@@ -209,8 +209,8 @@ def largest_overlaps(evidence: Evidence) -> tuple[NDArray[np.float64], NDArray[n
 def threshold_of(largest: Array) -> tuple[float, int, int] | None:
     """Find a threshold such that the largest overlap lies just below it on many images, but just above it on few images.
 
-    Return the threshold, the number of images that exceed it by less than `WIDTH`, and the number of images that exceed
-    it by more; None if there is no such threshold.
+    Return None if there is no threshold. Otherwise, return it with the numbers of images that exceed it by less, and by
+    more, than `WIDTH`.
     """
     best: tuple[float, tuple[float, int, int]] | None = None
     for threshold in THRESHOLDS:

@@ -42,8 +42,8 @@ _WELL, _HARDLY = 0.6, 0.3
 #: Maximum p-value of the gain of an accepted hypothesis.
 _CHANCE = 1e-5
 
-#: The median IoU of the gaining detections may be at most `_WORSE` lower than that of the detections that overlap an
-#: object well without the change. Boxes moved to a wrong place barely reach `_WELL`. The codes in `_ROUNDED` are exempt
+#: The median IoU of gaining detections may be at most `_WORSE` below the median of detections that overlap an object
+#: well without the change. Boxes moved to a wrong place barely reach `_WELL`. The codes in `_ROUNDED` are exempt
 #: because their boxes are coarsely rounded.
 _WORSE, _ROUNDED = 0.1, {"normalised_boxes"}
 
@@ -99,9 +99,9 @@ _ALIKE, _STEPS, _PAIRS_MOVED = 0.15, (8.0, 0.02, 0.1), 150_000
 #: centres were corners, the ratio is at most 1.001.
 _OF_OWN_SIDES = 1.2
 
-#: Maximum distance between the top left corners of a detection on no object and the nearest object, as a share of the larger
-#: sides, for the sides to be compared. Minimum share of these pairs whose ratios of sides differ by less than `_ALIKE` from
-#: the median. In 14 scenes of ``tests/planting`` with sides times 0.4 or 0.5 in a part, this share is at least 0.96.
+#: The sides of a detection on no object and of the nearest object are compared if their top left corners differ by at
+#: most the share `_AT_CORNER` of the sides. `_ALIKE_SIDES` is the minimum share of ratios of sides that differ by less
+#: than `_ALIKE` from their median. In 14 scenes of ``tests/planting`` with sides times 0.4 or 0.5, it is at least 0.96.
 _AT_CORNER, _ALIKE_SIDES = 0.1, 0.4
 
 #: Distances in pixels between the origins of neighbouring tiles: common tile sizes, and these sizes minus an overlap of
@@ -277,8 +277,8 @@ class Agreement:
         return np.searchsorted(self.truth.image[self.order], np.arange(self.truth.on.images.ids.size), "right")
 
     def nearest(self, image: Array, found: Array, truth: Array | None = None) -> Nearest:
-        """Return the best overlap of each box in `found` with the objects on its image; `image` holds the index of
-        this image (-1: none).
+        """Return the best overlap of each box in `found` with the objects on its image, given as an index in `image`
+        (-1: none).
         """
         boxes = self.truth.boxes if truth is None else truth
         count = len(image)
@@ -333,8 +333,8 @@ class Agreement:
         """Return for each image another image with objects, and not the one in `never`; -1 if there is none.
 
         The other image comes later in the list of images with objects, by about ``1 / part`` of its length. For
-        ``part=2`` the distance is one image more than half of the list, because the ids are off by exactly half if an
-        image counter restarted in the middle.
+        ``part=2`` the distance is one image more than half, because ids are off by half if an image counter restarted
+        in the middle.
         """
         full = self._full
         if full.size < 2:
@@ -370,8 +370,8 @@ class Agreement:
         whole: bool = False,
         more: str = "",
     ) -> Gain | None:
-        """Return the gain if the detections `astray` have the images `image` and the boxes `found`; None if chance
-        explains the gain.
+        """Return the gain of moving the detections `astray` to the images `image` and the boxes `found`; None if chance
+        explains it.
 
         With `whole`, a gain counts only on images where more detections lie on objects with the changed boxes than with
         the given boxes. `found` may have a leading axis of alternative boxes; for each detection, the box that overlaps
@@ -540,8 +540,8 @@ class Agreement:
     def _neighbours(
         self, boxes: Array, says: str, order: Array, steps: int, constant: Array | None
     ) -> Iterator[Gain | None]:
-        """Yield the gains of the hypotheses that all image ids are off by the same number of places, up to `steps`, in an
-        order of the images. `order` lists the images in this order.
+        """Yield the gains of hypotheses that all image ids are off by one number of positions, up to `steps`, in an
+        order. `order` lists the images in this order.
 
         If an accepted hypothesis adds a constant to the ids, `constant` holds the resulting images, else it is None.
         Detections that both hypotheses move to the same image are explained by the constant. Therefore, the other
@@ -695,8 +695,8 @@ class Agreement:
                 yield scaled(own, factor), f"times {factor:.3g} they lie on objects"
 
     def _sides(self, own: Array) -> Array | None:
-        """Return the median ratio of the sides of objects to those of detections on no object with nearly the same top left
-        corner; None if there are few.
+        """Compare detections on no object with objects that have nearly the same top left corner. Return the median
+        ratio of the objects' sides to the detections' sides; None if there are few pairs.
         """
         objects = self.plain.object[self.astray]
         some = np.flatnonzero((objects >= 0) & (own[:, 2:] > 0).all(axis=1))
@@ -707,7 +707,7 @@ class Agreement:
         larger = np.log(other[same, 2:] / one[same, 2:])
         middle = np.median(larger, axis=0)
         if (np.abs(middle) < _ALIKE).any():
-            return None  # objects drawn in part share a third edge
+            return None  # a truncated object shares a third edge with its detection
         alike = (np.abs(larger - middle) < _ALIKE).all(axis=1)
         return np.asarray(np.exp(middle)) if alike.mean() >= _ALIKE_SIDES else None
 
@@ -824,8 +824,8 @@ class Agreement:
         return self._as_by_chance(self.image, self.boxes, self.hits)
 
     def lies_on(self, image: Array, boxes: Array) -> bool:
-        """Return whether most boxes, or more boxes than by chance, overlap objects of the images `image`; True if there
-        are too few boxes to decide.
+        """Return whether most boxes, or more than by chance, overlap objects of the images `image`; True for too few
+        boxes.
         """
         hits = int(np.count_nonzero(self.nearest(image, boxes).overlap >= 0.5))
         return len(image) < _FEWEST_RANKED or 2 * hits >= len(image) or not self._as_by_chance(image, boxes, hits)
@@ -837,8 +837,8 @@ class Agreement:
 
     @cached_property
     def best(self) -> Nearest:
-        """The best overlap of each sampled detection with an object: the larger of the overlaps of its box as given and
-        of its box under the accepted hypothesis.
+        """The best overlap of each sampled detection with an object, using its given box or, if better, its box under
+        the accepted hypothesis.
         """
         made = [one for one in (self.of_images, self.of_boxes) if one is not None]
         if not made:

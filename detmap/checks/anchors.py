@@ -14,7 +14,7 @@ from detmap.checks.findings import Finding, found
 from detmap.checks.inputs import Side
 from detmap.errors import many
 
-#: Precision of sizes in pixels: sizes that differ by less are equal, as rounded coordinates allow.
+#: Precision of sizes in pixels, because coordinates may be rounded to two decimals.
 STEP = 0.02
 
 #: Minimum number of the compared detections with one size, for it to be tested, and maximum number of sizes of a part.

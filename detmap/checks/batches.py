@@ -56,7 +56,7 @@ class Order(NamedTuple):
 
 
 def turned(evidence: Evidence, part: Part) -> Iterator[Finding]:
-    """Yield the finding of images of a part that hold the detections of other images because batches, or the whole part, are
+    """Yield the finding of a part whose images hold detections of other images, because batches or the whole part are
     in reverse order.
     """
     rows = evidence.sure[part.images[evidence.found.image[evidence.sure]]]

@@ -70,9 +70,8 @@ SAME = 0.95
 
 #: Two objects of one category form a pair if each has its largest IoU with the other, and this IoU is at least `TIGHT`.
 #: If two annotators place edges independently within 5 % of a side, the IoU is above 0.7. The objects of an image are
-#: considered labelled twice if at least the share `PAIRED` of them form pairs. Because small overlaps are frequent by
-#: chance, such images must be far more than twice as many as those whose objects form enough pairs only if an IoU of
-#: `LOOSE` suffices.
+#: considered labelled twice if at least the share `PAIRED` of them form pairs. Small overlaps are frequent by chance.
+#: Therefore, such images must be far more than twice as many as images with enough pairs only at an IoU of `LOOSE`.
 PAIRED, TIGHT, LOOSE = 0.8, 0.7, 0.4
 
 #: Objects with a list of run lengths are considered crowds if their number is at most this share of the number of objects
@@ -285,8 +284,7 @@ def _by_edges(facts: Facts, side: Side) -> Iterator[Finding]:
     if change is None or code == "axes_swapped":
         yield from _turned(facts, side, far, fits)
         return
-    # If nearly all boxes fit the other format, including boxes within their images, all boxes are reported; otherwise
-    # only boxes outside of their images are.
+    # Report all boxes if nearly all fit the other format, else only the boxes outside of their images.
     rows = fits if np.count_nonzero(fits) > 0.98 * fits.size and at.size >= 0.02 * fits.size else far & fits
     if facts.agreement is None or facts.agreement.borne_out(side, np.flatnonzero(rows), change):
         yield _cause(facts, side, code, rows)

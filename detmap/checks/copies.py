@@ -11,8 +11,8 @@ Array = NDArray[Any]
 
 #: Minimum side of a box, as a multiple of the rounding step, for two boxes that are equal after rounding to be copies.
 #: Rounding then moves each edge by at most 1/200 of a side. For VOC2007 and six scenes of ``tests/planting``, with
-#: objects of 2 decimals and in whole pixels, none of 47,000 detections that find an object is then a copy by chance.
-#: Among smaller objects, 184 are.
+#: objects of 2 decimals and in whole pixels, none of 47,000 detections that find an object is then a copy by chance. On
+#: smaller objects, 184 detections are.
 STEPS = 100
 
 #: Maximum difference of coordinates that are considered equal, because of floating-point rounding.

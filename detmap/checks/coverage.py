@@ -30,8 +30,8 @@ COMPARED, LESS, UNLIKELY = 300, 0.5, 1e-6
 #: number of images varies smoothly with the number of detections.
 LEAST_LIMIT, PILE = 5, 2.0
 
-#: In a part whose low scores were cut, maximum ratio of the share of images without detections to the share expected
-#: from applying the same cut to the other images. The ratio may exceed 1 because the score of the cut is an estimate.
+#: In a part whose low scores were cut: maximum ratio of the share of images without detections to the share expected if
+#: the other images were cut, too. The ratio may exceed 1 because the score of the cut is an estimate.
 CUT_EMPTY = 1.2
 
 #: Images without detections are reported as crowded if they hold at least `CROWDED` times as many objects as other
@@ -181,8 +181,8 @@ def _skipped(facts: Facts, side: Side, objects: NDArray[np.int64], detections: N
     rows = facts.agreement.thinned(np.flatnonzero(np.isin(side.image, full)))
     alone = facts.agreement.nearest(side.image[rows], side.boxes[rows]).overlap < ALONE
     some = np.unique(side.image[rows[alone]]).size / max(full.size, 1)
-    # Images without objects may have fewer detections, so detections that hit no object are assumed to be at least half as
-    # frequent there as on images with objects.
+    # Images without objects may have fewer detections. Detections that hit no object are assumed to be at least half as
+    # frequent there as on other images.
     if (1 - LESS * some) ** count < UNLIKELY:
         ids = facts.truth.on.images.ids[bare][:10].tolist()
         more = f"of {full.size:,} others that were looked at {some:.0%} have one"

@@ -19,8 +19,8 @@ INSIDE, STEP = 2.0, 0.01
 #: are assumed as at other coordinates within `NEAR` pixels, because several boxes in whole pixels may end there.
 CHANCE, NEAR, TIMES = 1e-6, 8.0, 3.0
 
-#: Maximum distance in pixels between a window and the central square of the image, for the window to be this square,
-#: and minimum share of images with such a window.
+#: A window is the central square of the image if it differs by at most `ROUNDED` pixels. `SQUARES` is the minimum share
+#: of images with such a window.
 ROUNDED, SQUARES = 1.0, 0.9
 
 

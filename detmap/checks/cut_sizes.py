@@ -18,8 +18,8 @@ from detmap.checks.evidence import Evidence
 from detmap.checks.findings import Finding, found
 from detmap.checks.rates import CHANCE, FLOOR, Part
 
-#: Quantiles, over images, of the most extreme detection of an image; their values are tested as limits. The limit of a
-#: part is found with the next value beyond it, because few images lie between neighbouring values.
+#: Quantiles, over images, of the most extreme detection of an image; their values are tested as limits. The next value
+#: beyond a part's limit finds it, because few images lie between neighbouring values.
 SHARES = np.arange(0.05, 0.96, 0.05)
 
 #: Number of limits: a minimum and a maximum for each of three sizes.

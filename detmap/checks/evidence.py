@@ -34,13 +34,13 @@ NOTHING = 0.2
 #: is compared.
 _AT_ONCE, PAIRS = 250_000, 3_000_000
 
-#: For a box around several objects: minimum number of objects of the same image and category inside the box, and
-#: minimum share of each object's area that must lie inside. Annotators draw such a box around whole objects, and the box
-#: of a single person rarely contains four smaller people.
+#: A box is a box around several objects if at least `HELD` objects of its image and category lie inside, each with at
+#: least the share `WITHIN` of its area. Annotators draw such a box around whole objects, and the box of a single person
+#: rarely contains four smaller people.
 HELD, WITHIN = 4, 0.9
 
-#: Maximum share of tied scores at which an unstable sort, followed by a sort of the tied scores, is used because it is
-#: faster than a stable sort.
+#: Maximum share of tied scores for an unstable sort, followed by a sort of the tied scores. With more ties, a stable
+#: sort is faster.
 FEW_TIED = 0.05
 
 #: Maximum number of objects that are compared with objects of later images, to estimate how long objects stay in place.
@@ -595,9 +595,9 @@ class Evidence:
         return out
 
 
-#: Each of `THRESHOLDS` is tested as the threshold of non-maximum suppression. The largest IoU must lie up to 2 * `WIDTH`
-#: below the threshold on at least `FEWEST_BELOW` images, and up to `WIDTH` above it on at most `DIP` times as many
-#: images. Without suppression, at least a third as many images are above it.
+#: Each of `THRESHOLDS` is tested as the threshold of non-maximum suppression. On at least `FEWEST_BELOW` images, the
+#: largest IoU must lie up to 2 * `WIDTH` below the threshold. On at most `DIP` times as many images, it may lie up to
+#: `WIDTH` above. Without suppression, at least a third as many images are above it.
 THRESHOLDS, WIDTH, FEWEST_BELOW, DIP = (0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05, 8, 0.2
 
 #: IoU from which non-maximum suppression is assumed to remove one of two detections. Common thresholds are 0.45 to 0.7.

@@ -138,8 +138,8 @@ def _as_text(ids: Array, pairs: Array, part: Array) -> tuple[tuple[Any, Any], in
 
 
 def fits(evidence: Evidence, images: NDArray[np.bool_], least: float = FITS) -> tuple[Array, list[Array]]:
-    """Return the image of each compared detection, and its distances, in images, to all images on which its IoU with an
-    object would be at least `least`. The detections of an image are compared together.
+    """Return the image of each compared detection, and its distances, in images, to all images where it fits an object
+    with an IoU of at least `least`. The detections of an image are compared together.
     """
     part = Agreement(evidence.truth, evidence.found, images, corrected=evidence.scores)
     rows, rng = part.rows[evidence.label[part.rows] >= 0], np.random.default_rng(0)

@@ -161,8 +161,8 @@ class Side:
         return next((one for one in named if one[0].points is not None), None)
 
     def records(self, which: NDArray[Any], most: int = 10) -> dict[str, Any]:
-        """Return the arguments of `found` that name the first rows of `which` (flags or indices): record numbers or, if
-        record numbers are unknown, image ids.
+        """Return the arguments of `found` that name the first rows of `which` (flags or indices), by record number if
+        known, else by image id.
         """
         at = np.flatnonzero(which) if which.dtype == np.bool_ else which
         if at.size == len(self) > most:

@@ -232,8 +232,8 @@ def _settled(agreement: Agreement | None, own: NDArray[np.int64]) -> NDArray[np.
 
 def _beyond_chance(matrix: Counts, moved: NDArray[np.bool_], best: NDArray[np.int64]) -> list[int]:
     """Return the rows in `moved` if random labels do not explain their counts, else an empty list."""
-    # Chernoff's bound on the probability of a row's count in one column, multiplied by the number of columns and by the
-    # number of ways to choose the rows.
+    # Chernoff's bound on the probability of a row's count in one column, times the number of columns, times the number
+    # of ways to choose the rows.
     held, share = matrix.of_rows, matrix.of_columns / max(matrix.total, 1)
     at = np.flatnonzero(moved & (held > 0))
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -146,7 +146,7 @@ def edge_below(found: Array, objects: Array) -> float | None:
 
 
 def apart(evidence: Evidence) -> NDArray[np.bool_]:
-    """Mask of the objects that are not compared: strays, and those that cover the whole image or reach beyond it."""
+    """Mask of the objects that are not compared: strays, and objects that cover the whole image or exceed it."""
     known = strays.strays(evidence.truth)
     out = evidence.truth.whole | (evidence.truth.reach > EDGE) | (False if known is None else known[1])
     return np.asarray(out)

@@ -77,9 +77,9 @@ BOTH, BOTH_HALFWAY, BOTH_QUARTER = 0.6, 0.35, 0.1
 #: independent. For a weak detector on one class, which misses 24 of 100 objects, the ratio is 11 to 4.
 BY_CHANCE = 2.0
 
-#: To report a limit of the number of objects per image: minimum ratio of the share of confident detections on no
-#: object, on images that reach the limit, to the share on other images. The main evidence is that many images have the
-#: same number of objects.
+#: To report a limit of the number of objects per image: on images that reach the limit, the share of confident
+#: detections on no object is at least this multiple of the share on other images. The main evidence is that many images
+#: have the same number of objects.
 CUT_OFF = 1.2
 
 #: For a limit of the number of objects per image that holds only in a part of the images. `LIMITS` is the largest tested
@@ -598,8 +598,8 @@ def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDA
 
 
 def _far_more(units: Units, images: NDArray[np.bool_]) -> bool:
-    """Return whether the share of bad records is far larger on these images than on others. If it is not, bad records are
-    frequent on all images, and images with few records have a large share of them by chance.
+    """Return whether the share of bad records is far larger on these images than on others. Otherwise, bad records are
+    frequent on all images, and images with few records have a large share by chance.
     """
     (rest, some), (others, total) = (
         np.bincount(images[units.image], column, 2) for column in (units.some, units.total)

@@ -29,8 +29,8 @@ FEWEST = 20
 #: ``tests/planting``. With heads and hands on half of the images of VOC2007 it is 0.18.
 FOUND, USUAL = 0.4, 0.6
 
-#: Minimum number of other objects of a category and size from which an expected number is derived, and number of size
-#: bands per octave of the square root of the area.
+#: An expected number is derived from at least `OTHERS` other objects of a category and size band. `BANDS` is the number
+#: of bands per octave of the square root of the area.
 OTHERS, BANDS = 5, 2
 
 #: Minimum number of confident detections that lie within another detection of their category. If there are fewer, the

@@ -20,8 +20,7 @@ Array = NDArray[Any]
 #: Maximum probability of a false finding in data without a defect, per test, after correction for the number of looks.
 CHANCE = 1e-3
 
-#: Assumed share of good units that stay good in a part with a defect. It is small, because only noise leaves most units
-#: good.
+#: Assumed share of good units that a defect leaves good. It is small, because a defect affects most units.
 LEFT = 0.2
 
 #: Minimum assumed probability that a unit is bad, because every data set has some unusual images.

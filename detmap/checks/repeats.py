@@ -63,8 +63,8 @@ _PLACES = 3
 FEWEST_TWICE, TWICE = 10, 0.05
 
 #: The probability that a box has equal scores under two categories by chance is estimated from all other pairs of
-#: categories. To their boxes, `PRIOR` boxes are added, one of them with equal scores, so that the estimate is 1 / `PRIOR`
-#: if other pairs have no boxes in common.
+#: categories. `PRIOR` boxes, one of them with equal scores, are added to the boxes of these pairs. The estimate is thus
+#: 1 / `PRIOR` if other pairs have no boxes in common.
 PRIOR = 20
 
 #: Several categories may be written again, each under another one (an *alias*). Aliases are left out when the chance of

@@ -11,8 +11,8 @@ from detmap.checks.findings import AT_LEAST, Finding, found
 from detmap.checks.inputs import overlaps
 from detmap.checks.rates import Part
 
-#: Minimum IoU of a confident detection with an object, and minimum number of such detections. Sides times 0.4 in both
-#: directions leave an IoU of 0.16.
+#: Minimum IoU of a confident detection with an object, and minimum number of such detections. If both sides are
+#: multiplied by 0.4, the IoU is 0.16.
 LEAST, FEWEST = 0.15, 20
 
 #: Minimum logarithm of the factor by which width and height deviate, and minimum difference from the logarithm

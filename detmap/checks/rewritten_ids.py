@@ -16,7 +16,7 @@ from detmap.checks.rates import tail
 _IMAGES, _LOOKED_AT = 20_000, 40
 
 #: Maximum p-value of the number of unknown ids that a change explains. The number expected by chance is derived from
-#: images that have detections, doubled. Because it is at least 0.5, seven ids are needed.
+#: images that have detections, doubled. The number is at least 0.5, so that seven ids are needed.
 _CHANCE = 1e-5
 
 #: Maximum number of characters that are cut off.

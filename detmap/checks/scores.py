@@ -20,8 +20,8 @@ from detmap.errors import many
 #: Number of lowest scores that are tested for a cut-off.
 _LOWEST = 60
 
-#: A score that is ten times as frequent as any other is reported if at least this share, and at least this number, of
-#: the detections have it. Among 100,000 scores with six digits the most frequent one has a share of 0.0001.
+#: A score that is ten times as frequent as any other is reported, if its share and number of detections reach these
+#: minima. Among 100,000 scores with six digits the most frequent one has a share of 0.0001.
 _PILED, _FEWEST_PILED = 0.005, 20
 
 #: A score is reported if it is the highest on ten times as many images as any other score, and at least on the share
@@ -31,11 +31,11 @@ _PILED, _FEWEST_PILED = 0.005, 20
 #: times on 185 images.
 TOPS, ONCE = 0.01, 1.1
 
-#: To report that scores of a part are normalised per image: minimum share `NORMALISED` of the part's images, and
-#: maximum share `ROUNDED_UP` of other images, whose highest score is the highest of all. On other images, the model is
-#: so confident that its score is rounded to 1. The score must occur about once per image (see `ONCE`). At least
-#: `FEWEST_OF_PART` images must have it. In a video this number is multiplied by the number of images on which an object
-#: stays, up to `_FEWEST_PILED`.
+#: To report that scores of a part are normalised per image: the highest score of all must be the highest on at least
+#: the share `NORMALISED` of the part's images. On other images, the share may be `ROUNDED_UP`, because scores of a
+#: confident model are rounded to 1. The score must occur about once per image (see `ONCE`). At least `FEWEST_OF_PART`
+#: images must have it. In a video this number is multiplied by the number of images on which an object stays, up to
+#: `_FEWEST_PILED`.
 NORMALISED, ROUNDED_UP, FEWEST_OF_PART = 0.9, 0.1, 8
 
 #: Minimum number of detections on an image for its scores to count as constant. Without a defect, scores differ on all
@@ -277,8 +277,8 @@ def _images_within(side: Side, outside: NDArray[np.bool_]) -> int:
 
 def _two_scales(scores: NDArray[np.float64]) -> bool:
     """Return whether scores up to 1 and scores above 1 come from different populations."""
-    # In one population the densities just below and just above 1 are similar; in a mixture of probabilities and scores
-    # of a wider scale the density falls steeply at 1.
+    # In one population, the densities just below and just above 1 are similar. If probabilities are mixed with scores
+    # on a wider scale, the density falls steeply at 1.
     inside = scores[scores <= 1]
     if inside.size < 3 or inside.size == scores.size or (scores == np.floor(scores)).all():
         return False

@@ -116,8 +116,8 @@ def _missed(evidence: Evidence) -> Iterator[Finding]:
 
 
 def dip(total: Array, hits: Array) -> tuple[int, int, float] | None:
-    """Return start and stop of the bands with the largest dip in recall, and the lower of the recalls beside these bands;
-    None if there is no dip.
+    """Return start and stop of the bands with the largest dip in recall, and the lower recall beside them; None if
+    there is no dip.
     """
     sums, found_of = (np.concatenate([[0], np.cumsum(column)]) for column in (total, hits))
     best: tuple[float, tuple[int, int, float]] | None = None

@@ -14,8 +14,8 @@ from detmap.checks.findings import AT_LEAST, Finding, found
 from detmap.checks.parts import share
 
 #: Minimum median ratio of the longer to the shorter side of detections on square objects, for these objects to have
-#: been made square. Detections on round objects are nearly square: if their edges are off by 12 % of the side (standard
-#: deviation), so that the median IoU is 0.7, the median ratio is 1.18. If the objects of VOC2007 are made square, it is
+#: been made square. Detections on round objects are nearly square. With edges off by 12 % of the side (standard
+#: deviation), and thus a median IoU of 0.7, the median ratio is 1.18. If the objects of VOC2007 are made square, it is
 #: 1.4.
 LONGER = 1.25
 

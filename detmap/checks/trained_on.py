@@ -17,13 +17,14 @@ from detmap.checks.uneven import place_of, ranks
 #: with a side below `LEAST` pixels are ignored, because all detectors find some of them within `PIXELS`.
 PIXELS, SIDE, LEAST = 1.5, 0.015, 32.0
 
-#: Minimum share of precisely found objects on an image, for the image to be known to the detector, and for it to be
-#: halfway between known and other images. Images with one object are ignored, because they cannot be halfway.
+#: Minimum shares of precisely found objects on an image: `KNOWN` for images known to the detector, and `HALFWAY` for
+#: images halfway between known and other images. Images with one object are ignored, because they cannot be halfway.
 KNOWN, HALFWAY, TWO = 0.8, 0.4, 2
 
 #: Minimum ratio of the number of known images to the number expected by chance. The expected number follows from the
-#: share of objects that are found precisely on other images. If more images are halfway than this share explains,
-#: precision varies between images, and the expected number is multiplied by the square of the ratio of these two numbers.
+#: share of objects that are found precisely on other images. If precision varies between images, more images are
+#: halfway than expected. Then the expected number is multiplied by the square of the ratio of observed to expected
+#: halfway images.
 TIMES = 2.0
 
 #: Maximum share of known images. If most images are known, boxes and labels may be of one origin.

@@ -36,11 +36,12 @@ FEWEST, FEWEST_OF_CATEGORY = 8, 20
 #: median.
 LOW = 0.25
 
-#: Where objects are harder to detect, the detections that find them have lower scores, but those that find no object do not.
-#: `ALSO` is the maximum of the share of `LOW` for the latter. In 520 scenes of ``tests/planting/natural.py``, `LOW` does not
-#: exclude 5 such parts, and this share is 0.46 to 0.53 in 4 of them. If scores are scaled, squared or halved in a part of
-#: ``tests/planting/scenes.py``, it is at most 0.39. `ALSO` is not required if the share of `LOW` is at most `FAR`. It is
-#: 0.21 or more in the former parts, and at most 0.08 for halved scores.
+#: If objects of a part are harder to detect, its true positives have lower scores, but its false positives do not.
+#: `ALSO` is the maximum share of `LOW` for false positives, unless the share for true positives is at most `FAR`. In
+#: 520 scenes of ``tests/planting/natural.py``, 5 harder parts pass `LOW`. Their share for true positives is at least
+#: 0.21, and in 4 of them the share for false positives is 0.46 to 0.53. If scores are scaled, squared or halved in a
+#: part of ``tests/planting/scenes.py``, the share for false positives is at most 0.39. The share for true positives is
+#: at most 0.08 if scores are halved.
 ALSO, FAR = 0.42, 0.15
 
 #: The score at which a part was cut is estimated from the lowest score of each image. The quantile `AT_THE_ENDS` of these
@@ -58,8 +59,8 @@ BELOW, ALIKE = 0.3, 0.5
 #: the share `MOVED` of its images, because a larger change means another part.
 ANOTHER, MOVED = 0.01, 0.2
 
-#: A part counts as cut if the ratio of its detections per image and object to those of the rest is at most q **
-#: `FEWER`. Here q is the ratio expected from the cut.
+#: A part counts as cut if its detections per image and object, divided by those of the rest, are at most q ** `FEWER`.
+#: Here q is the ratio expected from the cut.
 FEWER = 0.5
 
 #: Minimum share of a part's images that have the same number of detections, 2 or more, for this number to be a limit. In
@@ -97,11 +98,11 @@ FEWEST_IMAGES = 40
 #: chance.
 AHEAD = 0.06
 
-#: For a part in which true positives are ahead of false positives by less than elsewhere: maximum ratio of the medians
-#: inside and outside of the part. The second maximum applies if the file lists each image's detections by score in this
-#: part only, for example because scores were sorted separately from boxes. For night images in
-#: ``tests/planting/natural.py``, on which half of the objects are missed, the ratio is above 0.6. If boxes are listed by
-#: category but scores are sorted, the ratio is 0.3 for VOC2007, because the first boxes of a category are its best.
+#: If true positives lead by less in a part than elsewhere: maximum ratio of the median lead inside to that outside of
+#: the part. The second maximum applies if the file lists each image's detections by score in this part only, for
+#: example because scores were sorted separately from boxes. For night images in ``tests/planting/natural.py``, on which
+#: half of the objects are missed, the ratio is above 0.6. If boxes are listed by category but scores are sorted, the
+#: ratio is 0.3 for VOC2007, because the first boxes of a category are its best.
 LESS_AHEAD, LESS_IF_LISTED = 0.25, 0.5
 
 #: The scores of a part are reversed, and not merely uninformative, if false positives lead true positives by a margin.
@@ -129,11 +130,11 @@ RESIZED, LEFT_RESIZED = 0.3, 0.4
 #: deviation.
 PIXELS = 0.75
 
-#: Limits for images on which all objects are drawn larger, or smaller, than elsewhere. The width and height of an object
-#: are divided by those of the detection that finds it, and by the median ratio of the category if this has at least
-#: `FEWEST_OF_CATEGORY` objects. Only the best detections are used, the share `BETTER` of a category's confident ones,
-#: because others may lie on an object by chance. An object is drawn larger by the smaller of its two ratios. Ratios above
-#: `MOST_DRAWN` count as `MOST_DRAWN`.
+#: Limits for images on which all objects are drawn larger, or smaller, than elsewhere. The ratios of an object's width
+#: and height to those of the detection that finds it are compared. In a category with at least `FEWEST_OF_CATEGORY`
+#: objects, they are divided by the median ratio. Only the best detections are used, the share `BETTER` of a category's
+#: confident ones, because others may lie on an object by chance. An object is drawn larger by the smaller of its two
+#: ratios. Ratios above `MOST_DRAWN` count as `MOST_DRAWN`.
 BETTER, MOST_DRAWN = 0.5, 1.22
 
 #: `CORRELATED` is the minimum correlation between the ratios of two objects on one image. It must exceed `NATURAL`, the
@@ -697,8 +698,8 @@ def biased(away: Array, which: Array) -> str | None:
 
 
 def wider(more: Array, side: Array) -> str | None:
-    """Describe by how many pixels detections are wider and higher than their objects; None unless the difference is about
-    the same for small and large objects.
+    """Describe by how many pixels detections are wider and higher than their objects; None unless the difference is
+    about equal for all sizes.
     """
     if len(more) < 4 * FEWEST_OF_CATEGORY:
         return None

@@ -195,8 +195,8 @@ def _mapped_lists(
     lists: CategoryLists | None, places: NDArray[np.int64], count: int, *, every: bool
 ) -> CategoryLists | None:
     """Replace the categories in the category lists of images by merged categories. A merged category is listed if any
-    of its source categories is listed. If `every` is true, all of them must be listed. `places` holds the new index of
-    each category, negative for a dropped category.
+    (with `every`: all) of its source categories are listed. `places` holds the new index of each category, negative for
+    a dropped category.
     """
     if lists is None:
         return None

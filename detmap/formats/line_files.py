@@ -273,8 +273,8 @@ class _Side:
     def found_lines(
         self, source: Any, ground_truth: GroundTruth | None, reading: Reading
     ) -> tuple[Lines, list[Any], int]:
-        """Return the lines of files whose image is in the ground truth, the image ids of these files, and the number of
-        lines in other files.
+        """Return the lines of the files whose image is in the ground truth, and the image ids of these files. Also
+        return the number of lines in other files.
         """
         files = self.files(source, "detections")
         ids: list[Any] = list(files)
@@ -353,7 +353,7 @@ class _Side:
         return lines.take(good), refused
 
     def _error(self, lines: Lines) -> InputError | None:
-        """Return the error about a line by itself; for several lines, an error if one of them may have one."""
+        """Return the error about a single line. For several lines, return an error if any line may be invalid."""
         formed: Formed | None = None if len(lines) == 1 else lambda *_: ("", {})
         try:
             boxes = _parse(lines, self.row, formed, None).boxes

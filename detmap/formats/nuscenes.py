@@ -454,8 +454,8 @@ def _of_tables(folder: Any, wanted: set[str] | None) -> list[_Scene]:
 def _velocity(
     tables: _Tables, row: int, one: _Annotation, known: dict[str, _Annotation], times: dict[str, float]
 ) -> tuple[float, float] | None:
-    """Return an object's velocity from its positions in the previous and next sample; None if these are too far apart
-    in time.
+    """Return an object's velocity from its positions in the previous and next sample; None if both samples are too far
+    apart in time.
     """
     if not one.prev and not one.next:
         return None
@@ -533,7 +533,7 @@ def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping
     return {**lost, "order": moved}
 
 
-#: Fields of a box that say where it is.
+#: Fields with the position and size of a box.
 _PLACE = ("translation", "size", "rotation")
 
 

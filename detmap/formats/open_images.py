@@ -102,7 +102,7 @@ def _masked_ground_truth(source: Source, reading: Reading, columns: Mapping[str,
     found = read_table(source, columns, "ground truth", others=("Mask", "ImageWidth", "ImageHeight"))
     _, images = found.ids(("image_id", "image"), "images")
     told = [found.columns.get("category", images), *found.others.values()]
-    # rows with an image id alone are images without objects
+    # a row with only an image id stands for an image without objects
     rows = [row for row in range(len(images)) if any(cells[row] for cells in told)]
     part = found.take(rows)
     _, categories = part.ids(("category_id", "category"), "categories")
@@ -125,8 +125,8 @@ def _masks_or_boxes(
     found: Table, part: Table, images: Sequence[str], rows: Sequence[int]
 ) -> tuple[Any, NDArray[np.float64] | None, int]:
     """Return masks, boxes, and the number of objects without a mask. Boxes are None if all objects have masks. As in
-    TensorFlow's tool, an object without a mask gets an empty mask of the size of another mask on the image, or of a
-    single pixel if the image has no masks.
+    TensorFlow's tool, an object without a mask gets an empty mask. Its size is that of another mask on the image, or a
+    single pixel if there is none.
     """
     _check_masked(found)
     codes = found.others["Mask"]

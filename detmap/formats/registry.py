@@ -44,7 +44,7 @@ def unpacked_name(name: str) -> str:
 #: Suffixes of JSON files.
 _NAMES_OF_JSON = packed(".json", ".jsonl", ".ndjson")
 
-#: Maximum number of a folder's entries to describe in an error message, and maximum number to suggest there.
+#: Maximum number of a folder's entries that an error message counts, and maximum number that it suggests.
 _MANY, _FEW = 10_000, 3
 
 #: Suffixes of tar archives.

@@ -1,5 +1,5 @@
 """Federated fields in COCO's JSON, from LVIS, Open Images and CrowdPose: category lists of images, frequencies of
-categories, flags of boxes around groups, and CrowdPose's index of how crowded an image is.
+categories, flags of boxes around groups, and CrowdPose's crowd index of images.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _CORNERS = 64
 _UPRIGHT = ("0", "0.0", "0.00")
 _SIDES = ("xtl", "ytl", "xbr", "ybr")
 
-#: Elements of an image that are not always read. A notice counts the unread ones.
+#: Elements of an image that are not always read. A notice counts unread elements.
 _UNREAD = ("polyline", "points", "mask", "ellipse", "skeleton", "cuboid")
 
 

@@ -106,8 +106,8 @@ def _order(
 
 
 def _fitting(order: tuple[str, ...], strings: Sequence[Sequence[str]]) -> NDArray[np.float64] | None:
-    """Return the score and the box of each group if most are plausible in this order, which means scores up to 1 and no
-    negative sizes; None otherwise.
+    """Return the score and the box of each group in this order; None unless most groups have a score from 0 to 1 and no
+    negative size.
     """
     size = len(order)
     if any(len(words) % size for words in strings):

@@ -178,8 +178,8 @@ def _read_block(
 def _plain_objects(
     block: Sequence[_Annotation], classes: dict[str, int]
 ) -> tuple[_Objects, NDArray[np.bool_], list[dict[str, str]]]:
-    """Read the annotations that are plain XML with usual values. Return their objects, whether each file is such an
-    annotation, and the facts about each image. Files that are not, and their errors, are left to `_objects`.
+    """Read the annotations that are plain XML with usual values. Return their objects, a mask of the annotations that
+    were read, and the facts about each image. `_objects` reads all other annotations, and raises their errors.
     """
     from detmap.reading.markup import Elements  # imports the scanner
 
@@ -380,7 +380,7 @@ def read_voc_results(
     Returns
     -------
     Detections
-        Boxes by their corners. One row per line, in the order of the lines, which breaks ties of scores.
+        Boxes by their corners. One row per line. The order of the lines is kept, and breaks ties of scores.
 
     Raises
     ------
@@ -462,7 +462,7 @@ class _Results(NamedTuple):
     images: list[str]
     #: Score and corners; shape (n, 5).
     numbers: NDArray[np.float64]
-    #: The number of each line, from 1; None if these are consecutive, as in files without blank lines.
+    #: The number of each line, from 1; None for consecutive numbers, as in files without blank lines.
     lines: list[int] | None
 
 

@@ -332,8 +332,8 @@ def _there(path: str) -> bool:
 
 def in_folder(path: Path, sizes: Sizes) -> tuple[list[Entry], int]:
     """Return the images of a folder of images or of labels, and the number of label files without an image. If there is
-    a folder of images, all of its images are returned. Otherwise the images are those with labels, and those whose size
-    is given by the caller.
+    a folder of images, return all of its images. Otherwise, return the images with labels, and the images whose size
+    the caller gives.
     """
     folder = os.fspath(path)
     labels, images = labels_of(folder), labels_of(folder, "images")

@@ -178,7 +178,7 @@ def _poses(table: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np
 def _check_not_poses(
     lines: Lines, values: NDArray[np.float64], starts: NDArray[np.int64], flat: NDArray[np.int64]
 ) -> None:
-    """Refuse lines of polygons that can as well be poses."""
+    """Refuse lines of polygons that could also be poses."""
     meant = _as_poses(values, starts, flat)
     if meant is not None:
         raise lines.error(

@@ -1,4 +1,4 @@
-"""Scan large, plain CSV files of detections. The library parser reads the others, such as files with quotes."""
+"""Scan large, plain CSV files of detections. The library parser reads other files, such as files with quotes."""
 
 from __future__ import annotations
 

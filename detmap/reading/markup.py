@@ -36,7 +36,7 @@ class Elements:
         data = np.frombuffer(joined, np.uint8)
         most = min(joined.count(b"<") + joined.count(b"="), len(joined) // 4)  # the shortest element is <a/>
         names, texts, parents = np.empty(most, np.uint64), np.empty(most, np.uint64), np.empty(most, np.int64)
-        #: The first row of each file, and behind them the number of rows. Files that are not plain have no rows.
+        #: The first row of each file, followed by the number of all rows. Files that are not plain have no rows.
         self.firsts = np.empty(len(contents) + 1, np.int64)
         bounds = readonly(np.stack([begins, ends], axis=1), np.int64)
         with np.errstate(over="ignore"):  # see Document.skip
@@ -111,7 +111,7 @@ class Elements:
         return self._joined[place : place + length].decode()
 
     def numbers(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the texts of rows as numbers, and a mask of those that are finite numbers, as `decimal` reads them."""
+        """Return the texts of rows as numbers, as `decimal` parses them, and a mask of the finite numbers."""
         values, unread = plain_numbers(self._data, self._texts[rows])
         good = np.ones(rows.size, np.bool_)
         for k in unread.tolist():

@@ -146,7 +146,7 @@ def has_field(record: Mapping[str, Any], field: str) -> bool:
 
 
 def noted_of_titles(titles: Iterable[str], groups: int = 0) -> dict[str, int]:
-    """Return the notices on columns of other benchmarks, and one on boxes around several objects (`groups` in all)."""
+    """Return the notices on columns of other benchmarks, and one on `groups` boxes around several objects."""
     known = {plain(field): name for field, name in fields_of("annotations").items()}
     found = {_code(title, known[plain(title)]): 1 for title in titles if plain(title) in known}
     return {**found, "group_boxes": groups} if groups else found

@@ -49,8 +49,8 @@ class Hierarchy(Frozen):
 def _flattened(
     node: Any, source: str, depth: int, root: bool = False
 ) -> tuple[dict[str, list[str]], dict[str, list[str]], list[str]]:
-    """Return three things for the subtree at a node: the labels above each label, the labels below each label, and the list
-    of all labels. The root of the hierarchy is no label.
+    """Return for the subtree at a node the labels above each label, the labels below each label, and all labels. The
+    root of the hierarchy is no label.
     """
     if not isinstance(node, Mapping) or not isinstance(node.get("LabelName", "" if root else None), str):
         raise InputError("must be an object with a LabelName", source=source, value=node if depth else None)

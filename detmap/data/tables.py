@@ -286,8 +286,8 @@ class GroundTruth(_Shaped, Frozen):
         Other fields of the objects by name, such as occlusion, which `Protocol.levels` read; NaN where an object has no
         value.
     within_unit : bool
-        Whether boxes seem to be given as shares of their images, because nearly all are within 0 to 1 and not all of these
-        are in whole numbers.
+        Whether boxes seem to be given as shares of their images, because nearly all lie within 0 to 1, and some of these
+        have fractions.
     notices : mapping of str to int
         The number of occurrences of each kind of unusual input, by code; see `detmap.data.notices.NOTICES`.
     source : str
@@ -403,7 +403,7 @@ class GroundTruth(_Shaped, Frozen):
         crowd, difficult : array_like of bool, shape (n,), optional
             False by default; numbers must be 0 or 1.
         zero_ids : array_like of bool, shape (n,), optional
-            Whether the annotation of an object has the id 0; by default no annotation has.
+            Whether the annotation of an object has the id 0; False by default.
         group_of : array_like of bool, shape (n,), optional
             Whether a box stands for a group of objects; by default no box does.
         images, categories : array_like of int or str, optional
@@ -604,8 +604,8 @@ class Detections(_Shaped, Frozen):
     scores : ndarray of float64, shape (n,)
         Confidence on any scale; higher is more confident.
     within_unit : bool
-        Whether boxes seem to be given as shares of their images, because nearly all are within 0 to 1 and not all of these
-        are in whole numbers.
+        Whether boxes seem to be given as shares of their images, because nearly all lie within 0 to 1, and some of these
+        have fractions.
     classes : tuple of str, or None
         The classes that have a file, if results come as a file per class.
     missing_classes : {"zero", "error", "skip"}

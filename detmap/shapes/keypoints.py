@@ -30,8 +30,8 @@ SIGMAS: NDArray[np.float64] = np.array([n / 100 for n in _HUNDREDTHS]) / 10.0
 #: Number of pairs computed at a time.
 _PAIRS = 1 << 13
 
-#: Boxes of `_reach` are enlarged by `_SLACK` pixels. Rounding errors are far smaller than that if no coordinate exceeds
-#: `_NEAR`.
+#: Boxes of `_reach` are enlarged by `_SLACK` pixels. Rounding errors are far smaller than `_SLACK` if no coordinate
+#: exceeds `_NEAR`.
 _SLACK, _NEAR = 1e-3, 1e6
 
 

@@ -25,7 +25,7 @@ AT_A_TIME = 1 << 10
 
 #: Maximum number of bytes between two strings that are read in one call.
 _GAP = 1 << 15
-#: Bytes appended to the strings. A number that is incomplete at the end of the last string ends there.
+#: Bytes appended to the strings. They complete a number that is cut off at the end of the last string.
 _ENDS = np.frombuffer(b"0" * 16, np.uint8)
 
 _own = threading.local()
@@ -58,8 +58,8 @@ class LeftStrings:
         weakref.finalize(self, file.close)
 
     def read(self, spans: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Return the strings as one text, and the span of each string in it. This thread's next call overwrites the
-        text.
+        """Return the concatenated strings as a text, and the span of each string. This thread's next call overwrites
+        the text.
 
         Raises `InputError` if the file has changed, because areas and boxes were measured from its earlier content.
         """

@@ -114,7 +114,7 @@ class Regions:
 
     def take(self, most: int) -> tuple[NDArray[Any], int, int]:
         """Return a chunk of memory, the place at which this thread may write `most` elements, and the chunk's number."""
-        chunk, begin, end = getattr(self._own, "region", (0, 0, -1))  # an end of -1 has no room even for 0 elements
+        chunk, begin, end = getattr(self._own, "region", (0, 0, -1))  # with the end -1, even 0 elements need a region
         if begin + most > end:
             with self._lock:
                 # Unwritten memory costs nothing. Regions are much larger than the values read at a time, so the unused

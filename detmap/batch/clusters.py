@@ -118,8 +118,8 @@ class Cluster:
 
     def share(self, data: Any) -> Any:
         """Send an object to the workers that are there, once to each. Return the handle to pass to tasks."""
-        # The object is the result of a task, because Dask makes a task's result again if its workers die. It does not for
-        # scattered data, of which it soon keeps one copy only, even if they were sent to all workers.
+        # The object is the result of a task, because Dask computes a task's result again if its workers die. Scattered
+        # data would be lost, because Dask soon keeps a single copy, even if the data was sent to all workers.
         future = self._client.submit(_same, data, pure=False)
         if self.threads():
             with suppress(Exception):  # if a worker dies now, the others get the object when their tasks need it

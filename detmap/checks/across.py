@@ -37,8 +37,8 @@ THRESHOLDS, WIDTH = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7)
 #: band above. Without a threshold the numbers of neighbouring bands differ by a third at most.
 FEWEST, FALL = 8, 2.0
 
-#: Number of images that is added to the expected number below a threshold. Where no image lies above it, up to three may
-#: be expected (the upper end of the 95 % interval of a Poisson mean without an event).
+#: Number that is added to the number of images expected below a threshold. If no image lies above the threshold, up to
+#: three may be expected (the upper end of the 95 % interval of a Poisson mean without an event).
 UNSEEN = 3.0
 
 #: Minimum share of images whose largest overlap exceeds the threshold by more than `WIDTH`, among the images with any
@@ -50,7 +50,7 @@ SAMPLE = 250_000
 
 #: Images with fewer than `TWO` detections are ignored. A part of the images is reported if overlaps stay below the
 #: threshold on at least the share `ALL`. A few images at the ends of a part may belong to the rest. `EXCEEDING` is the
-#: assumed share of a part's images that exceed the threshold. It is small, because a part should end at such an image.
+#: assumed share of a part's images that exceed the threshold. A small value makes a part end at such an image.
 TWO, ALL, EXCEEDING = 2, 0.95, 0.01
 
 #: A part of the images is reported by its share of images on which every box has a single category. The share must be

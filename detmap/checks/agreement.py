@@ -540,8 +540,8 @@ class Agreement:
     def _neighbours(
         self, boxes: Array, says: str, order: Array, steps: int, constant: Array | None
     ) -> Iterator[Gain | None]:
-        """Yield the gains of hypotheses that all image ids are off by one number of positions, up to `steps`, in an
-        order. `order` lists the images in this order.
+        """Yield the gains of hypotheses that all image ids are off by one number of positions in `order`, up to
+        `steps`.
 
         If an accepted hypothesis adds a constant to the ids, `constant` holds the resulting images, else it is None.
         Detections that both hypotheses move to the same image are explained by the constant. Therefore, the other
@@ -570,8 +570,8 @@ class Agreement:
                 yield made
 
     def _in_the_list(self, known: Array) -> Array | None:
-        """Return the indices in `known` of the images in the file's list, with -1 appended for unknown positions; None if
-        the list is sorted by id.
+        """Return the file's list of images as indices in `known`, followed by -1 for unknown positions; None if sorted
+        by id.
         """
         inspected = self.truth.inspected
         listed = [] if inspected is None else list(dict.fromkeys(inspected.images))

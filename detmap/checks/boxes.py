@@ -93,14 +93,14 @@ SMALLER = 0.25
 #: record also have an object without the flag.
 ALL_CROWDS, FEWEST_CROWDS, MORE_CROWDS = 0.9, 10, 2.0
 
-#: Areas are for another image size if the quartiles of given divided by right areas differ at most by the factor
-#: `STEADY`. At least the share `EXACT` of other areas must equal their box's. If longer sides are scaled to one length,
+#: Areas belong to another image size if the quartiles of their ratios to right areas differ at most by the factor
+#: `STEADY`. At least the share `EXACT` of other areas must be box areas. If longer sides are scaled to one length,
 #: VOC2007's images have one factor, and images of 500 to 640 pixels have factors of 1 to 1.6.
 STEADY, EXACT = 1.6, 0.9
 
-#: Limits for coordinates that were stored as bytes. By the other file, at least `EXPECTED` boxes of a part must be
-#: expected to have coordinates above `BYTE`. At most the share `LEFT` of this number may have some, because images at
-#: the ends of the part may belong to the rest. At least the share `WHOLE` of the boxes must have whole numbers. The far
+#: Limits for coordinates that were stored as bytes. Judging by the other file, at least `EXPECTED` boxes of a part
+#: should have coordinates above `BYTE`. At most the share `LEFT` of this number may have some, because images at the
+#: ends of the part may belong to the rest. At least the share `WHOLE` of the boxes must have whole numbers. The far
 #: corner of at least `CORNERS` boxes must lie beyond `BYTE`; otherwise the images were cropped there.
 BYTE, EXPECTED, LEFT, WHOLE, CORNERS = 255.0, 20.0, 0.05, 0.95, 5
 

@@ -58,7 +58,7 @@ FLAT, FLAT_ALONE = 0.2, 0.2
 STEADY = 0.5
 
 #: Minimum share of the objects of a category A that are detected as a category B. If B has fewer detections than A has
-#: objects, it is a share of these detections.
+#: objects, the share is that of B's detections.
 MIXED = 0.1
 
 #: Share of objects detected as another category, among objects with a high-scoring detection: minimum for a finding, and
@@ -67,8 +67,8 @@ MIXED = 0.1
 WRONG, USUAL = 0.06, 0.05
 
 #: Minimum share of confident detections that overlap a better detection too much (`Evidence.twins`): for one category,
-#: and for all categories together. For a detector on VOC2007 the largest share of a category is 0.01, and in the scenes of
-#: `LOST` 0.007; together it is at most 0.005.
+#: and for all categories together. For a detector on VOC2007 the largest share of a category is 0.01, and in the scenes
+#: of `LOST` 0.007. The share for all categories together is at most 0.005.
 TWINS, ALL_TWINS = 0.08, 0.2
 
 #: Minimum number of records for a finding about a category.

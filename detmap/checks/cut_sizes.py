@@ -18,15 +18,15 @@ from detmap.checks.evidence import Evidence
 from detmap.checks.findings import Finding, found
 from detmap.checks.rates import CHANCE, FLOOR, Part
 
-#: Quantiles, over images, of the most extreme detection of an image; their values are tested as limits. The next value
-#: beyond a part's limit finds it, because few images lie between neighbouring values.
+#: Tested limits: these quantiles, over images, of the most extreme detection of an image. A part is found with the next
+#: tested limit beyond its own, because few images lie between two tested limits.
 SHARES = np.arange(0.05, 0.96, 0.05)
 
 #: Number of limits: a minimum and a maximum for each of three sizes.
 SIZES = 6
 
-#: Assumed share of the part's images with a detection beyond the limit. It is small, because such an image should end
-#: the part.
+#: Assumed share of the part's images with a detection beyond the limit. A small value makes the part end at such an
+#: image.
 EXCEEDED = 1e-4
 
 #: Maximum ratio of the share of missed objects in the part to the share elsewhere, among objects within the limit. If boxes

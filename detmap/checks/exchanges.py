@@ -43,7 +43,7 @@ _FIT, _NO_FIT = float(np.log(0.25 / 0.01)), float(np.log(0.75 / 0.99))
 TOGETHER, MOST = 2, 0.6
 
 #: Maximum number of images by which the ends of a part are moved to see whether the order of ids as text explains it.
-#: In 39 such parts of ``tests/planting/scenes.py`` (seeds 0 to 7), the ends are off by at most 3 images.
+#: In 39 exchanged parts of ``tests/planting/scenes.py`` (seeds 0 to 7), the ends are off by at most 3 images.
 AROUND = 12
 
 #: Maximum number of distances that are tested.
@@ -121,7 +121,7 @@ def says_within(evidence: Evidence, part: Part) -> str:
 def _as_text(ids: Array, pairs: Array, part: Array) -> tuple[tuple[Any, Any], int, bool]:
     """Find the range of images, near `part`, in which sorting ids as text instead of numbers explains most of `pairs`.
     Each pair holds an image, and the image whose detections it holds. Return the first and last id of the range, the
-    number of explained pairs, and whether the images go by ids as numbers.
+    number of explained pairs, and whether the images are ordered by ids as numbers.
     """
     first, last = min(int(part[0]), int(pairs.min())), max(int(part[-1]), int(pairs.max()))
     best = (ids[first], ids[last]), 0, True

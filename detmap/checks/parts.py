@@ -82,9 +82,9 @@ BY_CHANCE = 2.0
 #: have the same number of objects.
 CUT_OFF = 1.2
 
-#: For a limit of the number of objects per image that holds only in a part of the images. `LIMITS` is the largest tested
-#: limit, because larger numbers of objects are rare. `FEW_BEYOND` is the minimum share of all images that exceed the
-#: limit. `EXCEEDED` is the assumed share of the part's images that exceed it; it is small, because the part should end at
+#: For a limit of the number of objects per image that holds only in a part of the images. `LIMITS` is the largest
+#: tested limit, because larger numbers of objects are rare. `FEW_BEYOND` is the minimum share of all images that exceed
+#: the limit. `EXCEEDED` is the assumed share of the part's images that exceed it; a small value makes the part end at
 #: such an image. `EXCEEDING` is the maximum of this share. `REACHED` is the minimum ratio of the share of the part's
 #: images at the limit to the share of other images at or above the limit. The ratio is 1 if the limit is the only
 #: difference, and smaller if the images of the part have fewer objects for another reason.
@@ -777,8 +777,8 @@ def _sample_of(evidence: Evidence, part: Part) -> Array:
 
 
 def _cut_at(facts: Facts, evidence: Evidence, part: Part) -> list[tuple[str, float]]:
-    """Return the lines at which boxes of a part are cut. Return an empty list if the part also misses more objects that
-    no line crosses than elsewhere.
+    """Return the lines at which boxes of a part are cut. Return an empty list if objects that no line crosses are
+    missed more often in the part than elsewhere.
     """
     lines = limits.cut_lines(facts, evidence, _sample_of(evidence, part))
     if not lines:

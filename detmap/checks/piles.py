@@ -54,9 +54,9 @@ EDGE = 5.0
 RARER = 0.6
 
 #: A pile is not reported if the boxes of the other file (detections or objects) also have its side more often than
-#: similar sides. The side is then a rule of the data. In the other file less evidence suffices, a probability by chance
-#: below `BOTH`. The share of boxes with this side must be at least `AS_OFTEN` times the share in the pile's own file.
-#: Even if a pile of objects is a defect, a few detections have its side.
+#: similar sides. The side is then a rule of the data. In the other file, a probability by chance below `BOTH` suffices.
+#: The share of boxes with this side must be at least `AS_OFTEN` times the share in the pile's own file. Even if a pile
+#: of objects is a defect, a few detections have its side.
 BOTH, AS_OFTEN = 1e-2, 0.2
 
 #: Maximum number of piles. If more values stand out, coordinates lie on a grid.

@@ -81,9 +81,10 @@ EVERY, LINKED = 0.9, 2
 MEANT = 0.1
 
 #: To report that all categories of a box have one score on a part of the images: minimum share `EQUAL` of pairs with
-#: equal scores in the part, and maximum share `ROUNDED` elsewhere, where rounding makes scores equal. There must be
-#: `KINDS` pairs of categories, because a single pair is a category written twice. Two random detections of the part may
-#: have equal scores with a probability of at most `FEW_SCORES`; otherwise, there are in effect fewer than ten scores.
+#: equal scores in the part, and maximum share `ROUNDED` elsewhere, where rounding makes scores equal. There must be at
+#: least `KINDS` pairs of categories, because a single pair is a category written twice. Two random detections of the
+#: part may have equal scores with a probability of at most `FEW_SCORES`; otherwise, there are in effect fewer than ten
+#: scores.
 EQUAL, ROUNDED, KINDS, FEW_SCORES = 0.9, 0.5, 3, 0.1
 
 
@@ -452,7 +453,8 @@ def _aliases(side: Side, best: Array, pairs: Array) -> NDArray[np.bool_]:
 
 def _of_third(aliases: Array, one: int, other: int, on: Array, hits: int, ids: Array) -> bool:
     """Return whether both categories are aliases of a third category, and more than `hits` of their common boxes lie on
-    its objects. `hits` is the larger number of both, and `on` holds the categories of the objects.
+    its objects. `hits` is the larger number on objects of the two categories, and `on` are the categories of the
+    objects.
     """
     pairs = list(zip(*(column.tolist() for column in np.divmod(aliases, ids.size)), strict=True))
     both = [{sum(pair) - code for pair in pairs if code in pair} for code in (one, other)]

@@ -32,8 +32,8 @@ _PILED, _FEWEST_PILED = 0.005, 20
 TOPS, ONCE = 0.01, 1.1
 
 #: To report that scores of a part are normalised per image: the highest score of all must be the highest on at least
-#: the share `NORMALISED` of the part's images. On other images, the share may be `ROUNDED_UP`, because scores of a
-#: confident model are rounded to 1. The score must occur about once per image (see `ONCE`). At least `FEWEST_OF_PART`
+#: the share `NORMALISED` of the part's images. On other images, the share may be up to `ROUNDED_UP`, because scores of
+#: a confident model are rounded to 1. The score must occur about once per image (see `ONCE`). At least `FEWEST_OF_PART`
 #: images must have it. In a video this number is multiplied by the number of images on which an object stays, up to
 #: `_FEWEST_PILED`.
 NORMALISED, ROUNDED_UP, FEWEST_OF_PART = 0.9, 0.1, 8
@@ -182,7 +182,7 @@ def _mixed(facts: Facts, side: Side, scores: NDArray[np.float64], beyond: NDArra
         said.append("elsewhere " + (f"{others:,} are" if others else "all lie within"))
     elif within:
         said.append(f"on {many(within, 'image')} all lie within")
-    words = AT_LEAST if how and part is None else "{many}"  # images whose scores are all low are not recognised
+    words = AT_LEAST if how and part is None else "{many}"  # images with only low scores cannot be told apart
     more = "; ".join([*said, *how])
     return found("mixed_scores", int(rows.sum()), "detection", more=more, words=words, **side.records(rows))
 

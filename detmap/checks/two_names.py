@@ -13,8 +13,8 @@ from detmap.checks.labels import plain
 from detmap.checks.rates import CHANCE, tail
 from detmap.errors import many
 
-#: Minimum share of a category's objects that are detected as one other category, among its objects with a confident
-#: detection in the better half of its category. For four renamed classes of VOC2007 the share is 0.68 to 1.
+#: Minimum share of a category's objects that are detected as one other category. Only confident detections in the
+#: better half of their category count. For four renamed classes of VOC2007 the share is 0.68 to 1.
 MOSTLY = 0.5
 
 #: Maximum number of categories that the finding lists.

@@ -37,8 +37,8 @@ FEWEST, FEWEST_OF_CATEGORY = 8, 20
 LOW = 0.25
 
 #: If objects of a part are harder to detect, its true positives have lower scores, but its false positives do not.
-#: `ALSO` is the maximum share of `LOW` for false positives, unless the share for true positives is at most `FAR`. In
-#: 520 scenes of ``tests/planting/natural.py``, 5 harder parts pass `LOW`. Their share for true positives is at least
+#: `ALSO` is the maximum share, as in `LOW`, for false positives, unless the share for true positives is at most `FAR`.
+#: In 520 scenes of ``tests/planting/natural.py``, 5 harder parts pass `LOW`. Their share for true positives is at least
 #: 0.21, and in 4 of them the share for false positives is 0.46 to 0.53. If scores are scaled, squared or halved in a
 #: part of ``tests/planting/scenes.py``, the share for false positives is at most 0.39. The share for true positives is
 #: at most 0.08 if scores are halved.
@@ -55,8 +55,8 @@ BELOW, ALIKE = 0.3, 0.5
 
 #: Once the cut is known, the ends of the part are determined again. An image counts as cut if its lowest score is
 #: nearer to the cut than to the median lowest score of other images. `ANOTHER` is the assumed share of the part's
-#: images with lower scores. It is small, because the part should end at such an image. The part may change by at most
-#: the share `MOVED` of its images, because a larger change means another part.
+#: images with lower scores. A small value makes the part end at such an image. The part may change by at most the share
+#: `MOVED` of its images, because a larger change means another part.
 ANOTHER, MOVED = 0.01, 0.2
 
 #: A part counts as cut if its detections per image and object, divided by those of the rest, are at most q ** `FEWER`.

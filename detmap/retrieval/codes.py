@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 #: Maximum number of relevant items per block of queries.
 _BLOCK_ITEMS = 1 << 21
-#: Maximum number of values in the buffer that all blocks of queries reuse if the result keeps no ranks of hits. A block
-#: of this size keeps all threads busy.
+#: Maximum number of relevant items per block if the result keeps no ranks of hits. All blocks then reuse one buffer of
+#: this size, which keeps all threads busy.
 _PASSING_ITEMS = 1 << 22
 #: Maximum number of comparisons of codes between two checks for cancellation.
 _STEP = 1 << 24
@@ -38,7 +38,8 @@ _SPREAD = 4
 #: Metrics that, at depth k, ignore hits beyond rank k.
 _SHALLOW = ("AP", "P", "R", "R_cap", "F1", "RR", "success", "hits", "CMC", "nDCG", "DCG", "ERR", "RBP")
 
-#: Maximum number of bits of a code. Distances are 16-bit integers, and one of their values marks the query's own item.
+#: Maximum number of bits of a code, because distances are 16-bit integers and one value is reserved for the query's own
+#: item.
 _MOST_BITS = 65534
 
 

@@ -97,9 +97,9 @@ class Found(NamedTuple):
         return cls(order, np.full(count, math.nan), *(np.zeros(count, np.int64) for _ in range(3)))
 
     def place(self, begin: int, run: Scores, sought: Scores, ids: Ids, names: Sequence[str]) -> None:
-        """Rank each document in `sought` among the documents of the same query in `run`. The result of the first document
-        is written to element `begin` of the arrays. ``ids`` returns the ids of documents in `run`; `names` are the ids
-        of the documents in `sought`.
+        """Rank each document in `sought` among the documents of the same query in `run`, and write the results from
+        element `begin` on. ``ids`` returns the ids of documents in `run`; `names` are the ids of the documents in
+        `sought`.
         """
         self.scores[begin : begin + sought.values.size] = sought.values
         got = np.flatnonzero(~np.isnan(sought.values))

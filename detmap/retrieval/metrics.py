@@ -397,8 +397,8 @@ _GDEVAL = _Provider(("docid", False), digits=5)
 _MSMARCO = _Provider(("docid-ascending", False))
 _CWL = _Provider(("index", False), depth=1000.0)
 
-#: Supported measures of ir_measures, each with the program that computes it without a depth, and the program that
-#: computes it with a depth. A program is None if ir_measures lacks this form of the measure.
+#: Supported measures of ir_measures, each with two programs: the first computes the measure without a depth, the second
+#: with a depth. None: ir_measures lacks this form of the measure.
 IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
     "AP": (_TREC, _TREC),
     "P": (_TREC, _TREC),

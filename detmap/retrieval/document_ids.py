@@ -302,7 +302,7 @@ class Keys:
         return self.some(which)
 
     def some(self, which: Sequence[int]) -> Keys:
-        """Do the same as `take` without reading the other mappings."""
+        """Return the same keys as `take`, but read only the mappings `which`."""
         mappings = [{} if i < 0 else self.mappings[i] for i in which]
         queries = [None if i < 0 else self.queries[i] for i in which]
         some = Keys(mappings, queries, self._source, self._field, self.checked)

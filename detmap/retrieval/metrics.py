@@ -383,8 +383,8 @@ def _of_ranx(name: str) -> Request:
 
 @dataclass(frozen=True)
 class _Provider:
-    """A program that ir_measures calls: its order of documents, the decimals to which it rounds (see `Request`), and its
-    maximum depth.
+    """A program that ir_measures calls: its order of documents, its number of decimals (see `Request`), and its maximum
+    depth.
     """
 
     order: Order | None = None

@@ -140,7 +140,7 @@ class ShardedTally:
         return self.frame.every_notice(len(self))
 
     def in_ranking_order(self, threads: int | None = None) -> Tally | ShardedTally:
-        """Return the unpacked tally if it is small or its categories cannot be scored separately, otherwise `self`."""
+        """Return the unpacked tally if it is small or its categories must be scored together, otherwise `self`."""
         if len(self) <= TOGETHER or self.frame.protocol.interpolation in SAMPLED:
             return self.whole(threads)
         return self

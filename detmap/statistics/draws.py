@@ -32,7 +32,7 @@ def stream(seed: int, replicate: int, use: int) -> np.random.Generator:
 
 
 class _Streams(threading.local):
-    """One generator per thread. It is reset for each stream, which is several times faster than making a new one."""
+    """One generator per thread, reset for each stream. Making a generator takes several times longer."""
 
     def __init__(self) -> None:
         self._generator = stream(0, 0, 0)

@@ -190,8 +190,8 @@ class Mending:
         self.best = is_best[rows]
 
     def outcomes(self, mended: set[int]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Fix errors of the kinds `mended`, and return masks of the places that are hits and of those that are not
-        ignored.
+        """Fix errors of the kinds `mended`. Return a mask of the places that are hits, and a mask of the places that
+        are not ignored.
         """
         counts, hit = (self.outcome != IGNORED) & ~self.moved, (self.outcome == HIT) & ~self.moved
         if LOC in mended:

@@ -22,8 +22,8 @@ class Chance:
     1965): if the smallest ball about the quoted numbers with *m* values has the volume *V*, the density is (m - 1) / V.
     Values that agree with the quoted numbers are left out, and the volume of the quoted intervals is subtracted,
     because otherwise the true rule would raise the estimate. Numbers are correlated under most rules, so distances use
-    the local covariance. Values of rules that make two numbers equal (AP and AP50 at one threshold) have a separate
-    density, which has one dimension fewer.
+    the local covariance. Some rules make two numbers equal, such as AP and AP50 at a single threshold. Their values
+    have a separate density with one dimension fewer.
     """
 
     def __init__(self, values: NDArray[np.float64], quoted: NDArray[np.float64]) -> None:
@@ -61,8 +61,8 @@ def _part(
     rows, away, count = rows[outside], away[outside], low.size
     cloud = away[np.argsort(np.abs(away).max(axis=1), kind="stable")[:_CLOUD]]
     spread = np.cov(cloud.T, bias=True).reshape(count, count) if len(cloud) > count else np.zeros((count, count))
-    # The added variance is that of rounding to the quoted digits. It also prevents a singular matrix if the numbers are
-    # dependent.
+    # The added variance accounts for rounding to the quoted digits. It also prevents a singular matrix if the numbers
+    # are dependent.
     scale, axes = np.linalg.eigh(spread + 0.25 * np.eye(count))
     unit_ball = math.pi ** (count / 2) / math.gamma(count / 2 + 1)
     return rows, np.linalg.norm(away @ axes / np.sqrt(scale), axis=1), unit_ball * float(np.sqrt(scale).prod()), count

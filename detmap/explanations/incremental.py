@@ -77,8 +77,7 @@ _OF_MATCHING = (*_OF_PAIRS, *(name for name in _NOT_OF_PAIRS if name not in _OF_
 #: Decisions that `Lean` does not implement.
 _UNKNOWN = tuple(name for name in _PLAIN if name not in {*_NOT_OF_PAIRS, *_OF_PAIRS, *_LATE})
 
-#: If no coordinate exceeds this magnitude, the areas of boxes stay within COCO's widest range, however boxes are rounded
-#: or moved.
+#: Maximum coordinate for which the areas of boxes stay within COCO's widest range after any rounding or moving.
 _TAME = 3e4
 
 
@@ -214,7 +213,7 @@ class Lean:
 
     @cached_property
     def _tame(self) -> bool:
-        """Whether all boxes have areas from 0 to 1e10, however they are rounded or moved."""
+        """Whether all boxes have areas from 0 to 1e10, even after rounding or moving."""
         if self.protocol.iou_type != BOXES:
             return False
         for table in (self.detections, self.ground_truth):

@@ -88,8 +88,8 @@ class Search:
 
     @property
     def verdict(self) -> str:
-        """The value is "nothing" if there are no candidates, "found" if the first candidate's `by_chance` is at most 0.02,
-        and "chance" otherwise.
+        """The verdict: "nothing" without candidates, "found" if the first candidate's `by_chance` is at most 0.02, else
+        "chance".
         """
         if not self.candidates:
             return "nothing"

@@ -188,7 +188,7 @@ class Line:
             self._shown = width(text)
 
     def hide(self) -> None:
-        """Erase the line until it is shown again."""
+        """Erase the line; `show` draws the line again."""
         with self._lock:
             if self._shown:
                 self._write("\r" + " " * self._shown + "\r")

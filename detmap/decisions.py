@@ -175,7 +175,7 @@ def written(whole: Any) -> dict[str, Any]:
 
 
 def describe(whole: Any) -> str:
-    """Return the decisions in one line: first those that are always named, then others that differ from the default."""
+    """Return the decisions in one line: first the decisions marked `always`, then all that differ from the default."""
     declared = decisions_of(type(whole))
     always: list[str] = []
     otherwise: list[str] = []

@@ -58,7 +58,8 @@ _NO_COUNTS = readonly((), np.int64)
 
 Linear = Literal["101-linear", "101-linear-tail", "all-point-pairwise", "11-point-matlab", "101-clipped"]
 
-#: KITTI's means of the precision at up to 41 hits. One leaves out the first hit, and the other uses every fourth hit.
+#: KITTI's means of the precision at up to 41 hits: ``sampled-40`` skips the first hit, ``sampled-11`` uses every
+#: fourth.
 Sampled = Literal["sampled-40", "sampled-11"]
 SAMPLED = {"sampled-40": slice(1, None), "sampled-11": slice(0, None, 4)}
 

@@ -26,8 +26,8 @@ RULES = {
 }
 
 #: Interpolations that read the envelope at fixed recalls. The 11-point grid is VOC's ``arange(0, 1.1, .1)``, in which
-#: the fourth, seventh and eighth recall are slightly above 0.3, 0.6 and 0.7. The 101-point grid is that of COCO,
-#: ``linspace(0, 1, 101)``.
+#: the fourth, seventh and eighth recall are slightly above 0.3, 0.6 and 0.7. The 101-point grid is COCO's ``linspace(0,
+#: 1, 101)``.
 GRIDS = {"11-point": np.arange(0.0, 1.1, 0.1), "101-point": np.linspace(0.0, 1.0, 101)}
 
 #: Interpolations for detectors only. MATLAB computes ``0:0.1:1`` from both ends. In this grid, only the recall 0.3 is
@@ -93,9 +93,9 @@ def counted(starts: NDArray[np.int64], flags: NDArray[np.bool_]) -> NDArray[np.i
 
 
 def bends(hits: NDArray[np.int64], items: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the places, counted from 0, at which the precision-recall curve of a ranking can bend. Also return the
-    number of hits up to each place. The places are the `hits`, the items before the hits, and the last item. These
-    places determine the curve, because recall is constant in between.
+    """Return the 0-based ranks at which the precision-recall curve of a ranking can bend, and the number of hits up to
+    each rank. These are the ranks of the `hits`, of the items before the hits, and of the last item. They determine the
+    curve, because recall is constant in between.
     """
     count = np.arange(1, hits.size + 1)
     places = np.append(np.stack([hits - 1, hits], axis=1).ravel(), items - 1)

@@ -144,7 +144,7 @@ def _least(texts: Sequence[str]) -> int:
 
 
 def _narrow(text: str, room: int) -> str:
-    """Wrap text at blanks to lines of at most `room` places. A longer word is cut in its middle."""
+    """Wrap text at blanks to lines of at most `room` columns. A longer word is cut in its middle."""
     if _widest([text]) <= room:
         return text
     from textwrap import wrap

@@ -359,7 +359,7 @@ class Arrangement:
     def _refine(
         self, refine: Any, cells: overlap.Cells, found: overlap.Candidates, lowest: float, begin: int, end: int
     ) -> None:
-        """Replace the overlaps of bounding boxes, in place, by those of the masks or other geometries that are compared."""
+        """Replace the overlaps of bounding boxes in place by the overlaps of the compared geometries, such as masks."""
         count = int(found.last.max(initial=0))
         rows = pairs.Rows(
             np.empty(count, np.int64), np.empty(count, np.int64), self._bounds[0].order, self._bounds[1].order
@@ -400,7 +400,8 @@ def _evaluated(
 ) -> _Evaluated:
     """Find the rows that are scored.
 
-    `image_of` and `category_of` have the index of each image and category among those that are evaluated, or -1.
+    `image_of` and `category_of` map images and categories to their indices among the evaluated images and categories,
+    or to -1.
     """
     image = _translate(detections.images, ground_truth.images.ids)
     category = _translate(detections.categories, ground_truth.categories.ids)
@@ -468,8 +469,7 @@ def _areas(
     annotations.
     """
     if isinstance(shape, Boxes) and (protocol.object_areas == "shape" or protocol.inclusive_pixels):
-        # If an object's area is that of its box, compute it with the protocol's convention for pixels, as for
-        # detections.
+        # An area that equals the area of the box follows the protocol's convention for pixels, as for detections.
         of_box = protocol.object_areas == "shape" or areas == annotated.areas()
         return np.where(of_box, shape.areas(pixel), areas)
     return shape.areas() if protocol.object_areas == "shape" else areas
@@ -606,7 +606,7 @@ def _nowhere(boxes: overlap.Boxes, rows: NDArray[np.bool_] | None) -> overlap.Bo
 
 
 def _notices(ground_truth: GroundTruth, detections: Detections, missing: dict[Any, str]) -> dict[str, int]:
-    """Return the notices of each table, and those that compare the two tables."""
+    """Return the notices of each table, and the notices about both tables together."""
     notices = added(ground_truth.notices, detections.notices)
     notices = added(notices, mismatches.notices_of_classes(missing, detections))
     return added(notices, mismatches.notices_of_units(ground_truth, detections))

@@ -77,8 +77,8 @@ def tie_order(protocol: Protocol, side: Any, found_groups: NDArray[np.bool_]) ->
     """Sort detections so that ties of scores within an image and category are broken by the protocol's rule. Return their
     positions, or None if the order does not change.
 
-    Under "reversed", detections that found a group rank before all others of equal score. Among the others, earlier
-    rows rank first.
+    Under "reversed", detections that found a group rank first among equal scores. Remaining ties rank earlier rows
+    first.
     """
     if protocol.ties != "reversed":
         return None

@@ -2,8 +2,8 @@
 detection and an object are considered.
 
 Most detections overlap no object enough to match under any rule. These are misses, and only the number of misses above
-each hit matters. So the cost of a protocol only depends on its overlapping pairs. These intermediate results are shared
-by protocols and cached:
+each hit matters. So the cost of a protocol only depends on its overlapping pairs. The following intermediate results
+are shared by protocols and cached:
 
 * orders: the detections sorted by image, category and score;
 * rankings: the detections sorted by category and score, with ties broken;

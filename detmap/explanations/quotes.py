@@ -240,7 +240,7 @@ def searched(
     most: int,
     rules: str = "protocols",
 ) -> Search:
-    """Search the rules of a vocabulary for those that give the quoted numbers."""
+    """Search a vocabulary for rules that give the quoted numbers."""
     tries = Tries(looked, names, list(quoted.values()))
     matches = tries.search(most)
     return Search(

@@ -376,8 +376,8 @@ def undefined(ground_truth: GroundTruth, protocol: Protocol, metric: str) -> Inp
 
 
 def decided(protocol: str | Protocol, iou_type: str | None, *tables: GroundTruth | Detections) -> Protocol:
-    """Return a protocol, which may be given as text, in the variant for a geometry. The geometry is `iou_type`, by
-    default that of the tables.
+    """Return a protocol, which may be given as text, in its variant for `iou_type`, by default the geometry of the
+    tables.
     """
     if not isinstance(protocol, str):
         return resolve(protocol, iou_type=scored_kind(protocol, iou_type, *tables))

@@ -116,7 +116,7 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A step from one protocol to the other. It changes one decision in addition to those of earlier steps.
+    """A step from one protocol to the other, which changes one more decision.
 
     Attributes
     ----------
@@ -459,7 +459,7 @@ def sampled(count: int, value: Values, orders: int, seed: int) -> tuple[list[Fra
 
 
 def _chain(replay: Replay, first: Protocol, steps: Sequence[tuple[str, Protocol]]) -> list[Step]:
-    """Return the effect of each step, which changes one decision in addition to those of earlier steps."""
+    """Return the effect of each step; a step changes one more decision."""
     made, before, at = [], replay.value(first), first
     for label, protocol in steps:
         after = replay.value(protocol)

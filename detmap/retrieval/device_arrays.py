@@ -1,8 +1,8 @@
 """Features and distances in the memory of another device, such as a GPU, are multiplied, sorted and ranked there.
 
-This module calls only those functions of the array API that PyTorch and CuPy have under the same name and with the same
-arguments, so it need not import a device library. Features are copied to the host once, in parts, to check them and to
-find equal rows. For every block of distances, the positions of relevant items and of junk are copied to the host.
+This module only calls functions of the array API that PyTorch and CuPy share, with the same names and arguments, so it
+imports no device library. Features are copied to the host once, in parts, to check them and to find equal rows. For
+every block of distances, the positions of relevant items and of junk are copied to the host.
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ class Scores(NamedTuple):
 
 
 class Order(NamedTuple):
-    """The order of documents. They are sorted by score, in single precision if `single`. Documents of equal score are
-    sorted by descending id if `descending`, else they stay in the given order.
+    """The order of documents: by score, in single precision if `single`. Equal scores are sorted by descending id if
+    `descending`, else they stay in the given order.
     """
 
     single: bool

@@ -26,8 +26,8 @@ RULES = {
 }
 
 #: Interpolations that read the envelope at fixed recalls. The 11-point grid is VOC's ``arange(0, 1.1, .1)``, in which
-#: the fourth, seventh and eighth recall are slightly above 0.3, 0.6 and 0.7. The 101-point grid is COCO's ``linspace(0,
-#: 1, 101)``.
+#: the fourth, seventh and eighth recall are slightly above 0.3, 0.6 and 0.7. The 101-point grid, ``linspace(0, 1,
+#: 101)``, is COCO's.
 GRIDS = {"11-point": np.arange(0.0, 1.1, 0.1), "101-point": np.linspace(0.0, 1.0, 101)}
 
 #: Interpolations for detectors only. MATLAB computes ``0:0.1:1`` from both ends. In this grid, only the recall 0.3 is

@@ -44,8 +44,8 @@ class Otherwise(Frozen):
     image: NDArray[Any]
     category: NDArray[Any]
     rank: NDArray[np.int32]
-    #: The rows of `Tally.hit` and `Tally.ignored` for these detections under the other value of `id_zero`, shape (n,
-    #: w).
+    #: The rows of `Tally.hit` and `Tally.ignored`, shape (n, w), for these detections under the other value of
+    #: `id_zero`.
     hit: NDArray[np.uint64]
     ignored: NDArray[np.uint64]
 

@@ -167,8 +167,8 @@ class DeviceRows:
         return -1
 
     def _places(self, values: Any, rows: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return three counts for each element (row, item), shape (3, n): the elements of the row that are smaller, the
-        elements that are smaller or equal, and the elements before it in a stable sort.
+        """Return three counts for each element (row, item), shape (3, n): smaller elements of its row, smaller or equal
+        elements, and elements before it in a stable sort of the row.
         """
         xp, width = self.table.xp, int(values.shape[1])
         # Some libraries sort -0 before 0, so 0 is added, which turns -0 into 0.

@@ -472,7 +472,7 @@ def _uses(value: Any, names: tuple[str, ...], seen: set[int]) -> Iterator[object
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """Yield the names that `code` looks up, including those of nested functions."""
+    """Yield the names that `code` looks up, including names in nested functions."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

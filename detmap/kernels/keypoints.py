@@ -84,7 +84,7 @@ def exponents(found: Poses, truth: Poses, objects: Objects, pairs: Likely, begin
         most_far = (1.0 - lowest) * (visible if visible else count) / (1.0 - _FAR_TERM) + 1e-6
         first, far = used, 0
         for k in range(np.uint64(count)):
-            # Branch-free: a point that does not count is written too, and overwritten by the next one.
+            # Branch-free: points that do not count are written, too, and the next point overwrites them.
             x, y = found.values[d + width * k], found.values[d + width * k + _Y]
             counts = 1
             if visible:

@@ -180,7 +180,7 @@ def scan_markup(data: Any, bounds: Any, names: Any, texts: Any, parents: Any, fi
         Out: position and length of an attribute's value, or of an element's text without blanks around it; all bits
         are set for an element that has elements.
     parents : (rows,) int64
-        Out: the row of the element around an element, its own row for the root; ``~row`` of the element for an attribute.
+        Out: the row of an element's parent, for the root its own row; for an attribute ``~row`` of its element.
     firsts : (files + 1,) int64
         Out: the first row of each file. A file that is not plain has no rows.
     stack : (`DEEPEST`,) int64

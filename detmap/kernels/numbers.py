@@ -99,7 +99,7 @@ def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
         mantissa = mantissa * powers[np.uint64(n)] + _eight_digits(word << np.uint64(64 - 8 * n))  # adds leading zeros
         if n < 8:
             return mantissa, i + n, fits
-        i += 8  # not n, so that the place of the next word does not depend on the digits of this word
+        i += 8  # not n, so that the next place does not depend on these digits
 
 
 @innermost

@@ -58,7 +58,7 @@ class Candidates(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Which pairs to find: those that overlap by ``lowest`` or more. ``crowd`` flags the ground-truth records of crowds."""
+    """The pairs to find overlap by ``lowest`` or more. ``crowd`` flags the ground-truth records of crowds."""
 
     crowd: Array
     lowest: float
@@ -235,8 +235,8 @@ def box_candidates(
     are compared. For boxes around masks of known areas, the overlap is an upper bound, because masks share no more than
     their boxes do, and no more than the smaller area. The kernel returns early once `stop` is set.
 
-    Returns 0, or, if room is lacking, the minimum room needed. Then the caller copies the pairs found and calls again;
-    the pairs of the current cell are found again.
+    Returns 0, or, if room is lacking, the minimum room needed. The caller then copies the found pairs and calls again,
+    which repeats the search in the current cell.
     """
     begin, row, used = out.reached[0], out.reached[1], out.reached[2]
     most = longest_run(cells.detection_starts, cells.detection_stops, begin, end)

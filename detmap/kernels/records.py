@@ -129,7 +129,7 @@ def _learn(data: Any, begin: int, end: int, likeness: Likeness, count: int) -> i
 
 @innermost
 def _has_glue(data: Any, place: int, glue: Any, g: Any) -> bool:
-    """Return whether the bytes at `place` are the same as those before value `g` of the first record."""
+    """Return whether the bytes at `place` equal the glue before value `g` of the first record."""
     other = NOTHING
     for w in range(2):
         word = np.uint64(WORDS + 2 * w)

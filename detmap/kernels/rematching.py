@@ -320,8 +320,8 @@ class Sampled(NamedTuple):
 
 @helper
 def _wanted(place: int, hits: int, positives: int, recall: float) -> bool:
-    """Return whether precision at `recall` is read at the hit with the index `place`. It is read there if the hit is
-    the last one, or if the recall of the next hit is not nearer to `recall`.
+    """Return whether precision at `recall` is read at the hit with the index `place`: the last hit, or a hit at least
+    as near to `recall` as the next hit.
     """
     last = place == hits - 1
     low = (place + 1) / positives

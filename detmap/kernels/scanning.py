@@ -16,8 +16,8 @@ from detmap.kernels import helper
 
 # The type of a field. REPEATED (an id that often equals the id on the line before) is only used for TREC lines, INTEGER
 # only for TREC lines and delimited text. For SPAN and LISTS the column holds the begin and end of the value in the
-# document. The contents of LISTS are checked later, when the lists are read. No column has the type QUOTED or PASSED,
-# which mark an id that is a string and a value that is not read.
+# document. The contents of LISTS are checked later, when the lists are read. QUOTED and PASSED are not types of
+# columns: they mark a string id and an unread value.
 ID, NUMBERS, FLAG, SPAN, REPEATED, INTEGER, QUOTED, PASSED, LISTS = range(9)
 # Types whose columns are stored separately, because they are freed once ids are looked up or lists are read.
 APART = (ID, REPEATED, LISTS)

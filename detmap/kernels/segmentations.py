@@ -166,7 +166,7 @@ def _plain_end(data: Any, i: int, stop: int) -> int:
 
 @helper
 def _read_string(data: Any, i: int, stop: int, text: Array, state: Array) -> Any:
-    """Return where the mask's string, whose first character is at `i`, begins and ends in `text`, and the place of its
+    """Read the mask's string whose first character is at `i`. Return its begin and end in `text`, and the place of its
     closing quote in `data`. The string is copied unless `text` begins with `data` and the string has no escapes.
     """
     end = _plain_end(data, i, stop) if state[WITHIN] else -1

@@ -152,8 +152,8 @@ def expected_average_precision(ties: Ties, trapezoid: bool, by_hits: bool, begin
             n, hits, inside = tied[j], stop - j, min(tied[j], depth[q] - ahead[j])
             alone, gained = _group_sums(j - first, ahead[j], inside, trapezoid)
             if by_hits and inside < n:
-                # The probability that x of the hits are among the `inside` places is computed from that of x - 1, in
-                # logarithms so that large groups do not underflow.
+                # The probability of x hits among the `inside` places is computed from the probability of one hit less.
+                # Logarithms prevent underflow in large groups.
                 lowest, highest = max(0, inside - (n - hits)), min(inside, hits)
                 logs = np.zeros(highest - lowest + 1)
                 for x in range(lowest, highest):
@@ -213,7 +213,7 @@ def tie_band(ties: Ties, trapezoid: bool, by_hits: bool, begin: int, end: int, o
                     top += _precision(c + x, s + x, trapezoid)
                 if x < fewest:
                     continue
-                if x > taken:  # a hit ahead of the others adds 1 / rank to the precision at each of the others
+                if x > taken:  # each hit adds 1 / rank to the precision at all later hits
                     while taken < x:
                         taken += 1
                         rank = s + inside - taken + 1

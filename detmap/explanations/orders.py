@@ -23,9 +23,9 @@ def values_under(
 ) -> dict[str, Any]:
     """Return a model's metric under the rules that `detmap.explanations.survives` tries, as plain values.
 
-    The result has ``metric``, ``value`` and ``situations``, which maps the name of each variant of the rules to its
-    kind, the number of changed decisions, and the minimum and maximum value. Variants without positives are left out.
-    There are no variants without suspicious labels or with resampled images, because these need all models at once.
+    The result has ``metric``, ``value`` and ``situations``: for the name of each variant of the rules, its kind, number
+    of changed decisions, and minimum and maximum value. Variants without positives are left out. There are no variants
+    without suspicious labels or with resampled images, because these need all models at once.
     """
     base = trimmed(protocol, metric)
     replay = Replay(ground_truth, detections, metric, threads)

@@ -70,8 +70,8 @@ def _words(array: NDArray[np.uint8]) -> NDArray[np.uint64]:
 def _pack(
     array: NDArray[Any], source: str, packed: bool | None, either: bool = False
 ) -> tuple[NDArray[np.uint64], int, str]:
-    """Return codes as rows of 64-bit words, the bits per code, and the form in which they were given: "packed", "signs"
-    (-1 and 1) or "bits" (0 and 1).
+    """Return codes as rows of 64-bit words, the bits per code, and the form of the input: "packed", "signs" (-1 and 1)
+    or "bits" (0 and 1).
     """
     # If `packed` is None, uint64 codes count as packed. If `either` is true, uint8 codes may be packed or not: they count
     # as packed unless all elements are 0 or 1.

@@ -298,8 +298,8 @@ _BY_ALIAS = {alias: metric for metric in METRICS for alias in metric.aliases}
 
 def parse(name: str, convention: Convention | None = None) -> Request:
     """Parse a metric's name in detmap's spelling (``nDCG@10``), trec_eval's (``ndcg_cut_10``), or the spelling of the
-    tool whose names the convention uses. Raises `OptionError` for an unknown name, for a depth of a metric that has no
-    depth, and for a number that may mean either a depth or a parameter.
+    tool whose names the convention uses. Raises `OptionError` for an unknown name, a depth that the metric does not
+    take, and a number that may mean a depth or a parameter.
     """
     if not isinstance(name, str):
         raise OptionError(f"a metric is named by a string, not {type(name).__name__}")

@@ -21,8 +21,8 @@ Array = NDArray[Any]
 @kernel
 def gain_over_cost(starts: Array, ranks: Array, gains: Array, ideal_starts: Array, ideal: Array, out: Array) -> None:
     """Write G: the sum of gain / log2(2 + cost - found), relative to the sum of all gains. At a rank, `found` is the
-    cumulative gain including that rank, and `cost` is the cumulative gain of the ideal ranking, where every rank gains
-    at least 1.
+    cumulative gain including that rank. `cost` is the cumulative gain of the ideal ranking, where every rank gains at
+    least 1.
     """
     for q in range(starts.size - 1):
         first, best = ideal_starts[q], ideal_starts[q + 1] - ideal_starts[q]

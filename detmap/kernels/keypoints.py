@@ -144,8 +144,8 @@ def means(values: Array, stops: Array, out: Array) -> None:
 
 @kernel
 def extents(poses: Poses, begin: int, end: int, out_boxes: Array, out_labelled: Array) -> float:
-    """Write, for each of the poses ``[begin, end)``, the box x, y, width, height around its points, and the number of
-    points with v above 0 (0 if poses have no v). Returns the largest absolute value of any x, y or v.
+    """Write the box x, y, width, height around each of the poses ``[begin, end)``, and the number of points with v
+    above 0 (0 if poses have no v). Returns the largest absolute value of any x, y or v.
     """
     farthest, width, flagged = 0.0, np.uint64(poses.width), poses.width == 3
     for i in range(begin, end):

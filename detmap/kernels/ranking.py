@@ -1,9 +1,9 @@
 """Rank the few relevant items of a query without sorting the gallery.
 
 A query's relevant items are sorted by distance; in one pass over the gallery every item is counted in its interval
-between two of these distances. The counts give for each relevant item how many items are strictly nearer (`ahead`), how
-many are equally near (`tied`, including itself), and how many of the equally near items come earlier in the gallery.
-These numbers give the item's rank, with ties in index order.
+between two of these distances. The counts give for each relevant item the number of items that are strictly nearer
+(`ahead`) or equally near (`tied`, including itself). They also give the number of equally near items that come earlier
+in the gallery. These numbers give the item's rank, with ties in index order.
 """
 
 from __future__ import annotations

@@ -129,8 +129,8 @@ def _look_ahead(
     """Count the detections ahead of the runs ``[begin, end)`` of a class, for `LANES` replicates.
 
     `words` holds, one byte per replicate, how often each image was drawn, as in `collect_hits`. Up to `chunk` words can
-    be added without an overflow of any byte. `sums`, (areas + 1, `LANES`), is a buffer. ``out_ahead[lane, area, run -
-    begin]`` is ``256 * ahead + copies``, where ``ahead`` is the number of detections ahead of the run and ``copies``
+    be added without an overflow of any byte. `sums`, (areas + 1, `LANES`), is a buffer.
+    ``out_ahead[lane, area, run - begin]`` is ``256 * ahead + copies``: the number of detections ahead of the run, and
     the number of copies of the run's image, both on side 0. ``out_all[area, run - begin]`` is the number of detections
     ahead of the run if every image counts once.
     """

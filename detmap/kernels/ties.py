@@ -123,9 +123,9 @@ def _group_sums(before: int, ahead: int, inside: int, trapezoid: bool) -> tuple[
 def _group_mean(alone: float, gained: float, hits: int, places: int) -> float:
     """Return the expected sum of the precisions at `hits` hits in random order over `places` places.
 
-    A place holds a hit with probability hits / places, and given that, every other place holds a hit with probability
-    (hits - 1) / (places - 1) (McSherry and Najork, Computing Information Retrieval Performance Measures Efficiently in
-    the Presence of Tied Scores, 2008).
+    A place holds a hit with probability hits / places. If it does, every other place holds a hit with probability (hits
+    - 1) / (places - 1). See McSherry and Najork, Computing Information Retrieval Performance Measures Efficiently in
+    the Presence of Tied Scores, 2008.
     """
     if places == 0:
         return 0.0

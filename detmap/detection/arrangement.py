@@ -629,7 +629,7 @@ def _relevant(notices: dict[str, int], protocol: Protocol, own_areas: bool) -> d
 
 
 def _check_kinds_of_ids(ground_truth: GroundTruth, detections: Detections) -> None:
-    """Refuse integer category ids in one table and strings in the other, which cannot match."""
+    """Refuse integer category ids in one table and strings in the other, because they cannot match."""
     ours, theirs = ground_truth.categories.ids, detections.categories.ids
     if ours.size and ours.dtype.kind != theirs.dtype.kind:
         raise InputError(

@@ -425,7 +425,7 @@ class Lean:
         if found.areas is None:
             return None, matching.Objects(*columns)
         areas = found.areas[self._order(protocol).side.order]
-        if protocol.matching == "best":  # VOC has no area ranges, so negative areas count as 0, which is inside
+        if protocol.matching == "best":  # under VOC's rules, negative areas count as 0, inside the only area range
             areas = np.maximum(areas, 0.0)
         outside = (areas < low) | (areas > high)
         return (outside if outside.any() else None), matching.Objects(*columns)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Maximum number of relevant items per block of queries.
 _BLOCK_ITEMS = 1 << 21
 #: Maximum number of relevant items per block if the result keeps no ranks of hits. All blocks then reuse one buffer of
-#: this size, which keeps all threads busy.
+#: this size. Blocks of this size keep all threads busy.
 _PASSING_ITEMS = 1 << 22
 #: Maximum number of comparisons of codes between two checks for cancellation.
 _STEP = 1 << 24

@@ -88,7 +88,7 @@ def _deep_rows(
 ) -> None:
     """Set the bits of pixels that are deep along y, in `columns` columns from `column` on.
 
-    A column has `size` words, of which bit *r* is the row ``top + r``.
+    A column has `size` words; bit *r* stands for the row ``top + r``.
     """
     for k in range(columns * size):
         out[k] = NOTHING

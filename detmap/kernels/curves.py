@@ -24,7 +24,7 @@ STEP, ALL_POINT, TRAPEZOID, TRAPEZOID_OF_HITS, PAIRWISE = 0, 1, 2, 3, 4
 KEEP, REVERSE, FIRST, LAST, COLLAPSE = 0, 1, 2, 3, 4
 
 
-#: Size of the stack of `_pairwise_sum`, to which every halving of a range adds at most two entries.
+#: Size of the stack of `_pairwise_sum`. Every halving of a range adds at most two entries.
 _HALVES = 128
 
 

@@ -1,6 +1,6 @@
 """Kernels for object keypoint similarity (OKS): one computes the exponents of keypoints, one the means of their
-exponentials. The exponentials are left to `numpy.exp`, which pycocotools uses, because libm's results differ from
-numpy's on some processors.
+exponentials. The exponentials are left to `numpy.exp`, as in pycocotools, because libm's results differ from numpy's on
+some processors.
 """
 
 from __future__ import annotations

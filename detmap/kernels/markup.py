@@ -15,7 +15,7 @@ from detmap.kernels import helper, kernel
 from detmap.kernels.texts import ABSENT, LENGTH_BITS, LENGTHS, _same
 from detmap.kernels.words import NOTHING, _blank, _byte
 
-# Maximum depth of nested elements, and maximum number of attributes of an element, which are compared with each other.
+# Maximum depth of nested elements, and maximum number of attributes of an element. Attributes are compared pairwise.
 DEEPEST, MOST_ATTRIBUTES = 64, 64
 
 

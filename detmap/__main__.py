@@ -12,7 +12,9 @@ _ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h
 
 
 def _share_freed_memory() -> None:
-    """Let threads share freed memory. By default, glibc keeps it per thread, and `eval` needs 5 % more memory."""
+    """Let threads share freed memory. By default, glibc keeps freed memory per thread, which costs `eval` 5 % more
+    memory.
+    """
     if sys.platform == "linux" and "MALLOC_ARENA_MAX" not in os.environ:
         import ctypes
 

@@ -66,8 +66,8 @@ class Declared:
     words: Callable[[Any], str] = str
     #: The command-line flag; None if there is none.
     flag: Flag | None = None
-    #: The version that introduced the field. A field that was added after `FIRST` is left out of files if it has its
-    #: default value, so that new versions write the same files as old ones.
+    #: The version that introduced the field. A field added after `FIRST` is left out of files if it has its default
+    #: value, so that new and old versions write the same files.
     since: str = FIRST
 
 
@@ -175,7 +175,7 @@ def written(whole: Any) -> dict[str, Any]:
 
 
 def describe(whole: Any) -> str:
-    """Return the decisions in one line: first those that are always named, then others that differ from the default."""
+    """Return the decisions in one line: first the decisions marked `always`, then all that differ from the default."""
     declared = decisions_of(type(whole))
     always: list[str] = []
     otherwise: list[str] = []

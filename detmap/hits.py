@@ -26,8 +26,8 @@ RULES = {
 }
 
 #: Interpolations that read the envelope at fixed recalls. The 11-point grid is VOC's ``arange(0, 1.1, .1)``, in which
-#: the fourth, seventh and eighth recall are slightly above 0.3, 0.6 and 0.7. The 101-point grid is that of COCO,
-#: ``linspace(0, 1, 101)``.
+#: the fourth, seventh and eighth recall are slightly above 0.3, 0.6 and 0.7. The 101-point grid, ``linspace(0, 1,
+#: 101)``, is COCO's.
 GRIDS = {"11-point": np.arange(0.0, 1.1, 0.1), "101-point": np.linspace(0.0, 1.0, 101)}
 
 #: Interpolations for detectors only. MATLAB computes ``0:0.1:1`` from both ends. In this grid, only the recall 0.3 is
@@ -58,7 +58,8 @@ _NO_COUNTS = readonly((), np.int64)
 
 Linear = Literal["101-linear", "101-linear-tail", "all-point-pairwise", "11-point-matlab", "101-clipped"]
 
-#: KITTI's means of the precision at up to 41 hits. One leaves out the first hit, and the other uses every fourth hit.
+#: KITTI's means of the precision at up to 41 hits: ``sampled-40`` skips the first hit, ``sampled-11`` uses every
+#: fourth.
 Sampled = Literal["sampled-40", "sampled-11"]
 SAMPLED = {"sampled-40": slice(1, None), "sampled-11": slice(0, None, 4)}
 
@@ -92,9 +93,9 @@ def counted(starts: NDArray[np.int64], flags: NDArray[np.bool_]) -> NDArray[np.i
 
 
 def bends(hits: NDArray[np.int64], items: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the places, counted from 0, at which the precision-recall curve of a ranking can bend. Also return the
-    number of hits up to each place. The places are the `hits`, the items before the hits, and the last item. These
-    places determine the curve, because recall is constant in between.
+    """Return the 0-based ranks at which the precision-recall curve of a ranking can bend, and the number of hits up to
+    each rank. These are the ranks of the `hits`, of the items before the hits, and of the last item. They determine the
+    curve, because recall is constant in between.
     """
     count = np.arange(1, hits.size + 1)
     places = np.append(np.stack([hits - 1, hits], axis=1).ravel(), items - 1)

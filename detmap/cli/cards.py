@@ -127,7 +127,7 @@ def paths_of(options: argparse.Namespace) -> list[str]:
 
 
 def apart_of(command: str) -> frozenset[str]:
-    """Return the options that change none of the numbers which a command computes."""
+    """Return the options that do not affect the numbers of a command."""
     return _APART - _DECIDES.get(command, frozenset())
 
 

@@ -396,7 +396,7 @@ def _batch(options: argparse.Namespace) -> int:
                     executor=executor,
                     threads=options.threads,
                 )
-    finally:  # finished files are shown and saved even if the rest was interrupted
+    finally:  # finished files are shown and saved even after an interrupt
         board, missing = keep()
     if options.publish:
         missing = list(dict.fromkeys([*missing, *published(options, board, len(entries))]))

@@ -86,8 +86,8 @@ class Gates:
         return bool(self.demands)
 
     def check_names(self, known: Sequence[str], meant: Callable[[str], object]) -> None:
-        """Refuse gates on unknown metrics before scoring. `known` are the names of metrics. For any other name, `meant`
-        returns a true value if the name means a metric.
+        """Refuse gates on unknown metrics before scoring. `known` are the names of metrics, and `meant` tells whether
+        any other text names a metric.
         """
         for gate in self.demands:
             if gate.metric not in known and not meant(gate.metric):
@@ -266,7 +266,7 @@ def _demand(flag: str, text: str) -> tuple[str, float]:
 
 
 def _models(options: argparse.Namespace) -> list[str]:
-    """Return the paths of the models that a command was given."""
+    """Return the paths of a command's models."""
     given = getattr(options, "runs", None) or getattr(options, "predictions", None) or [options.detections]
     return [path for path in given if path != "-"]
 

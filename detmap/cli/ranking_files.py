@@ -115,8 +115,8 @@ def variants_of(kind: str, options: argparse.Namespace, paths: Sequence[str]) ->
 
 
 def named(paths: Sequence[str]) -> dict[str, str]:
-    """Map short distinct names to paths. A name is the shortest end of the path that no other path has, without the
-    extension.
+    """Map short distinct names to paths. A name is the shortest end of a path, without extension, that no other path
+    shares.
     """
     from detmap.formats.model_names import distinct
 

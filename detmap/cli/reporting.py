@@ -219,8 +219,8 @@ def _galleries(options: argparse.Namespace, stage: Callable[[str], None]) -> tup
 
 
 def _names(paths: list[str]) -> list[str]:
-    """Return short distinct names of files. A name is the shortest end of the path that no other path has, without the
-    extension.
+    """Return short distinct names of files. A name is the shortest end of a path, without extension, that no other path
+    shares.
     """
     from detmap.formats.model_names import distinct
 

@@ -144,7 +144,7 @@ def _least(texts: Sequence[str]) -> int:
 
 
 def _narrow(text: str, room: int) -> str:
-    """Wrap text at blanks to lines of at most `room` places. A longer word is cut in its middle."""
+    """Wrap text at blanks to lines of at most `room` columns. A longer word is cut in its middle."""
     if _widest([text]) <= room:
         return text
     from textwrap import wrap
@@ -188,7 +188,7 @@ class Line:
             self._shown = width(text)
 
     def hide(self) -> None:
-        """Erase the line until it is shown again."""
+        """Erase the line; `show` draws the line again."""
         with self._lock:
             if self._shown:
                 self._write("\r" + " " * self._shown + "\r")

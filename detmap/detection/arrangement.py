@@ -74,7 +74,7 @@ class Side:
         """
         kept = (category >= 0) & (image >= 0)
         count = int(np.count_nonzero(kept))
-        out_image, out_category, out_rank, out_scores = allocate(  # one block of memory, as all are kept
+        out_image, out_category, out_rank, out_scores = allocate(  # one block, freed as a whole
             *[(count, np.int32)] * 3, (count if scores is not None else 0, np.float64)
         )
         order, cells, starts = np.empty(count, np.int32), np.empty(count, np.int64), np.empty(images + 1, np.int64)
@@ -94,7 +94,7 @@ class Side:
 
         found = parallel.run(arrange, parallel.cut(starts, threads), threads)
         cell_starts = np.concatenate([*found, [count]])
-        if count and out_rank.max() >= cap:  # only for detections
+        if count and out_rank.max() >= cap:  # objects have no cap
             within = out_rank < cap
             order, out_image, out_category = order[within], out_image[within], out_category[within]
             out_rank, out_scores = out_rank[within], out_scores[within]
@@ -118,9 +118,8 @@ class Side:
 class Arrangement:
     """Both tables' rows in order of image, category and, for detections, descending score.
 
-    A position is a row's index in that order; columns "by position" have one value per position. Rows of images or
-    categories that are not evaluated have no position. Detections beyond the largest of the protocol's `max_dets` have
-    none either.
+    A position is a row's index in that order; columns "by position" have one value per position. Rows of unevaluated
+    images or categories have no position, nor do detections beyond the largest of the protocol's `max_dets`.
     """
 
     #: The protocol under which the tables are matched.
@@ -246,8 +245,8 @@ class Arrangement:
         near = None if kind.reach is None else kind.reach(*compared, least)
         reach = None
         if near is not None:
-            # Pixels are inclusive here, so that boxes less than a pixel apart touch each other, and so that a box without
-            # width can touch others.
+            # With inclusive pixels, boxes less than a pixel apart touch each other, and a box without width can touch
+            # others.
             reach = _nowhere(near[0].placed(order, 1.0), rows.unscored), near[1].placed(truth.order, 1.0)
         names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
         clusters = ground_truth.images.clusters
@@ -360,7 +359,7 @@ class Arrangement:
     def _refine(
         self, refine: Any, cells: overlap.Cells, found: overlap.Candidates, lowest: float, begin: int, end: int
     ) -> None:
-        """Replace the overlaps of bounding boxes, in place, by those of the masks or other geometries that are compared."""
+        """Replace the overlaps of bounding boxes in place by the overlaps of the compared geometries, such as masks."""
         count = int(found.last.max(initial=0))
         rows = pairs.Rows(
             np.empty(count, np.int64), np.empty(count, np.int64), self._bounds[0].order, self._bounds[1].order
@@ -401,7 +400,8 @@ def _evaluated(
 ) -> _Evaluated:
     """Find the rows that are scored.
 
-    `image_of` and `category_of` have the index of each image and category among those that are evaluated, or -1.
+    `image_of` and `category_of` map images and categories to their indices among the evaluated images and categories,
+    or to -1.
     """
     image = _translate(detections.images, ground_truth.images.ids)
     category = _translate(detections.categories, ground_truth.categories.ids)
@@ -469,8 +469,7 @@ def _areas(
     annotations.
     """
     if isinstance(shape, Boxes) and (protocol.object_areas == "shape" or protocol.inclusive_pixels):
-        # If an object's area is that of its box, compute it with the protocol's convention for pixels, as for
-        # detections.
+        # An area that equals the area of the box follows the protocol's convention for pixels, as for detections.
         of_box = protocol.object_areas == "shape" or areas == annotated.areas()
         return np.where(of_box, shape.areas(pixel), areas)
     return shape.areas() if protocol.object_areas == "shape" else areas
@@ -607,15 +606,15 @@ def _nowhere(boxes: overlap.Boxes, rows: NDArray[np.bool_] | None) -> overlap.Bo
 
 
 def _notices(ground_truth: GroundTruth, detections: Detections, missing: dict[Any, str]) -> dict[str, int]:
-    """Return the notices of each table, and those that compare the two tables."""
+    """Return the notices of each table, and the notices about both tables together."""
     notices = added(ground_truth.notices, detections.notices)
     notices = added(notices, mismatches.notices_of_classes(missing, detections))
     return added(notices, mismatches.notices_of_units(ground_truth, detections))
 
 
 def _relevant(notices: dict[str, int], protocol: Protocol, own_areas: bool) -> dict[str, int]:
-    """Drop notices on input that is absent (count 0) or has no effect under the protocol. `own_areas` tells whether
-    areas come from files.
+    """Drop notices whose count is 0 or whose input has no effect under the protocol. `own_areas` tells whether areas
+    come from files.
     """
     irrelevant = {
         "group_boxes": protocol.group_of != "object",
@@ -630,7 +629,7 @@ def _relevant(notices: dict[str, int], protocol: Protocol, own_areas: bool) -> d
 
 
 def _check_kinds_of_ids(ground_truth: GroundTruth, detections: Detections) -> None:
-    """Refuse integer category ids in one table and strings in the other, which cannot match."""
+    """Refuse integer category ids in one table and strings in the other, because they cannot match."""
     ours, theirs = ground_truth.categories.ids, detections.categories.ids
     if ours.size and ours.dtype.kind != theirs.dtype.kind:
         raise InputError(

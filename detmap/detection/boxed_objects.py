@@ -1,4 +1,4 @@
-"""Objects with a box but without the mask or other geometry that is scored, such as Open Images' boxes without a mask.
+"""Objects that have a box but lack the scored geometry, such as Open Images' boxes without a mask.
 
 The rules are those of TensorFlow's Object Detection API: an object with only a box counts as a positive, but a detection
 whose bounding box matches that box is ignored.
@@ -21,7 +21,7 @@ from detmap.shapes.boxes import Boxes
 if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
 
-#: A box (x, y, width, height) that overlaps all others, whether they are in pixels or fractions of the image.
+#: A box (x, y, width, height) that overlaps every box in pixels or in fractions of the image.
 _ANYWHERE = (-1e12, -1e12, 2e12, 2e12)
 
 

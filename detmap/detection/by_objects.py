@@ -52,7 +52,7 @@ def match_all(
 
 
 def _room(words: matching.Words, bits: int, angles: NDArray[np.float64], taken: NDArray[np.int32]) -> kernels.Steps:
-    """Return output arrays that hold the outcomes of unmatched detections. `words` tells which of these are ignored."""
+    """Return output arrays that hold the outcomes of unmatched detections. `words` tells which detections are ignored."""
     count = len(words.hit)
     missed = np.empty((count, bits), np.int32)
     for bit in range(bits):

@@ -94,7 +94,7 @@ POOLED = _decision(
 #: The fields of an image with lists of categories.
 LISTS = ("neg_category_ids", "not_exhaustive_category_ids")
 
-#: For each decision, its default, and the JSON fields that are read unless it has the default.
+#: For each decision: the default, and the JSON fields that every other value needs.
 _FIELDS = {
     "judged": ("all", ("neg_category_ids", "pos_category_ids")),
     "not_exhaustive": ("wrong", ("not_exhaustive_category_ids",)),
@@ -172,12 +172,12 @@ def either(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> ND
 
 
 class Judgement:
-    """Masks of detections. `unjudged` flags a detection if its category was not looked for on its image. `lenient` flags a
-    detection if not all objects of its category are annotated on its image; it is then ignored if unmatched. Each mask has
-    shape (n,); it is None if no flag is set.
+    """Two masks of detections, shape (n,); None if no flag is set. `unjudged`: annotators did not look for the category
+    on the image. `lenient`: annotators did not label all objects of the category on the image, so an unmatched
+    detection is ignored.
 
     `images` and `categories` are the detections' indices among the images and categories of the ground truth, -1 for a
-    category that the ground truth lacks. Objects that are `left_out` are no evidence that their category was looked for.
+    category that the ground truth lacks. A `left_out` object does not prove that annotators looked for its category.
     """
 
     unjudged: NDArray[np.bool_] | None = None

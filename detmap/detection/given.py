@@ -61,7 +61,7 @@ def _is_one(detections: object) -> bool:
     if isinstance(detections, list | tuple):
         if not detections:
             return True
-        first = detections[0]  # if it is a mapping, it is either one detection, or all results of one model
+        first = detections[0]  # a mapping is either a single detection or a wrapper of all results of one model
         return isinstance(first, Mapping) and not hasattr(first, "tally") and not _is_one(first)
     return True
 

@@ -1,8 +1,8 @@
 """Decisions on boxes that stand for groups of objects, as in Open Images, and on the order of equal scores.
 
 The rules are those of TensorFlow's Object Detection API. A detection that matches no single object is assigned to the
-group that covers the largest share of the detection's area, if that share reaches the threshold. A group is found once,
-by its best detection; other detections assigned to the group count neither as hits nor as misses.
+group that covers the largest share of its area, if this share reaches the threshold. A group is found once, by its best
+detection; other detections assigned to the group count neither as hits nor as misses.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def tie_order(protocol: Protocol, side: Any, found_groups: NDArray[np.bool_]) ->
     """Sort detections so that ties of scores within an image and category are broken by the protocol's rule. Return their
     positions, or None if the order does not change.
 
-    Under "reversed", detections that found a group rank before all others of equal score. Among the others, earlier
-    rows rank first.
+    Under "reversed", detections that found a group rank first among equal scores. Remaining ties rank earlier rows
+    first.
     """
     if protocol.ties != "reversed":
         return None

@@ -33,9 +33,9 @@ class Measured:
 
 
 class Measures:
-    """The measures of a protocol's ranges. Measure 0 is the area. Each range of another quantity or unit, such as height,
-    has a measure of its own, which is 1 for rows in the range and 0 for all others. `ranges` holds the limits of each range
-    and the index of its measure.
+    """The measures of a protocol's ranges. Measure 0 is the area. Each range of another quantity or unit, such as
+    height, has its own measure: 1 for rows in the range, else 0. `ranges` holds the limits of each range and the index
+    of its measure.
     """
 
     def __init__(self, protocol: Protocol, sizes: NDArray[np.int64] | None, images: NDArray[Any], source: str) -> None:

@@ -10,11 +10,12 @@ from detmap.detection.protocols import UNLIMITED, Protocol
 from detmap.detection.true_positives import names_of
 from detmap.shapes import find
 
-#: A metric: kind, IoU threshold, index of the area range, index of the cap, and category. The category is an index, or the
-#: letter of a frequency group. None as threshold or category means all thresholds or categories. "AP" and "AR" are means
-#: over thresholds and categories, and "pooled" is the AP of several categories in one ranking. "group" is the AP on a group
-#: of images, and "published" is this AP computed as in CrowdPose's program. Both have the name of the group as category.
-#: Other kinds are nuScenes' errors of true positives, "score" (nuScenes' detection score), and those in `OF_CLASS`.
+#: A metric: kind, IoU threshold, index of the area range, index of the cap, and category. The category is an index, or
+#: the letter of a frequency group. None as threshold or category means all thresholds or categories. "AP" and "AR" are
+#: means over thresholds and categories, and "pooled" is the AP of several categories in one ranking. "group" is the AP
+#: on a group of images, and "published" is this AP computed as in CrowdPose's program. Both have the name of the group
+#: as category. Other kinds are nuScenes' errors of true positives, "score" (nuScenes' detection score), and the kinds
+#: in `OF_CLASS`.
 Row = tuple[str, float | None, int, int, int | str | None]
 
 
@@ -86,8 +87,8 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
 
 
 def most_of_all(protocol: Protocol) -> int | None:
-    """Return the cap in the names of AR, such as 300 in lvis-api's AR@300; None if the names have no cap. It is the cap
-    per image or, without one, the cap per category.
+    """Return the cap in the names of AR, such as 300 in lvis-api's AR@300: the cap per image or, without one, the cap
+    per category. Return None if the names have no cap.
     """
     if protocol.max_dets[-1] < UNLIMITED or not protocol.groups:
         return None

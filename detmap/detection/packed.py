@@ -111,10 +111,10 @@ def _widened(rows: NDArray[np.uint8], words: int) -> NDArray[np.uint64]:
 
 
 class ShardedTally:
-    """The packed tallies of shards with disjoint images, merged and unpacked a few categories at a time. The shards have
-    the same protocol and categories. `before` is the number of detections in all earlier shards. `notices` are those of
-    the merged tally, and `frame` is the merged tally without detections. `columns_of` returns each shard's columns for a
-    range of categories. It is needed only if the columns are in other processes.
+    """The packed tallies of shards with disjoint images, merged and unpacked a few categories at a time. The shards
+    have the same protocol and categories. `before` is the number of detections in all earlier shards. `frame` is the
+    merged tally without detections, and `notices` are the notices of the merged tally. `columns_of` returns each
+    shard's columns for a range of categories, and is needed only if the columns are in other processes.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class ShardedTally:
         return self.frame.every_notice(len(self))
 
     def in_ranking_order(self, threads: int | None = None) -> Tally | ShardedTally:
-        """Return the unpacked tally if it is small or its categories cannot be scored separately, otherwise `self`."""
+        """Return the unpacked tally if it is small or its categories must be scored together, otherwise `self`."""
         if len(self) <= TOGETHER or self.frame.protocol.interpolation in SAMPLED:
             return self.whole(threads)
         return self

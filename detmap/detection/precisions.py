@@ -57,12 +57,12 @@ class Rankings:
     def blocks(self) -> list[tuple[int, int]]:
         """Cut the rankings into blocks. Blocks limit the memory in use at a time."""
         hits, areas = int(self.tally.hit_counts.sum()), self.tally.positives.shape[1]
-        if len(self.caps) * hits + areas * len(self.tally) + 4 * len(self) <= _LEAST:  # the sum of `costs`
+        if len(self.caps) * hits + areas * len(self.tally) + 4 * len(self) <= _LEAST:  # this sum equals that of `costs`
             return parallel.even(len(self), 1)
         capacity = self._capacity(0, len(self))
         looked_at = np.repeat(np.diff(self.tally.class_starts), len(self) // max(len(self.tally.categories), 1))
         costs = capacity + looked_at / self._per_area() + 4
-        # Every block scans all rows of its classes, so a block of little work costs more than it saves.
+        # Every block scans all rows of its classes, so small blocks cost more than they save.
         least = max(float(costs.sum()) / _BLOCKS, 2.0 * np.diff(self.tally.class_starts).max(initial=0))
         return parallel.split(costs, max(min(least, max(len(self.tally), len(self))), _LEAST))
 
@@ -191,7 +191,7 @@ def with_empty(values: NDArray[np.float64], protocol: Protocol) -> NDArray[np.fl
 
 def mean_of_defined(values: NDArray[np.float64]) -> float:
     """Return the mean of values that are not NaN; NaN if there are none."""
-    if values.ndim > 1 and values.size:  # usually a category (last axis) has either only NaN or no NaN
+    if values.ndim > 1 and values.size:  # usually, all values of a category (last axis) are NaN, or none is
         undefined = np.isnan(values[(0,) * (values.ndim - 1)])
         if np.isnan(values[..., undefined]).all():
             values = values[..., ~undefined]  # same values and order as in `defined`, so that the mean is equal

@@ -1,5 +1,5 @@
-"""Implements the decisions of a protocol about the input: rounds and moves numbers, and leaves records out. Under
-protocols without such decisions, such as `coco` and VOC's, the tables are used as they are, without a copy.
+"""Implements the decisions of a protocol about the input: rounds and moves numbers, and leaves records out. Protocols
+that lack these decisions, such as `coco` and VOC's, use the tables without a copy.
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ def left_out(
 
 
 def _by_kind(table: GroundTruth | Detections, ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.bool_]:
-    """Return a mask, shape (n,), of the rows that are not scored because of where they are, such as bicycles in
-    nuScenes' racks.
+    """Return a mask, shape (n,), of the rows that are left out because of their location, such as bicycles in nuScenes'
+    racks.
     """
     kind = find(protocol.iou_type)
     assert kind.left_out is not None

@@ -402,8 +402,8 @@ CROWDPOSE = replace(
     crowd_means="published",
 )
 
-#: Protocols of COCO-WholeBody's parts; each part has its own score. In the benchmark's scripts, the sigmas of parts result
-#: from a division by 10, but those of the whole body do not, so that equal sigmas can differ in the last bits.
+#: Protocols of COCO-WholeBody's parts; each part has its own score. The benchmark's scripts divide the sigmas of parts
+#: by 10, but write the sigmas of the whole body directly, so that equal sigmas can differ in the last bits.
 WHOLE_BODY = [
     replace(
         one,

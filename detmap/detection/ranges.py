@@ -110,8 +110,8 @@ def _limits(low: Any, high: Any, of: str) -> tuple[Any, ...]:
 
 def plain_area_ranges(given: Any) -> tuple[tuple[Any, ...], ...]:
     """Return area ranges as tuples of name, minimum, maximum and measure. The measure is left out if it is the area in
-    square pixels. A range is given by two limits, which are numbers or texts such as ``"1%"``, and optionally a measure.
-    A text such as ``"height:0:32"`` gives all of them.
+    square pixels. A range is given by two limits, which are numbers or texts such as ``"1%"``, and optionally a
+    measure. A text such as ``"height:0:32"`` gives measure and limits.
     """
     made: list[tuple[Any, ...]] = []
     for name, limits in given.items() if isinstance(given, Mapping) else ((one, rest) for one, *rest in given):

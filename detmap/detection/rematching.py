@@ -122,8 +122,9 @@ def _protocols() -> list[dict[str, Any]]:
             name = f"kitti{suffix}{points}"
             made.append({**shared, **own, "name": name, "iou_type": kind, "interpolation": rule})
         if suffix:
-            # Python ports of KITTI's program, such as in OpenPCDet and MMDetection3D, drop don't-care regions for boxes in
-            # space. They also print AP at lower thresholds than KITTI's. For boxes in the image they agree with KITTI.
+            # Python ports of KITTI's program, such as in OpenPCDet and MMDetection3D, drop don't-care regions for boxes
+            # in space. These ports also print AP at lower thresholds than KITTI's. For boxes in the image they agree
+            # with KITTI.
             copied = {**shared, "iou_type": kind, "interpolation": "sampled-40", "left_out": ("crowd",)}
             made.append({**copied, **own, "name": f"openpcdet{suffix}"})
             made.append({**copied, **loose, "name": f"openpcdet{suffix}-loose"})

@@ -93,9 +93,8 @@ def positives_of(tally: Tally, copies: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _steps(tally: Tally) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """Return what each detection adds to the number of hits, to the number of misses, and to the sum of similarities of
-    orientation, at each area range and threshold. If matching is not repeated at each score, a detection adds only its own
-    outcome.
+    """Return what each detection adds to the numbers of hits and misses and to the sum of similarities of orientation,
+    at each area range and threshold. If matching is not repeated at each score, a detection adds only its own outcome.
     """
     if rematched(tally.protocol):
         return tally.found, tally.missed, tally.alike

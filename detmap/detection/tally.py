@@ -311,8 +311,8 @@ class Tally(Frozen):
         return replace(self.on_images(self.of_crowd_group(name)), otherwise=None)
 
     def pools(self, threads: int | None = None) -> Tally:
-        """Return a tally in ranking order in which the detections of all categories form one category. Those of each
-        frequency group form a further category.
+        """Return a tally in ranking order in which the detections of all categories form one category. The detections
+        of each frequency group form a further category.
 
         Ties are sorted by image, category and rank. Caps apply to the rank of a detection within its own category.
         """

@@ -26,7 +26,7 @@ TRUE = ("true_boxes", "true_labels", "areas", "crowd", "difficult", "group_of")
 LISTS = ("neg_category_ids", "not_exhaustive_category_ids", "pos_category_ids")
 
 
-#: Alternatives of lists. A list is reported as missing only if its alternative is missing, too.
+#: A list is reported as missing only if its alternative is missing, too.
 _OR = {"neg_category_ids": "pos_category_ids"}
 
 
@@ -322,7 +322,7 @@ def read_ids(image_ids: Any, alone: bool) -> list[Any]:
 
 def _single(value: Any) -> Any:
     """Return the element of an array or tensor of size 1; other values unchanged."""
-    if isinstance(value, str):  # also numpy strings, which lose trailing null characters in an array
+    if isinstance(value, str):  # numpy strings too, because arrays drop trailing null characters
         return str(value)
     if not (hasattr(value, "detach") or hasattr(value, "__array__") or hasattr(value, "__dlpack__")):
         return value

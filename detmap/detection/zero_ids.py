@@ -1,8 +1,8 @@
 """Whether objects whose annotation has the id 0 can be found, or are always missed as in pycocotools.
 
-pycocotools writes the id of the object that a detection matches into ``dtMatches``, where 0 means no match. So a detection
-that matches the object of id 0 counts as unmatched: as a false positive, or as ignored if its own area is outside of the
-area range. No other detection can match the object, which counts as a positive.
+pycocotools writes the id of the object that a detection matches into ``dtMatches``, where 0 means no match. So a
+detection that matches the object of id 0 counts as unmatched: as a false positive, or as ignored if its own area is
+outside of the area range. The object counts as a positive, and no other detection can match it.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Otherwise(Frozen):
     image: NDArray[Any]
     category: NDArray[Any]
     rank: NDArray[np.int32]
-    #: What `Tally.hit` and `Tally.ignored` would hold for these detections under the other value of `id_zero`, shape
-    #: (n, w).
+    #: The rows of `Tally.hit` and `Tally.ignored`, shape (n, w), for these detections under the other value of
+    #: `id_zero`.
     hit: NDArray[np.uint64]
     ignored: NDArray[np.uint64]
 

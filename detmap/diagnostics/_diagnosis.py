@@ -168,9 +168,7 @@ class Diagnosis:
 
     @cached_property
     def counted(self) -> NDArray[np.bool_]:
-        """Mask of the objects that count as positives, by position. These are the objects in the area range that are not
-        ignored.
-        """
+        """Mask of the positives, by position: the objects in the area range that are not ignored."""
         objects = self.arranged.objects
         return np.asarray(~(objects.ignored | outside_of(objects.measures, self.arranged.ranges)[:, 0]))
 

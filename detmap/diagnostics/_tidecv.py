@@ -40,8 +40,8 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """The entries of the rankings of all classes, called points. Each detection has a point in the ranking of its class. If
-    fixing its error moves it to another class, it has a second point there.
+    """The entries of the rankings of all classes, called points. Each detection has a point in the ranking of its
+    class. A detection whose fix moves it to another class has a second point, in the ranking of that class.
     """
 
     #: The points sorted by category, descending score, and tidecv's order of detections; shape (n,).
@@ -235,7 +235,8 @@ def _values(
         now = mended(done, first if code == CLS else second if code == LOC else third)
         values[f"progressive_{name}"] = max(now - before, 0.0)
         before = now
-    # FalsePos removes the false positives of classes with objects. The other classes keep theirs, and so still have AP 0.
+    # FalsePos removes the false positives of classes with objects. Classes without objects keep their false positives,
+    # and still have AP 0.
     values["dAP_FalsePos"] = points.ap(plain.hit | (plain.miss & plain.lone), plain.hit, positives) - ap
     values["dAP_FalseNeg"] = points.ap(first.hit | first.miss, first.hit, positives - unfound) - ap
     return values

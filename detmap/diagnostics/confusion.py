@@ -134,7 +134,7 @@ def _cells(
     """Return the rows and columns of the entries of the matrix, and their images. Each matched pair, unmatched object and
     unmatched detection is an entry.
     """
-    # `truth` holds category and image of the objects, `found` those of the detections. `pairs` are the matched
+    # `truth` and `found` hold the categories and images of the objects and of the detections. `pairs` are the matched
     # detections and objects. `shown` are masks of the objects and of the detections that are counted if unmatched.
     alone_truth, alone_found = shown[0].copy(), shown[1].copy()
     alone_found[pairs[0]] = False

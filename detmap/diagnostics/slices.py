@@ -128,8 +128,8 @@ def slices(
         own = mean(ranking.ap_of(outcome[ranking.order], positives))
         total, found = int(positives.sum()), int(np.count_nonzero(taken))
         wrong = np.bincount(error[outcome == MISS], minlength=BKG + 1)
-        # A hit among all objects can be a miss in a slice. This happens if its object is matched to a detection of
-        # higher score, whose own object is ignored in the slice. The miss counts as a duplicate.
+        # A hit among all objects can be a miss in a slice. In the slice, its object may be matched to a detection of
+        # higher score whose own object is ignored. The miss counts as a duplicate.
         wrong[DUPE] += wrong[0]
         rows.append(
             {

@@ -74,7 +74,7 @@ def _made(suspicion: NDArray[Any], first: Any = None, second: Any = None, detect
 
 
 def _precision(diagnosis: Diagnosis) -> NDArray[np.float64]:
-    """Return, for each detection, the precision of its class among this detection and those ranked above it."""
+    """Return, for each detection, the precision of its class down to the detection's rank."""
     ranking = diagnosis.ranking
     first = ranking.starts[:-1][ranking.category]
     total = np.concatenate(([0], np.cumsum(ranking.outcome == HIT)))

@@ -147,10 +147,10 @@ def _finding(
 
 
 class Mending:
-    """A ranking of the detections whose errors can be fixed. Its entries are called places, and are sorted by category. If
-    fixing Cls moves a detection to another category, the detection has a place in both categories.
+    """A ranking of the detections whose errors can be fixed. Its entries are sorted by category. If fixing Cls moves a
+    detection to another category, the detection has an entry in both categories.
 
-    `rows` holds the detection at each place, as a row of ``diagnosis.matches``. `starts` holds the first place of each
+    `rows` holds the detection of each entry, as a row of ``diagnosis.matches``. `starts` holds the first entry of each
     category. `missed` are the objects with the error Miss.
     """
 
@@ -173,7 +173,7 @@ class Mending:
         self.missed = matches.missed[~reached[matches.missed]]
         truth = diagnosis.arranged.truth.category
         self.fewer = np.bincount(truth[places[self.missed]], minlength=self.positives.size)
-        # Each detection whose error Cls is fixed gets a second place, in the category of its object.
+        # Each detection whose error Cls is fixed gets a second entry, in the category of its object.
         moved = best[error[best] == CLS]
         to = truth[places[target[moved]]].astype(np.int64)
         tie = matches.tie_keys()
@@ -190,8 +190,8 @@ class Mending:
         self.best = is_best[rows]
 
     def outcomes(self, mended: set[int]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Fix errors of the kinds `mended`, and return masks of the places that are hits and of those that are not
-        ignored.
+        """Fix errors of the kinds `mended`. Return a mask of the entries that are hits, and a mask of the entries that
+        are not ignored.
         """
         counts, hit = (self.outcome != IGNORED) & ~self.moved, (self.outcome == HIT) & ~self.moved
         if LOC in mended:
@@ -216,7 +216,7 @@ class Mending:
         )
 
     def order_of(self, hit: NDArray[np.bool_]) -> NDArray[np.int64] | slice:
-        """Return the order of the places if `hit` is the mask of hits."""
+        """Return the order of the entries if `hit` is the mask of hits."""
         return hits_first(self.starts, self.scores, hit, self.protocol)
 
 
@@ -228,7 +228,7 @@ def _insertions(
     score: NDArray[np.float64],
     own_ties: NDArray[np.integer],
 ) -> NDArray[np.int64]:
-    """Return the places in the ranking at which to insert detections. Equal scores of a category are sorted by tie key."""
+    """Return the ranking indices at which to insert detections. Equal scores of a category are sorted by tie key."""
     at = np.empty(to.size, np.int64)
     for k in np.unique(to).tolist():
         some = to == k

@@ -20,10 +20,10 @@ class Chance:
     `values` are the distinct vectors of tried values, shape (n, k); `quoted`, shape (k, 2), holds the interval of
     values that round to each quoted number. The density is a nearest-neighbour estimate (Loftsgaarden and Quesenberry
     1965): if the smallest ball about the quoted numbers with *m* values has the volume *V*, the density is (m - 1) / V.
-    Values that agree with the quoted numbers are left out, and the volume of the quoted intervals is subtracted,
-    because otherwise the true rule would raise the estimate. Numbers are correlated under most rules, so distances use
-    the local covariance. Values of rules that make two numbers equal (AP and AP50 at one threshold) have a separate
-    density, which has one dimension fewer.
+    Values that agree with the quoted numbers are left out, and the volume of the quoted intervals is subtracted.
+    Otherwise the true rule would raise the estimate. Numbers are correlated under most rules, so distances use the
+    local covariance. Some rules make two numbers equal, such as AP and AP50 at a single threshold. Their values have a
+    separate density with one dimension fewer.
     """
 
     def __init__(self, values: NDArray[np.float64], quoted: NDArray[np.float64]) -> None:
@@ -53,16 +53,16 @@ class Chance:
 def _part(
     rows: NDArray[np.int64], values: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], float, int]:
-    """Return the rows of the values that do not agree with the quoted numbers, the distances of these values, and the
-    volume and dimension of the unit ball.
+    """Return the rows of values that do not agree with the quoted numbers, their distances, and the volume and
+    dimension of the unit ball.
     """
     away = (values - (low + high) / 2) / (high - low)
     outside = (np.abs(away) > 0.5).any(axis=1)
     rows, away, count = rows[outside], away[outside], low.size
     cloud = away[np.argsort(np.abs(away).max(axis=1), kind="stable")[:_CLOUD]]
     spread = np.cov(cloud.T, bias=True).reshape(count, count) if len(cloud) > count else np.zeros((count, count))
-    # The added variance is that of rounding to the quoted digits. It also prevents a singular matrix if the numbers are
-    # dependent.
+    # The added variance accounts for rounding to the quoted digits. It also prevents a singular matrix if the numbers
+    # are dependent.
     scale, axes = np.linalg.eigh(spread + 0.25 * np.eye(count))
     unit_ball = math.pi ** (count / 2) / math.gamma(count / 2 + 1)
     return rows, np.linalg.norm(away @ axes / np.sqrt(scale), axis=1), unit_ball * float(np.sqrt(scale).prod()), count

@@ -2,8 +2,8 @@
 detection and an object are considered.
 
 Most detections overlap no object enough to match under any rule. These are misses, and only the number of misses above
-each hit matters. So the cost of a protocol only depends on its overlapping pairs. These intermediate results are shared
-by protocols and cached:
+each hit matters. So the cost of a protocol only depends on its overlapping pairs. The following intermediate results
+are shared by protocols and cached:
 
 * orders: the detections sorted by image, category and score;
 * rankings: the detections sorted by category and score, with ties broken;
@@ -77,8 +77,7 @@ _OF_MATCHING = (*_OF_PAIRS, *(name for name in _NOT_OF_PAIRS if name not in _OF_
 #: Decisions that `Lean` does not implement.
 _UNKNOWN = tuple(name for name in _PLAIN if name not in {*_NOT_OF_PAIRS, *_OF_PAIRS, *_LATE})
 
-#: If no coordinate exceeds this magnitude, the areas of boxes stay within COCO's widest range, however boxes are rounded
-#: or moved.
+#: Maximum coordinate for which the areas of boxes stay within COCO's widest range after any rounding or moving.
 _TAME = 3e4
 
 
@@ -214,7 +213,7 @@ class Lean:
 
     @cached_property
     def _tame(self) -> bool:
-        """Whether all boxes have areas from 0 to 1e10, however they are rounded or moved."""
+        """Whether all boxes have areas from 0 to 1e10, even after rounding or moving."""
         if self.protocol.iou_type != BOXES:
             return False
         for table in (self.detections, self.ground_truth):
@@ -426,7 +425,7 @@ class Lean:
         if found.areas is None:
             return None, matching.Objects(*columns)
         areas = found.areas[self._order(protocol).side.order]
-        if protocol.matching == "best":  # VOC has no area ranges, so negative areas count as 0, which is inside
+        if protocol.matching == "best":  # under VOC's rules, negative areas count as 0, inside the only area range
             areas = np.maximum(areas, 0.0)
         outside = (areas < low) | (areas > high)
         return (outside if outside.any() else None), matching.Objects(*columns)

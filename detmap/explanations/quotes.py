@@ -88,8 +88,8 @@ class Search:
 
     @property
     def verdict(self) -> str:
-        """The value is "nothing" if there are no candidates, "found" if the first candidate's `by_chance` is at most 0.02,
-        and "chance" otherwise.
+        """The verdict: "nothing" without candidates, "found" if the first candidate's `by_chance` is at most 0.02, else
+        "chance".
         """
         if not self.candidates:
             return "nothing"
@@ -240,7 +240,7 @@ def searched(
     most: int,
     rules: str = "protocols",
 ) -> Search:
-    """Search the rules of a vocabulary for those that give the quoted numbers."""
+    """Search a vocabulary for rules that give the quoted numbers."""
     tries = Tries(looked, names, list(quoted.values()))
     matches = tries.search(most)
     return Search(

@@ -234,7 +234,7 @@ def _players(source: Convention, target: Convention) -> list[tuple[str, tuple[st
 
 
 def _chain(replay: RankingReplay, first: Convention, steps: Sequence[tuple[str, Convention]]) -> list[Step]:
-    """Return the effect of each step, which changes one decision in addition to those of earlier steps."""
+    """Return the effect of each step; a step changes one more decision."""
     made, before = [], first
     for label, convention in steps:
         values = [replay.value(one) for one in (before, convention)]

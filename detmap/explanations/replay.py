@@ -202,7 +202,7 @@ class Replay:
             value = mean_under(plain, values)
             if np.isnan(value):
                 raise undefined(self.ground_truth, protocol, self.metric)
-            # The sum of floats depends on their order in memory. This is the order in which `detmap.evaluate` adds them.
+            # `detmap.evaluate` adds the values in this memory order, which determines the last bit.
             by_class = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(values.shape[-1], -1)
             self._known[plain] = Value(value, np.asarray(by_class.mean(axis=1)), values.mean(axis=1))
         return self._known[plain]
@@ -376,8 +376,8 @@ def undefined(ground_truth: GroundTruth, protocol: Protocol, metric: str) -> Inp
 
 
 def decided(protocol: str | Protocol, iou_type: str | None, *tables: GroundTruth | Detections) -> Protocol:
-    """Return a protocol, which may be given as text, in the variant for a geometry. The geometry is `iou_type`, by
-    default that of the tables.
+    """Return a protocol, which may be given as text, in its variant for `iou_type`, by default the geometry of the
+    tables.
     """
     if not isinstance(protocol, str):
         return resolve(protocol, iou_type=scored_kind(protocol, iou_type, *tables))

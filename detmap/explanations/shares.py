@@ -116,7 +116,7 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A step from one protocol to the other. It changes one decision in addition to those of earlier steps.
+    """A step from one protocol to the other, which changes one more decision.
 
     Attributes
     ----------
@@ -413,8 +413,8 @@ def check_orders(orders: int) -> None:
 
 def shapley(count: int, value: Values, order: Sequence[int] | None = None) -> list[Fraction]:
     """Return the Shapley values of a game with `count` players. They sum to the value of the set of all players minus
-    the value of the empty set. Sets are evaluated in such an order that the first player of `order` changes most often
-    from one set to the next, so it should be the player that is cheapest to change.
+    the value of the empty set. From one evaluated set to the next, the first player of `order` changes most often, so
+    this player should be the cheapest to change.
     """
     fastest = list(range(count)) if order is None else list(order)
     sets = [frozenset(fastest[bit] for bit in range(count) if code >> bit & 1) for code in range(1 << count)]
@@ -459,7 +459,7 @@ def sampled(count: int, value: Values, orders: int, seed: int) -> tuple[list[Fra
 
 
 def _chain(replay: Replay, first: Protocol, steps: Sequence[tuple[str, Protocol]]) -> list[Step]:
-    """Return the effect of each step, which changes one decision in addition to those of earlier steps."""
+    """Return the effect of each step; a step changes one more decision."""
     made, before, at = [], replay.value(first), first
     for label, protocol in steps:
         after = replay.value(protocol)

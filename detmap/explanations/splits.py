@@ -24,8 +24,7 @@ from detmap.shapes import IouType
 if TYPE_CHECKING:
     from detmap.statistics import Bootstrap
 
-#: Maximum number of images whose effects are computed. If there are more images, those on which the two models' numbers
-#: of hits differ most are chosen.
+#: Maximum number of images whose effects are computed: the images on which the two models' numbers of hits differ most.
 IMAGES = 1000
 
 #: Maximum number of effects of each kind that are named in a sentence.

@@ -20,8 +20,8 @@ from detmap.system import progress
 Change = tuple[str, int]
 Changes = tuple[Change, ...]
 
-#: Maximum number of evaluated rules with one, two and three changes. Of all such rules, those whose estimated values are
-#: nearest to the quoted numbers are evaluated.
+#: Maximum number of evaluated rules with one, two and three changes. Rules are evaluated if their estimated values are
+#: nearest to the quoted numbers.
 _COMBINED = {1: 100, 2: 1200, 3: 500}
 
 #: Prior weight of rows that the vocabulary's `usual` does not list.

@@ -73,7 +73,7 @@ SMOOTH = ("other cuts",)
 
 
 def treated(tables: Tables, name: str, how: str) -> Tables:
-    """Return both tables after the transformation `name`. Tables that do not change are returned as they are."""
+    """Return both tables after the transformation `name`. Unchanged tables are not copied."""
     return _WAYS[name](tables, how)
 
 

@@ -72,8 +72,8 @@ def helper(function: F) -> F:
 
 
 def innermost(function: F) -> F:
-    """Compile a helper inline into every caller. This is for helpers that are called once per value, where the calls
-    themselves would take much of the time.
+    """Compile a helper inline into every caller, because calls would dominate the time of helpers that run once per
+    value.
     """
     return _helped(function, forceinline=True)
 

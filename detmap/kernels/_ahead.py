@@ -263,8 +263,8 @@ def in_use() -> str:
 
 
 def describe(sources: Path, size: int, checksum: int) -> list[str]:
-    """Return the lines of an object's ``.txt`` file: its size and checksum, and those of every source file in
-    `sources`.
+    """Return the lines of an object's ``.txt`` file: its size and checksum, and the size and checksum of every source
+    file in `sources`.
     """
     lines = [f"object {size} {checksum:08x}"]
     for path in _sources(sources):

@@ -338,9 +338,9 @@ def _without_source(library: Any, module: Any) -> tuple[Any, bytes]:
     """Replace the LLVM code in numba's cached form of a kernel by a stand-in. Return the cached form and the compressed
     LLVM code.
 
-    The LLVM code is only needed to compile a kernel that calls this one, but reading it takes half of the time of
-    loading a kernel, and more memory than the machine code. The stand-in defines all names of the LLVM code as empty
-    functions, because numba's linker looks the names up. `module` is the LLVM code as a module of llvmlite.
+    The LLVM code is only needed to compile a kernel that calls this one. Reading it takes half of the time of loading a
+    kernel, and more memory than the machine code. The stand-in defines all names of the LLVM code as empty functions,
+    because numba's linker looks the names up. `module` is the LLVM code as a module of llvmlite.
     """
     from llvmlite import binding
 
@@ -472,7 +472,7 @@ def _uses(value: Any, names: tuple[str, ...], seen: set[int]) -> Iterator[object
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """Yield the names that `code` looks up, including those of nested functions."""
+    """Yield the names that `code` looks up, including names in nested functions."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

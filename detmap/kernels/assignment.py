@@ -46,10 +46,10 @@ def assign(
     out_detections: Array,
     out_ground_truth: Array,
 ) -> None:
-    """Write, for each threshold, the index of the object matched to each detection, and the index of the last detection
-    matched to each object; -1 for none. The rows of `ious` (d, g) are detections by descending score; the columns are
-    objects, `ignored` objects last. A detection with an id of 0 or less (``keeps`` is false) leaves its object free for
-    other detections.
+    """Write indices for each threshold: the object matched to each detection, and the last detection matched to each
+    object; -1 for none. The rows of `ious` (d, g) are detections by descending score; the columns are objects,
+    `ignored` objects last. A detection with an id of 0 or less (``keeps`` is false) leaves its object free for other
+    detections.
     """
     out_detections[:] = -1
     out_ground_truth[:] = -1

@@ -88,7 +88,7 @@ def _deep_rows(
 ) -> None:
     """Set the bits of pixels that are deep along y, in `columns` columns from `column` on.
 
-    A column has `size` words, of which bit *r* is the row ``top + r``.
+    A column has `size` words; bit *r* stands for the row ``top + r``.
     """
     for k in range(columns * size):
         out[k] = NOTHING
@@ -124,8 +124,8 @@ def _in_all(rows: Array, columns: int, size: int, reach: int) -> None:
 
 @helper
 def _add_rest(start: int, end: int, base: int, rows: Array, at: int, first: int, m: int, out: Array) -> int:
-    """Append those pixels of a run that are not deep; the run lies in one column. The words from ``rows[at]`` on have
-    the bits of deep pixels; their first bit stands for the pixel `base`.
+    """Append the pixels of a run that are not deep. The run lies in one column. The words from ``rows[at]`` on have the
+    bits of its deep pixels; their first bit stands for the pixel `base`.
     """
     begin, row, stop, deep = start, start - base, end - base, False
     while row < stop:

@@ -44,7 +44,7 @@ QUOTES, FOURTEENS = np.uint64(0x2222222222222222), np.uint64(0x0E0E0E0E0E0E0E0E)
 
 @helper
 def _cell_end(data: Any, i: int, delimiter: int) -> int:
-    """Return the first position from `i` on of a delimiter or line end, or the end of the data; -1 if a quote or
+    """Return the position of the next delimiter or line end from `i` on, or the end of the data; -1 if a quote or
     control character comes first.
     """
     begin = i

@@ -51,7 +51,7 @@ class Drawing(NamedTuple):
 class Room(NamedTuple):
     """Buffers of `shots`. For each item: whether it is ``skipped``. For each identity: its number of items (``size``),
     the number of its items before a given item (``ahead``), and the item drawn (``chosen``). ``chances[r]`` is the
-    probability that *r* identities are ahead of the match, not counting those that are ahead in every draw.
+    probability that *r* identities are ahead of the match, not counting identities that are ahead in every draw.
     """
 
     skipped: Array

@@ -99,8 +99,8 @@ def ious_of_strings(text: bytes, spans: Array, crowd: Array, out: Array) -> int:
 @kernel
 def merge_strings(text: bytes, count: int, both: bool, out: Array) -> int:
     """Write the string of the union of `count` masks of one size, or of their intersection if `both` is true. `out` has
-    room for seven characters per byte of `text`. Returns the length of the written string, or -1 if a string of `text`
-    is truncated, if one of several masks has no run, or if the runs of the masks have different sums.
+    room for seven characters per byte of `text`. Returns the length of the written string. Returns -1 if a string of
+    `text` is truncated, one of several masks has no run, or the runs of the masks have different sums.
     """
     ends, spans, p, room = np.empty(len(text), np.uint32), np.empty((count, 4), np.int64), 0, 0
     for i in range(count):

@@ -19,12 +19,12 @@ Array = NDArray[Any]
 
 STEP, ALL_POINT, TRAPEZOID, TRAPEZOID_OF_HITS, PAIRWISE = 0, 1, 2, 3, 4
 
-# Orders of the items of a tied group. They are not defined in `detmap.kernels.ties`, which uses them, so that evaluations
-# of detections need not load that module.
+# Orders of the items of a tied group. Defined here rather than in `detmap.kernels.ties`, so that evaluations of
+# detections need not load that module.
 KEEP, REVERSE, FIRST, LAST, COLLAPSE = 0, 1, 2, 3, 4
 
 
-#: Size of the stack of `_pairwise_sum`, to which every halving of a range adds at most two entries.
+#: Size of the stack of `_pairwise_sum`. Every halving of a range adds at most two entries.
 _HALVES = 128
 
 
@@ -107,10 +107,10 @@ def average_precision(
 
     The `rule` STEP adds the precisions at the hits. TRAPEZOID replaces each precision by its mean with the precision
     one rank earlier (1 at rank 1). TRAPEZOID_OF_HITS takes the mean with the precision at the previous hit (1 at the
-    first hit), which is a known mistake. These three add in rank order and divide the sum by the positives. ALL_POINT
-    adds, in rank order, each hit's gain in recall times the largest precision at that recall or later, as VOC's
-    development kit does, and does not divide the sum. PAIRWISE adds the same terms in the order of numpy's ``sum``,
-    with a last term of 0 if recall does not reach 1.
+    first hit), which is a known mistake. These three rules add in rank order and divide the sum by the number of
+    positives. ALL_POINT adds in rank order, as VOC's development kit does, and does not divide the sum. A term is a
+    hit's gain in recall times the largest precision at that recall or later. PAIRWISE adds the same terms in the order
+    of numpy's ``sum``, with a last term of 0 if recall does not reach 1.
     """
     area = rule in (ALL_POINT, PAIRWISE)
     envelope = np.empty(_longest_group(starts, begin, end) + 1)

@@ -21,8 +21,8 @@ Array = NDArray[Any]
 @kernel
 def gain_over_cost(starts: Array, ranks: Array, gains: Array, ideal_starts: Array, ideal: Array, out: Array) -> None:
     """Write G: the sum of gain / log2(2 + cost - found), relative to the sum of all gains. At a rank, `found` is the
-    cumulative gain including that rank, and `cost` is the cumulative gain of the ideal ranking, where every rank gains
-    at least 1.
+    cumulative gain including that rank. `cost` is the cumulative gain of the ideal ranking, where every rank gains at
+    least 1.
     """
     for q in range(starts.size - 1):
         first, best = ideal_starts[q], ideal_starts[q + 1] - ideal_starts[q]
@@ -65,9 +65,9 @@ def ndcg_at_gains(starts: Array, ranks: Array, gains: Array, ideal_starts: Array
 def ndcg_at_levels(
     starts: Array, ranks: Array, gains: Array, ideal_starts: Array, ideal: Array, items: Array, out: Array
 ) -> None:
-    """Write the mean of nDCG over several ranks. These are, for each level of gain, the last rank at which the ideal
-    ranking has that level. If the ranking (of ``items[q]`` items) is longer than the ideal ranking by more than one item,
-    nDCG at the end of the ranking counts too.
+    """Write the mean of nDCG at the last ranks of each level of gain in the ideal ranking. If the ranking (of
+    ``items[q]`` items) is longer than the ideal ranking by more than one item, nDCG at the end of the ranking counts
+    too.
     """
     for q in range(starts.size - 1):
         first, best = ideal_starts[q], ideal_starts[q + 1] - ideal_starts[q]

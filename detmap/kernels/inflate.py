@@ -44,11 +44,11 @@ _ORDER = np.array([16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1,
 class Codes(NamedTuple):
     """Memory for two tables of codes: one for literals and lengths, one for distances.
 
-    ``fast``, shape (2, 2 ** BITS), maps the next `BITS` bits to ``16 * symbol + length of its code``, or to 0 if the
-    code is longer than `BITS`. ``counts``, shape (2, 16), has the number of codes of each length, and ``symbols``,
-    shape (2, 288), the symbols in the order of their codes. ``lengths``, shape (320,), has the code lengths of a block.
-    ``at``, shape (3,), has the position of the next bit, and two flags (0 or 1): whether this position is within a
-    compressed block, and whether the header of the last block has been read.
+    ``fast``, shape (2, 2 ** BITS), maps the next `BITS` bits to ``16 * symbol + length of its code``, or to 0 for a
+    longer code. ``counts``, shape (2, 16), has the number of codes of each length, and ``symbols``, shape (2, 288), the
+    symbols in the order of their codes. ``lengths``, shape (320,), has the code lengths of a block. ``at``, shape (3,),
+    has the position of the next bit, and two flags (0 or 1): whether this position is within a compressed block, and
+    whether the header of the last block has been read.
     """
 
     fast: Array

@@ -1,6 +1,6 @@
 """Kernels for object keypoint similarity (OKS): one computes the exponents of keypoints, one the means of their
-exponentials. The exponentials are left to `numpy.exp`, which pycocotools uses, because libm's results differ from
-numpy's on some processors.
+exponentials. The exponentials are left to `numpy.exp`, as in pycocotools, because libm's results differ from numpy's on
+some processors.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def exponents(found: Poses, truth: Poses, objects: Objects, pairs: Likely, begin
         most_far = (1.0 - lowest) * (visible if visible else count) / (1.0 - _FAR_TERM) + 1e-6
         first, far = used, 0
         for k in range(np.uint64(count)):
-            # Branch-free: a point that does not count is written too, and overwritten by the next one.
+            # Branch-free: points that do not count are written, too, and the next point overwrites them.
             x, y = found.values[d + width * k], found.values[d + width * k + _Y]
             counts = 1
             if visible:
@@ -144,8 +144,8 @@ def means(values: Array, stops: Array, out: Array) -> None:
 
 @kernel
 def extents(poses: Poses, begin: int, end: int, out_boxes: Array, out_labelled: Array) -> float:
-    """Write, for each of the poses ``[begin, end)``, the box x, y, width, height around its points, and the number of
-    points with v above 0 (0 if poses have no v). Returns the largest absolute value of any x, y or v.
+    """Write the box x, y, width, height around each of the poses ``[begin, end)``, and the number of points with v
+    above 0 (0 if poses have no v). Returns the largest absolute value of any x, y or v.
     """
     farthest, width, flagged = 0.0, np.uint64(poses.width), poses.width == 3
     for i in range(begin, end):

@@ -15,7 +15,7 @@ from detmap.kernels import helper, kernel
 from detmap.kernels.texts import ABSENT, LENGTH_BITS, LENGTHS, _same
 from detmap.kernels.words import NOTHING, _blank, _byte
 
-# Maximum depth of nested elements, and maximum number of attributes of an element, which are compared with each other.
+# Maximum depth of nested elements, and maximum number of attributes of an element. Attributes are compared pairwise.
 DEEPEST, MOST_ATTRIBUTES = 64, 64
 
 
@@ -180,7 +180,7 @@ def scan_markup(data: Any, bounds: Any, names: Any, texts: Any, parents: Any, fi
         Out: position and length of an attribute's value, or of an element's text without blanks around it; all bits
         are set for an element that has elements.
     parents : (rows,) int64
-        Out: the row of the element around an element, its own row for the root; ``~row`` of the element for an attribute.
+        Out: the row of an element's parent, for the root its own row; for an attribute ``~row`` of its element.
     firsts : (files + 1,) int64
         Out: the first row of each file. A file that is not plain has no rows.
     stack : (`DEEPEST`,) int64

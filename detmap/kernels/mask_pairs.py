@@ -55,7 +55,7 @@ def _unpack(masks: Masks, row: int, out: Array, at: int) -> Any:
     stop = ~stop
     m = at
     last, before, total = np.int64(0), np.int64(0), np.int64(0)
-    singly = p + 3  # before this place numbers are read one by one; elsewhere eight are read at once
+    singly = p + 3  # numbers before this place are read singly, later ones eight at once
     while p < stop:
         if p >= singly and m > at + 2 and p + 8 <= stop:
             groups = _word(masks.text, p) + _TO_GROUPS
@@ -119,7 +119,7 @@ def _shared(one: Array, a_stop: int, other: Array, b_first: int, b_stop: int) ->
     a, b = _first_behind(one, 0, a_stop, start), _first_behind(other, b_first, b_stop, start)
     shared, singly = np.int64(0), a
     # A run is finished once the other mask's next run begins after its end. Usually one comparison finishes both runs
-    # of a pair. Therefore `_AT_ONCE` pairs are compared in one step, which counts only if it finishes all of them.
+    # of a pair. Therefore `_AT_ONCE` pairs are compared in one step, whose result is used only if it finishes all runs.
     while a + 1 < a_stop and b + 1 < b_stop:
         if a >= singly and a + 2 * _AT_ONCE <= a_stop and b + 2 * _AT_ONCE <= b_stop:
             fine, several = _shared_at_once(one, a, other, b)

@@ -100,7 +100,7 @@ def _four_columns(groups: Any, inside: Any, outside: Any, line: Any, height: int
 
 @innermost
 def _lesser(one: Any, other: Any) -> Any:
-    """Return the lane by lane minimum of two words with four numbers below 2**15 each."""
+    """Return the lane-wise minimum of two words with four numbers below 2**15 each."""
     # The highest bit of a lane is set where `one` is not less than `other`; the lower bits then hold the difference.
     beyond = (one | _LANE_HIGHS) - other
     take = beyond & _LANE_HIGHS
@@ -136,11 +136,11 @@ def _read_columns(text: Array, p: int, stop: int, height: int, tops: Any, bottom
 @helper
 def _measured(text: Array, p: int, stop: int, height: int, width: int, values: Array) -> Any:
     """Return whether the compressed mask in ``text[p:stop]`` is valid and fills its image, whether it is regular, its
-    area, its first and last column, its first row, and the end of its rows. Runs are read in pairs of foreground and
-    background; masks with empty runs are left to `_measured_slowly`. In most masks nearly all numbers have one
-    character, and nearly all columns have one run. Four such columns are read at once, from eight characters. Other pairs
-    are read one by one, without branches for two-character numbers and columns of several runs, because such branches
-    are unpredictable.
+    area, and its extent: first and last column, first row, and end of the rows. Runs are read in pairs of foreground
+    and background; masks with empty runs are left to `_measured_slowly`. In most masks nearly all numbers have one
+    character, and nearly all columns have one run. Four such columns are read at once, from eight characters. Other
+    pairs are read one by one, without branches for two-character numbers and columns of several runs, because such
+    branches are unpredictable.
     """
     # Separate functions for reading long numbers and for computing the box would make this 4 % slower.
     first, pixels = p, height * width

@@ -26,8 +26,8 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 # ------------------------------------------------------------------------------------------------------------- strings
 # A number is written as groups of five bits, the lowest first, one character each (the group plus 48). The bit of value
-# 32 is set if another group follows; in the last group the bit of value 16 is the sign. From the fourth number on, the
-# difference from the number two places before is written instead.
+# 32 is set if another group follows; in the last group the bit of value 16 is the sign. From the fourth number on, its
+# difference from the number two before is written instead.
 
 
 @innermost
@@ -53,9 +53,9 @@ def _number(text: Any, p: int) -> Any:
 
 @helper
 def _read_string(text: Any, p: int, out: Array, at: int) -> Any:
-    """Decode the NUL-terminated string at `p`, and write the ends of its runs from ``out[at]`` on. Returns the place of
-    the NUL (-1 if the text is truncated), and the end of the output. Numbers are read in pairs, because each is stored
-    as the difference from the number two before.
+    """Decode the NUL-terminated string at `p`, and write the ends of its runs from ``out[at]`` on. Returns the position
+    of the NUL (-1 if the text is truncated), and the end of the output. Numbers are read in pairs, because each is
+    stored as the difference from the number two before.
     """
     m, total, outside, inside = at, np.int64(0), np.int64(0), np.int64(0)
     while text[np.uint64(p)]:
@@ -533,8 +533,8 @@ def merge_groups(
     """Write the union of the masks of each group ``[begin, end)``, or with `both` their intersection.
 
     Group *g* has the masks ``groups[g]:groups[g + 1]``: at least one mask, with at least one run each. The ends of its
-    merged mask are written to ``out_ends[out_spans[g, 0]:out_spans[g, 1]]``, where there must be room for one run more
-    than the group's masks have in total. ``out_spans[g, 1]`` is written; it is -1 if the masks' runs have different sums.
+    merged mask are written to ``out_ends[out_spans[g, 0]:out_spans[g, 1]]``, which must have room for one run more than
+    the group's masks have in total. ``out_spans[g, 1]`` is written; it is -1 if the masks' runs have different sums.
     """
     for g in range(begin, end):
         room = 1

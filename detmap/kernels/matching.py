@@ -233,7 +233,8 @@ def match(
     stop: Array,
     out: Words,
 ) -> None:
-    """Match the detections of the image-category pairs ``[begin, end)``, best score first; set the bits of those that match.
+    """Match the detections of the image-category pairs ``[begin, end)``, best score first; set the bits of matched
+    detections.
 
     By COCO's rule a detection is matched to the free object that it overlaps most (the last in a tie). Ignored
     objects are only considered if no other free object overlaps the detection enough; a crowd is always free. By VOC's rule

@@ -70,9 +70,9 @@ def _plain_pairs(data: Any, i: int, j: int, powers: Any, two_lists: _Two, count:
     """Read two lists at once, number by number in turn, as `_plain_numbers` reads one list. The last number of each
     list is not read.
 
-    The place of a number depends on the number before, so two lists are interleaved to hide this latency. Numbers such
-    as ``2.0`` are tried first. Returns the places of the next numbers, and how many numbers of each list have been
-    read, including the `count` numbers read before.
+    The position of a number depends on the number before, so two lists are interleaved to hide this latency. Numbers
+    such as ``2.0`` are tried first. Returns the positions of the next numbers, and how many numbers of each list have
+    been read, including the `count` numbers read before.
     """
     out, at, size, gap = two_lists
     beside, most = at + size, size - 1
@@ -125,8 +125,8 @@ def _plain_pairs(data: Any, i: int, j: int, powers: Any, two_lists: _Two, count:
 
 @helper
 def _any_number(data: Any, i: int, powers: Any, out: Array, at: int) -> Any:
-    """Read a number of a list. Return the place of the next number, and whether there is a next number. The place is -1
-    if this number is invalid, or if its last bit is uncertain.
+    """Read a number of a list. Return the position of the next number, and whether there is a next number. The position
+    is -1 if this number is invalid, or if its last bit is uncertain.
     """
     bits, end, certain = _coordinate(data, i, powers)
     if end < 0 or not certain:
@@ -169,8 +169,8 @@ def read_numbers(
 
     Parameters are those of `detmap.kernels.segmentations.read_segmentations`, with two differences: ``starts`` and
     ``stops``, (n,) int64, are the range of each record in `values` (uint64, the bits of float64), and ``state[POINTS]``
-    is the place of the next values. If the lists of n records have b bytes in total, `values` must have room for b / 2 + n
-    values. A record without a list has no values; if a list has anything but numbers, the record's stop is -1.
+    is the position of the next values. If the lists of n records have b bytes in total, `values` must have room for n +
+    b / 2 values. A record without a list has no values; if a list has anything but numbers, the record's stop is -1.
     """
     size, misses = 0, 0  # number of values of the previous row; number of consecutive failures of `_alike`
     while state[ROW] < len(places):

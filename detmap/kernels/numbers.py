@@ -49,8 +49,8 @@ TO_HIGH = np.uint64(0x7676767676767676)
 TEN, HUNDREDS, PAIRS = np.uint64(10), np.uint64(100 + (1000000 << 32)), np.uint64(0x000000FF000000FF)
 UNITS = np.uint64(1 + (10000 << 32))
 TEN_TO_EIGHT = np.uint64(10**8)
-# Mantissas below `EXACT` are exact as doubles. 2**53 would be a valid limit, too, but mantissas of widened float32 values
-# lie on both sides of it, and the mispredicted branches would cost more than the limit saves.
+# Mantissas below `EXACT` are exact as doubles. 2**53 would be a valid limit, too. But mantissas of widened float32
+# values lie on both sides of 2**53, and mispredicted branches would cost more than that limit saves.
 EXACT = np.uint64(10**15)
 # The highest power of ten that is exact both as a 64-bit integer and as a double.
 HIGHEST_DIVISOR = 18
@@ -99,13 +99,14 @@ def _digits(data: Any, i: int, mantissa: Any, powers: Any) -> Any:
         mantissa = mantissa * powers[np.uint64(n)] + _eight_digits(word << np.uint64(64 - 8 * n))  # adds leading zeros
         if n < 8:
             return mantissa, i + n, fits
-        i += 8  # not n, so that the place of the next word does not depend on the digits of this word
+        i += 8  # not n, so that the next place does not depend on these digits
 
 
 @innermost
 def _whole_part(data: Any, i: int) -> Any:
-    """Read eight bytes of a decimal. Return the digits as bytes, the number of digits before the point, the position of
-    the point in bits, and whether the bytes begin with one to seven digits without a leading zero, then a point.
+    """Read eight bytes of a decimal. Return the digits as bytes, the number of digits before the point, and the
+    position of the point in bits. Also return whether the bytes begin with one to seven digits without a leading zero,
+    then a point.
     """
     word = _word(data, i) ^ DIGIT_ZEROS
     whole = _leading_digits(word)
@@ -169,8 +170,8 @@ def _plain_integer(data: Any, i: int) -> Any:
 
 @helper
 def _plain_numbers(data: Any, i: int, powers: Any, out: Array, at: int) -> Any:
-    """Read numbers of a list while they are plain; return the place of the first number that is not plain, and its
-    index in `out`. A plain number has up to seven bytes, digits with an optional point, and a comma after it.
+    """Read plain numbers of a list; return the position of the first other number, and its index in `out`. A plain
+    number has up to seven bytes, digits with an optional point, and a comma after it.
     """
     inside = len(data) - NUMBER_ROOM
     gap, looked_at, expected = 2, TWO_BYTES, SPACED
@@ -270,8 +271,8 @@ def _rounded(mantissa: Any, exponent: int, five: Any, more: Any) -> Any:
         length += 1
     mantissa <<= np.uint64(64 - length)
     high, low = _product(mantissa, five)
-    # The second product is needed only if the rounding depends on it, but is computed without a branch, because float32
-    # values widened to float64 need it every other time.
+    # The second product is computed without a branch, because float32 values widened to float64 need it every other
+    # time.
     more, _ = _product(mantissa, more)
     more &= NOTHING - np.uint64(high & UNROUNDED == UNROUNDED)
     low += more

@@ -58,7 +58,7 @@ class Candidates(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Which pairs to find: those that overlap by ``lowest`` or more. ``crowd`` flags the ground-truth records of crowds."""
+    """The pairs to find overlap by ``lowest`` or more. ``crowd`` flags the ground-truth records of crowds."""
 
     crowd: Array
     lowest: float
@@ -232,11 +232,11 @@ def box_candidates(
     The overlap is intersection over union, or intersection over the detection's area if the object is a crowd. In a
     cell with many pairs, detections and objects are sorted by left edge and swept: a detection is only compared with
     objects that it meets along x. If the lowest overlap is 0 or less, pairs that do not touch count too, and all pairs
-    are compared. For boxes around masks of known areas, the overlap is an upper bound, because masks share no more than
-    their boxes do, and no more than the smaller area. The kernel returns early once `stop` is set.
+    are compared. For boxes around masks of known areas, the overlap is an upper bound, from the area that the boxes
+    share and the smaller area of the masks. The kernel returns early once `stop` is set.
 
-    Returns 0, or, if room is lacking, the minimum room needed. Then the caller copies the pairs found and calls again;
-    the pairs of the current cell are found again.
+    Returns 0, or, if room is lacking, the minimum room needed. The caller then copies the found pairs and calls again,
+    which repeats the search in the current cell.
     """
     begin, row, used = out.reached[0], out.reached[1], out.reached[2]
     most = longest_run(cells.detection_starts, cells.detection_stops, begin, end)

@@ -53,8 +53,8 @@ class Outcome(NamedTuple):
     ``odd``, shape (images, 2), has for each image the number of ground-truth segments whose area is wrong, and whether
     any pixel's id is not listed. ``pairs`` and ``iou`` have the ground-truth row and the IoU of each matched pair of a
     block. ``problem``, shape (4,), describes a problem: its kind, the image, the id (if `UNLISTED`) or row (otherwise)
-    of the segment, and the segment's number of pixels (only if `IMPOSSIBLE`). ``counts`` and ``areas`` are memory for
-    the pixels of each pair of segments and for the areas of the predicted segments, with room for the largest image.
+    of the segment, and the segment's number of pixels (only if `IMPOSSIBLE`). ``counts`` and ``areas`` are buffers for
+    the largest image: the pixels of each pair of segments, and the areas of the predicted segments.
     """
 
     truth: Array
@@ -82,8 +82,8 @@ def _place(ids: Array, wanted: int) -> Any:
 
 @innermost
 def _row(ids: Array, value: int, seen: Array, places: Array) -> Any:
-    """Return the row of an id in the table of counts: 0 for VOID, 1 plus the index in `ids`, or, for an unlisted id, 1 plus
-    the length of `ids`.
+    """Return the row of an id in the table of counts: 0 for VOID, 1 plus the index in `ids`, or 1 plus the length of
+    `ids` for an unlisted id.
     """
     slot = (value ^ value >> 8 ^ value >> 16) & (_SEEN - 1)
     if seen[slot] != value:

@@ -13,8 +13,8 @@ from detmap.kernels.words import _lowest_bit, _word
 
 Array = NDArray[Any]
 
-#: PNG's row filters, named after the value that each adds to a pixel: 0, the left pixel, the upper pixel, the mean of
-#: both, or whichever of left, upper and upper left is nearest to left + upper - upper left.
+#: PNG's row filters, named after the value that each adds to a pixel: 0, the left pixel, the upper pixel, or the mean
+#: of both. `NEAREST` adds whichever of left, upper and upper left is nearest to left + upper - upper left.
 NONE, LEFT, UPPER, MEAN, NEAREST = range(5)
 
 #: Error codes of files, in addition to `DAMAGED` and `TOO_LONG`: pixels are missing; a row has an unknown filter.

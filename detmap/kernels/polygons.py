@@ -1,8 +1,8 @@
 """Rasterise polygons to runs as pycocotools does, from the points where outlines cross the centre lines of columns.
 
 Vertices are rounded to fifths of a pixel. The centre of column c lies between the fifths 5c + 2 and 5c + 3. Where the
-outline steps from one of them to the other, it crosses the centre line, at the row of the upper one of the two points.
-Each crossing toggles between outside and inside for all pixels after it.
+outline steps between these two fifths, it crosses the centre line at the row of the upper point. Each crossing toggles
+between outside and inside for all pixels after it.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _down(x: float, y: float, slope: float, columns: Any, height: float, rows: A
     `_EXACT`.
 
     The slope is at least 2**-21. Rounding errors of the point where the line meets a centre are therefore far smaller
-    than a step. Of the steps after the centre, the first is therefore the one nearest to the computed point, or the next.
+    than a step. The first step after the centre is therefore the step nearest to the computed point, or the next step.
     """
     centre, step, count = columns
     ahead = centre - x + 0.5
@@ -140,7 +140,7 @@ def _far_down(edge: Any, columns: Any, height: float, rows: Array, at: int) -> N
     the length along y, and whether the edge leads upwards.
 
     If a single step skips the centre of a column because of rounding, the row is 0. This only happens for edges of
-    millions of pixels. The compared numbers are not rounded to integers, because this would not change the result.
+    millions of pixels. Compared numbers stay unrounded, because rounding would not change the result.
     """
     x, y, slope, down, back = edge
     centre, step, count = columns

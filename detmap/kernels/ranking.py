@@ -1,9 +1,9 @@
 """Rank the few relevant items of a query without sorting the gallery.
 
 A query's relevant items are sorted by distance; in one pass over the gallery every item is counted in its interval
-between two of these distances. The counts give for each relevant item how many items are strictly nearer (`ahead`), how
-many are equally near (`tied`, including itself), and how many of the equally near items come earlier in the gallery.
-These numbers give the item's rank, with ties in index order.
+between two of these distances. The counts give for each relevant item the number of items that are strictly nearer
+(`ahead`) or equally near (`tied`, including itself). They also give the number of equally near items that come earlier
+in the gallery. These numbers give the item's rank, with ties in index order.
 """
 
 from __future__ import annotations
@@ -604,7 +604,7 @@ def _write_hits(
         relevant += met[d]
         out.radius[q, d, 0] = total
         out.radius[q, d, 1] = relevant
-        size, met[d] = met[d], first + kept  # from here on `met[d]` is the place of the next hit
+        size, met[d] = met[d], first + kept  # from here on `met[d]` is the place of the next hit at distance d
         if ahead[d] < depth:
             kept += size
     ahead[buckets] = depth
@@ -687,7 +687,7 @@ def rank_samples(positive: Array, negative: Array, out_ahead: Array, out_tied: A
 def tally_intervals(
     distances: Distances, junk: Lists, steps: Array, begin: int, end: int, between: Array, equal: Array
 ) -> None:
-    """Count the distances of queries ``[begin, end)``, except those of junk, in the intervals of ascending `steps`.
+    """Count the distances of queries ``[begin, end)``, except distances of junk, in the intervals of ascending `steps`.
 
     Adds to ``between[g]`` the number of distances between ``steps[g - 1]`` and ``steps[g]``, and to ``equal[g]`` the
     number of distances equal to ``steps[g]``. The last element of `between` counts distances above all steps.

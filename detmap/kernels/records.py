@@ -55,8 +55,8 @@ from detmap.kernels.words import ALL, FIVE_BYTES, LOW32, NOTHING, U1, U63, _blan
 
 # Number of keys of the previous record whose order is remembered, because most records have the same order of keys.
 EXPECTED_KEYS = 16
-# Records are only compared with the first record if that has at most `MOST_VALUES` values, and at most `GLUE_WORDS`
-# words of eight bytes between two values.
+# Records are compared with the first record only if it has at most `MOST_VALUES` values, and at most `GLUE_WORDS` words
+# of eight bytes between two values.
 MOST_VALUES = 24
 GLUE_WORDS = 4
 # Columns of `Likeness.values`: kind, place of row 0, stride of rows, first byte, end. Columns of `Likeness.glue`: length
@@ -129,7 +129,7 @@ def _learn(data: Any, begin: int, end: int, likeness: Likeness, count: int) -> i
 
 @innermost
 def _has_glue(data: Any, place: int, glue: Any, g: Any) -> bool:
-    """Return whether the bytes at `place` are the same as those before value `g` of the first record."""
+    """Return whether the bytes at `place` equal the glue before value `g` of the first record."""
     other = NOTHING
     for w in range(2):
         word = np.uint64(WORDS + 2 * w)
@@ -233,8 +233,8 @@ def _key_bit(first: int, last: int, length: int) -> Any:
 
 @innermost
 def _find_field(data: Any, i: int, lines: bool, names: Any, expected: Any, key: int, state: Any) -> Any:
-    """Read a key and its colon: return its field (``len(names)`` for none), and the place of the value (-1 if there is
-    no key). `expected` holds the fields of the previous record; the one at place `key` is tried first.
+    """Read a key and its colon: return its field (``len(names)`` for none), and the position of the value (-1 if there
+    is no key). `expected` holds the fields of the previous record; the one at place `key` is tried first.
     """
     if _byte(data, i) != 34:
         return 0, -1
@@ -269,7 +269,7 @@ def _scan_numbers(
     data: Any, i: int, lines: bool, field: int, powers: Any, columns: Columns, state: Any, values: Any
 ) -> int:
     """Scan the value of a field: a number, or a list if the field has several numbers per record. Return the end of the
-    value, or -1 if it is not understood.
+    value, or -1 if it is unsupported.
     """
     places, _, words, doubts = columns
     width, first = places[field, 1], places[field, 2]
@@ -304,7 +304,7 @@ def _scan_numbers(
 def _scan_value(
     data: Any, i: int, lines: bool, field: int, powers: Any, columns: Columns, state: Any, values: Any
 ) -> int:
-    """Scan an id, or a value that is not a number: return its end, -1 if it is not understood."""
+    """Scan an id, or a value that is not a number: return its end, -1 if it is unsupported."""
     places, ids, words, _ = columns
     kind, width, first = places[field, 0], places[field, 1], places[field, 2]
     at, begin = first + state[ROW] * width, i
@@ -347,7 +347,7 @@ def _scan_value(
 def _scan_record(
     data: Any, lines: bool, names: Any, expected: Any, powers: Any, columns: Columns, state: Any, values: Any
 ) -> Any:
-    """Scan a record key by key. Return its end (-1 if it is not understood), and a bit set of the fields that it has."""
+    """Scan a record key by key. Return its end (-1 if it is unsupported), and a bit set of the fields that it has."""
     places = columns.places
     i = _blank(data, state[POSITION] + 1, lines)
     seen, key = 0, 0
@@ -386,8 +386,8 @@ def _scan_record(
 
 @innermost
 def _next_record(data: Any, i: int, lines: bool) -> Any:
-    """Find what follows a record. Return the place of the next record and `STOPPED`, or the end of the list and
-    `CLOSED`, or else any place and `FAILED`.
+    """Find what follows a record. Return the position of the next record and `STOPPED`, the end of the list and
+    `CLOSED`, or any position and `FAILED`.
     """
     i = _blank(data, i, lines)
     c = _byte(data, i)

@@ -2,8 +2,9 @@
 again at each of these scores.
 
 In the first pass each object takes the free detection of the highest score that overlaps it enough. Then, for every
-score of a detection, each object of its image and category takes the free detection that overlaps it most, among the
-detections of at least that score. Objects choose in the order of the file. Bits are as in `detmap.kernels.matching`.
+score of a detection, only detections of at least that score take part, and each object of the image and category takes
+the free detection that overlaps it most. Objects choose in the order of the file. Bits are as in
+`detmap.kernels.matching`.
 """
 
 from __future__ import annotations
@@ -58,9 +59,9 @@ class Levels(NamedTuple):
 class Steps(NamedTuple):
     """Output of matching, by position of detections. ``hit`` and ``ignored`` are the words of the first pass. The next
     three columns have a value for each area range and threshold (bit). When the minimum score is lowered to the
-    detection's score, the image's numbers of hits and misses change by ``found`` and ``missed``, int32 (n, bits), and
-    its sum of similarities of orientation becomes ``alike``, float64 (n, bits). ``taken``, int32 (n,), is the object
-    that a detection is matched to in the first pass, numbered within its image and category; the array may be empty.
+    detection's score, the image's numbers of hits and misses change by ``found`` and ``missed``, int32 (n, bits). Its
+    sum of similarities of orientation becomes ``alike``, float64 (n, bits). ``taken``, int32 (n,), is the object that a
+    detection is matched to in the first pass, numbered within its image and category; the array may be empty.
     """
 
     hit: Array
@@ -320,8 +321,8 @@ class Sampled(NamedTuple):
 
 @helper
 def _wanted(place: int, hits: int, positives: int, recall: float) -> bool:
-    """Return whether precision at `recall` is read at the hit with the index `place`. It is read there if the hit is
-    the last one, or if the recall of the next hit is not nearer to `recall`.
+    """Return whether precision at `recall` is read at the hit with the index `place`: the last hit, or a hit at least
+    as near to `recall` as the next hit.
     """
     last = place == hits - 1
     low = (place + 1) / positives

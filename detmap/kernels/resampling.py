@@ -37,10 +37,10 @@ class Events(NamedTuple):
     ``class_starts[c]:class_starts[c + 1]``. Run *j* is on image ``run_images[j]``, and ``run_sizes[j, a]`` of its
     detections count in area range *a*.
 
-    The misses between run *j* - 1 and run *j* are divided into the segments ``segment_starts[j]:segment_starts[j + 1]``.
-    All misses of segment *s* count in the same area ranges, which are those with ``members[patterns[s], a] == 1``. The
-    misses of segment *s* are on the images ``images[miss_starts[s]:miss_starts[s + 1]]``. Misses after the last run of
-    their class are left out.
+    The misses before run *j* and after the previous run form the segments ``segment_starts[j]:segment_starts[j + 1]``.
+    All misses of segment *s* count in the same area ranges, where ``members[patterns[s], a] == 1``. The misses of
+    segment *s* are on the images ``images[miss_starts[s]:miss_starts[s + 1]]``. Misses after the last run of their
+    class are left out.
 
     An item is a run at one area range and threshold (bit), if a detection of the run is a hit or is ignored there. The
     items of class *c* and bit *b*, in ranking order, are ``item_starts[k]:item_starts[k + 1]`` with ``k = c * A * T +
@@ -129,8 +129,8 @@ def _look_ahead(
     """Count the detections ahead of the runs ``[begin, end)`` of a class, for `LANES` replicates.
 
     `words` holds, one byte per replicate, how often each image was drawn, as in `collect_hits`. Up to `chunk` words can
-    be added without an overflow of any byte. `sums`, (areas + 1, `LANES`), is a buffer. ``out_ahead[lane, area, run -
-    begin]`` is ``256 * ahead + copies``, where ``ahead`` is the number of detections ahead of the run and ``copies``
+    be added without an overflow of any byte. `sums`, (areas + 1, `LANES`), is a buffer.
+    ``out_ahead[lane, area, run - begin]`` is ``256 * ahead + copies``: the number of detections ahead of the run, and
     the number of copies of the run's image, both on side 0. ``out_all[area, run - begin]`` is the number of detections
     ahead of the run if every image counts once.
     """
@@ -183,8 +183,8 @@ def _ranks_of_bit(
         many, before = both & 255, (both >> 8) - skipped
         skipped += many * skips[i]
         if kinds[i]:
-            # Four ranks are always written, because a mispredicted branch takes longer. The next ranks overwrite those
-            # that are not needed.
+            # Four ranks are always written, because a mispredicted branch takes longer. The next ranks overwrite
+            # surplus ranks.
             for copy in range(4):
                 out_ranks[np.uint64(written + copy)] = before + 1 + copy
             for copy in range(4, many):

@@ -42,8 +42,8 @@ class Quads(NamedTuple):
     """Quadrilaterals.
 
     ``corners`` float64 (n, 8): x, y of each corner, in either orientation. ``areas`` float64 (n,), 0 or more. ``turns``
-    int8 (n,): 1 where the outline is convex and turns from the x axis to the y axis, -1 where it is convex and turns the
-    other way, else 0.
+    int8 (n,): 1 for convex outlines that turn from the x axis to the y axis, -1 for convex outlines that turn the other
+    way, else 0.
     """
 
     corners: Array

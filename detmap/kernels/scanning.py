@@ -16,18 +16,18 @@ from detmap.kernels import helper
 
 # The type of a field. REPEATED (an id that often equals the id on the line before) is only used for TREC lines, INTEGER
 # only for TREC lines and delimited text. For SPAN and LISTS the column holds the begin and end of the value in the
-# document. The contents of LISTS are checked later, when the lists are read. No column has the type QUOTED or PASSED,
-# which mark an id that is a string and a value that is not read.
+# document. The contents of LISTS are checked later, when the lists are read. QUOTED and PASSED are not types of
+# columns: they mark a string id and an unread value.
 ID, NUMBERS, FLAG, SPAN, REPEATED, INTEGER, QUOTED, PASSED, LISTS = range(9)
 # Types whose columns are stored separately, because they are freed once ids are looked up or lists are read.
 APART = (ID, REPEATED, LISTS)
 # Why a kernel stopped. STOPPED: a record begins at or after `stop`. CLOSED: the list has ended. FAILED: the input is
 # not supported. FULL: `doubts` has no room, so the caller must parse the numbers in it and call again.
 STOPPED, CLOSED, FAILED, FULL = range(4)
-# The slots of `state`. Four slots have a bit per field, which is set if some record has the field (EVER), if every record
-# has it (ALWAYS), if some value is an integer (INTEGERS), or if some value is a string (STRINGS). LONGER: number of
-# lines with more tokens than fields. NOTED: number of values of the first record. UNREAD: for each key that is not a
-# field, the bit `records._key_bit` is set. COMMENTS: number of comment lines.
+# The slots of `state`. Four slots have a bit per field. EVER: some record has the field. ALWAYS: every record has it.
+# INTEGERS: some value is an integer. STRINGS: some value is a string. LONGER: number of lines with more tokens than
+# fields. NOTED: number of values of the first record. UNREAD: for each key that is not a field, the bit
+# `records._key_bit` is set. COMMENTS: number of comment lines.
 STATUS, POSITION, FIRST, ROW, LIMIT, EVER, ALWAYS, INTEGERS, STRINGS, DOUBTS, LONGER, NOTED, UNREAD, COMMENTS = range(
     14
 )

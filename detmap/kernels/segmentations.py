@@ -119,7 +119,7 @@ def _escaped(data: Any, i: int) -> int:
 
 @helper
 def _read_text(data: Any, i: int, stop: int, text: Array, at: int) -> Any:
-    """Copy the string whose first character is at `i` to ``text[at:]``, and append a NUL. Return the places of the
+    """Copy the string whose first character is at `i` to ``text[at:]``, and append a NUL. Return the positions of the
     closing quote and of the NUL. If there is no quote before `stop`, everything up to `stop`, or a few bytes more, is
     copied. Eight bytes are written at a time, so the bytes after the NUL are undefined.
     """
@@ -166,8 +166,8 @@ def _plain_end(data: Any, i: int, stop: int) -> int:
 
 @helper
 def _read_string(data: Any, i: int, stop: int, text: Array, state: Array) -> Any:
-    """Return where the mask's string, whose first character is at `i`, begins and ends in `text`, and the place of its
-    closing quote in `data`. The string is copied unless `text` begins with `data` and the string has no escapes.
+    """Read the mask's string whose first character is at `i`. Return its begin and end in `text`, and the position of
+    its closing quote in `data`. The string is copied unless `text` begins with `data` and the string has no escapes.
     """
     end = _plain_end(data, i, stop) if state[WITHIN] else -1
     if end >= 0:
@@ -347,8 +347,8 @@ def _coordinate(data: Any, i: int, powers: Any) -> Any:
 
 @innermost
 def _after_number(data: Any, i: int) -> Any:
-    """Skip a comma and white space; return the place of the next element (-1: invalid) and True, or the place of the
-    list's closing bracket and False.
+    """Skip a comma and white space; return the position of the next element (-1: invalid) and True, or the position of
+    the list's closing bracket and False.
     """
     if i + 2 < len(data) and data[np.uint64(i)] == 44 and data[np.uint64(i + 1)] > 32:
         return i + 1, True

@@ -126,7 +126,7 @@ def _hash(data: Any, word: Any, seed: Any) -> Any:
             part &= ALL >> np.uint64(64 - 8 * (length - k))
         value = (value ^ part) * MIXER
         value ^= value >> U32
-    value *= MIXER  # before this, hashes of strings that differ in their last bytes differ in few bits
+    value *= MIXER  # mix again, because strings that differ in their last bytes still differ in few bits
     return value ^ value >> U32
 
 

@@ -123,9 +123,9 @@ def _group_sums(before: int, ahead: int, inside: int, trapezoid: bool) -> tuple[
 def _group_mean(alone: float, gained: float, hits: int, places: int) -> float:
     """Return the expected sum of the precisions at `hits` hits in random order over `places` places.
 
-    A place holds a hit with probability hits / places, and given that, every other place holds a hit with probability
-    (hits - 1) / (places - 1) (McSherry and Najork, Computing Information Retrieval Performance Measures Efficiently in
-    the Presence of Tied Scores, 2008).
+    A place holds a hit with probability hits / places. If it does, every other place holds a hit with probability (hits
+    - 1) / (places - 1). See McSherry and Najork, Computing Information Retrieval Performance Measures Efficiently in
+    the Presence of Tied Scores, 2008.
     """
     if places == 0:
         return 0.0
@@ -152,8 +152,8 @@ def expected_average_precision(ties: Ties, trapezoid: bool, by_hits: bool, begin
             n, hits, inside = tied[j], stop - j, min(tied[j], depth[q] - ahead[j])
             alone, gained = _group_sums(j - first, ahead[j], inside, trapezoid)
             if by_hits and inside < n:
-                # The probability that x of the hits are among the `inside` places is computed from that of x - 1, in
-                # logarithms so that large groups do not underflow.
+                # The probability of x hits among the `inside` places is computed from the probability of one hit less.
+                # Logarithms prevent underflow in large groups.
                 lowest, highest = max(0, inside - (n - hits)), min(inside, hits)
                 logs = np.zeros(highest - lowest + 1)
                 for x in range(lowest, highest):
@@ -213,7 +213,7 @@ def tie_band(ties: Ties, trapezoid: bool, by_hits: bool, begin: int, end: int, o
                     top += _precision(c + x, s + x, trapezoid)
                 if x < fewest:
                     continue
-                if x > taken:  # a hit ahead of the others adds 1 / rank to the precision at each of the others
+                if x > taken:  # each hit adds 1 / rank to the precision at all later hits
                     while taken < x:
                         taken += 1
                         rank = s + inside - taken + 1

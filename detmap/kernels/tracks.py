@@ -17,7 +17,7 @@ class Tracks(NamedTuple):
     """Tracks, stored as masks (see `detmap.kernels.mask_pairs.Masks`) and the range of masks of each track.
 
     Track *i* has the masks ``tracks[i, 0]:tracks[i, 1]``; ``frames`` has the frame of each mask, ascending within a
-    track. Track *i* covers ``lengths[i]`` frames, of which some may have no mask.
+    track. Track *i* covers ``lengths[i]`` frames, some without a mask.
     """
 
     text: Array

@@ -86,7 +86,7 @@ def _string_end(data: Any, i: int) -> int:
 
 @helper
 def _value_of_key(data: Any, i: int, lines: bool) -> int:
-    """Skip a key and its colon; return the place of the value, -1 if there is no key."""
+    """Skip a key and its colon; return the position of the value, -1 if there is no key."""
     if _byte(data, i) != 34:
         return -1
     i = _string_end(data, i + 1)
@@ -153,9 +153,7 @@ def _value_end(data: Any, i: int, lines: bool, powers: Any) -> int:
 
 @innermost
 def _braces(data: Any, i: int) -> Any:
-    """Return a word with one byte for each of the eight bytes from `i` on: 128 if that byte is an opening brace or above,
-    else 0.
-    """
+    """Return a word of eight bytes: 128 where the byte from `i` on is an opening brace or above, else 0."""
     word = _word(data, i)
     return ((word + FROM_BRACES) | word) & HIGHS
 
@@ -255,7 +253,7 @@ def skip_value(data: Any, i: int, lines: bool, powers: Any) -> int:
 
 @kernel
 def list_elements(data: Any, places: Any, exact: bool, powers: Any, out: Any, counts: Any) -> int:
-    """Find the elements of JSON lists; return their number, or -1 if an element was not understood.
+    """Find the elements of JSON lists; return their number, or -1 if an element is unsupported.
 
     Parameters
     ----------

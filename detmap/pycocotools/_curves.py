@@ -1,4 +1,4 @@
-"""Precision and recall from the entries of `evalImgs`, each of which is for an image, a category and an area range."""
+"""Precision and recall from the entries of `evalImgs`. Each entry belongs to an image, a category and an area range."""
 
 from __future__ import annotations
 

@@ -231,7 +231,7 @@ def iou(dt: Any, gt: Any, pyiscrowd: Any) -> Any:
 
 def _mask_ious(text: bytes, spans: NDArray[Any], detections: int, crowd: NDArray[Any]) -> NDArray[np.float64]:
     """Return the overlaps of detections and objects, shape (d, g), in Fortran order. `text` holds the masks of the
-    detections, followed by those of the objects.
+    detections, then the masks of the objects.
     """
     out: NDArray[np.float64] = np.empty((len(spans) - detections, detections))
     status = compressed_masks.ious_of_strings(text, spans, freeze(crowd != 0), out)

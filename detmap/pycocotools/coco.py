@@ -186,7 +186,7 @@ class COCO:
         return [cat["id"] for cat in cats]
 
     def getImgIds(self, imgIds: Any = (), catIds: Any = ()) -> list[Any]:
-        """Return the ids of those images among `imgIds` (by default all) that have all the categories `catIds`."""
+        """Return the ids of the images in `imgIds` (by default all) that have every category in `catIds`."""
         imgIds, catIds = _listed(imgIds), _listed(catIds)
         if len(imgIds) == len(catIds) == 0:
             return list(self.imgs.keys())

@@ -171,7 +171,7 @@ class COCOeval:
 
     def _judged(self, gts: list[Any], dts: list[Any]) -> list[Any]:
         """Return the detections whose category is annotated, or verified to be absent, on their image. Mark detections
-        of categories that are not exhaustively annotated, because they are ignored if unmatched.
+        whose category is not exhaustively annotated on the image, because they are ignored if unmatched.
         """
         federated = self._federated()
         if federated is None:

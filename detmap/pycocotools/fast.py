@@ -37,7 +37,7 @@ UNUSUAL = (
 
 
 class Federated(NamedTuple):
-    """LVIS's lists by image: the categories verified to be absent, and those that are not exhaustively annotated."""
+    """LVIS's lists by image: categories verified to be absent, and categories that are not exhaustively annotated."""
 
     negatives: Mapping[Any, Any]
     not_exhaustive: Mapping[Any, Any]

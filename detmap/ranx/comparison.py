@@ -69,9 +69,9 @@ def compare(
     metrics : str or iterable of str
         As for `evaluate`.
     stat_test : {"student", "fisher", "tukey"}
-        Student's paired t-test, Fisher's randomisation test, or Tukey's HSD, which needs scipy. Fisher's p-values are the
-        same in each call. In ranx they vary, because ranx seeds only one thread, and its means depend on the number of
-        threads.
+        Student's paired t-test, Fisher's randomisation test, or Tukey's HSD, which needs scipy. Fisher's p-values are
+        the same in each call. In ranx, p-values vary because only one thread is seeded, and means depend on the number
+        of threads.
     n_permutations, random_seed : int
         Options of Fisher's test.
     max_p : float

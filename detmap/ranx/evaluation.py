@@ -204,8 +204,8 @@ def _check_queries(judged: list[Any], ranked: list[Any]) -> None:
 
 
 def _tied(ranked: RankedRun) -> int:
-    """Return the number of queries for which ranx's sort may not be stable. They have a tied relevant document in a
-    long ranking.
+    """Return the number of queries for which ranx's sort may be unstable: they have a tied relevant document in a long
+    ranking.
     """
     if ranked.block is None:
         return 0

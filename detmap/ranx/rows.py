@@ -128,7 +128,7 @@ class Rows:
 
     @property
     def table(self) -> Table | dict[Any, dict[Any, Any]]:
-        """The input for `detmap.retrieval`. It consists of cached columns, or of the dicts if there are no columns."""
+        """The input for `detmap.retrieval`: the cached columns, or the dicts if there are no columns."""
         if self._columns is not None:
             return self._columns
         if self._kept is None and not self._is_shared:

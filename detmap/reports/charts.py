@@ -138,8 +138,9 @@ def heat(
 ) -> Heat:
     """Return a confusion matrix, whose last row and column are background, as a heat table.
 
-    Cells in `pictured`, such as "3-7" for row 3 and column 7, link to pictures; `examples` maps cells to names of images.
-    With more than `most` classes only the most confused classes are shown; the rest share one row and one column.
+    Cells in `pictured`, such as "3-7" for row 3 and column 7, link to pictures; `examples` maps cells to names of
+    images. With more than `most` classes only the most confused classes are shown; all other classes share one row and
+    one column.
     """
     size = len(names)
     inner = matrix[:size, :size]

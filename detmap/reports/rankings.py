@@ -65,7 +65,7 @@ _BARS, _WORST = 10, 100
 #: Number of the worst queries whose documents are listed.
 _SHOWN = 50
 
-#: Queries are grouped by their number of relevant items. These are the upper bounds of the groups.
+#: Upper bounds of groups of queries by number of relevant items.
 _SIZES = (1, 3, 10, 30, 100)
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 #: Maximum number of relevant items per block of queries.
 _BLOCK_ITEMS = 1 << 21
-#: Maximum number of values in the buffer that all blocks of queries reuse if the result keeps no ranks of hits. A block
-#: of this size keeps all threads busy.
+#: Maximum number of relevant items per block if the result keeps no ranks of hits. All blocks then reuse one buffer of
+#: this size. Blocks of this size keep all threads busy.
 _PASSING_ITEMS = 1 << 22
 #: Maximum number of comparisons of codes between two checks for cancellation.
 _STEP = 1 << 24
@@ -38,7 +38,8 @@ _SPREAD = 4
 #: Metrics that, at depth k, ignore hits beyond rank k.
 _SHALLOW = ("AP", "P", "R", "R_cap", "F1", "RR", "success", "hits", "CMC", "nDCG", "DCG", "ERR", "RBP")
 
-#: Maximum number of bits of a code. Distances are 16-bit integers, and one of their values marks the query's own item.
+#: Maximum number of bits of a code, because distances are 16-bit integers and one value is reserved for the query's own
+#: item.
 _MOST_BITS = 65534
 
 
@@ -69,8 +70,8 @@ def _words(array: NDArray[np.uint8]) -> NDArray[np.uint64]:
 def _pack(
     array: NDArray[Any], source: str, packed: bool | None, either: bool = False
 ) -> tuple[NDArray[np.uint64], int, str]:
-    """Return codes as rows of 64-bit words, the bits per code, and the form in which they were given: "packed", "signs"
-    (-1 and 1) or "bits" (0 and 1).
+    """Return codes as rows of 64-bit words, the bits per code, and the form of the input: "packed", "signs" (-1 and 1)
+    or "bits" (0 and 1).
     """
     # If `packed` is None, uint64 codes count as packed. If `either` is true, uint8 codes may be packed or not: they count
     # as packed unless all elements are 0 or 1.

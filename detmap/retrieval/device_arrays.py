@@ -1,8 +1,8 @@
 """Features and distances in the memory of another device, such as a GPU, are multiplied, sorted and ranked there.
 
-This module calls only those functions of the array API that PyTorch and CuPy have under the same name and with the same
-arguments, so it need not import a device library. Features are copied to the host once, in parts, to check them and to
-find equal rows. For every block of distances, the positions of relevant items and of junk are copied to the host.
+This module only calls functions of the array API that PyTorch and CuPy share, with the same names and arguments, so it
+imports no device library. Features are copied to the host once, in parts, to check them and to find equal rows. For
+every block of distances, the positions of relevant items and of junk are copied to the host.
 """
 
 from __future__ import annotations
@@ -167,8 +167,8 @@ class DeviceRows:
         return -1
 
     def _places(self, values: Any, rows: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return three counts for each element (row, item), shape (3, n). They are the number of smaller elements in its
-        row, the number of smaller or equal elements, and the number of elements before it in a stable sort of the row.
+        """Return three counts for each element (row, item), shape (3, n): smaller elements of its row, smaller or equal
+        elements, and elements before it in a stable sort of the row.
         """
         xp, width = self.table.xp, int(values.shape[1])
         # Some libraries sort -0 before 0, so 0 is added, which turns -0 into 0.

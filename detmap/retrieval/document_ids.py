@@ -62,7 +62,7 @@ def column(values: Any, source: str, field: str) -> NDArray[Any]:
         raise InputError("expected a flat column", source=source, field=field) from None
     if given.ndim != 1:
         raise InputError("expected a flat column", source=source, field=field, value=f"{given.ndim} dimensions")
-    # The first condition is there because numpy imports numpy.ma only when it is used.
+    # The type is compared first, because access to `np.ma` imports numpy.ma.
     plain = type(given) is np.ndarray or not isinstance(given, np.ma.MaskedArray)
     if plain and (given.dtype.kind == "S" or (given.dtype.kind == "O" and set(map(type, given.tolist())) == {str})):
         return given
@@ -140,7 +140,7 @@ def _refuse_mixed(values: list[Any], source: str, field: str) -> None:
     pair = pair or list(kinds.values())[:2]
     if len(pair) == 2:
         one, other = (shorten(v.item() if isinstance(v, np.integer) else v) for v in pair)
-        if one == other:  # bytes and a string that are displayed alike
+        if one == other:  # bytes and a string with the same display
             one, other = (
                 ("b" if isinstance(v, bytes) else "") + text for v, text in zip(pair, (one, other), strict=True)
             )
@@ -302,7 +302,7 @@ class Keys:
         return self.some(which)
 
     def some(self, which: Sequence[int]) -> Keys:
-        """Do the same as `take` without reading the other mappings."""
+        """Return the same keys as `take`, but read only the mappings `which`."""
         mappings = [{} if i < 0 else self.mappings[i] for i in which]
         queries = [None if i < 0 else self.queries[i] for i in which]
         some = Keys(mappings, queries, self._source, self._field, self.checked)

@@ -67,9 +67,9 @@ class Evaluator(Accumulator):
     order of updates; `merge` numbers the queries of the other evaluator after the queries of this one. A saved and
     restored evaluator returns the same results.
 
-    Distances that are computed from features are an exception, because BLAS may round the same distance differently in
-    different batches. Equal features always tie, but two distances that only differ in the last bit may be ordered
-    differently after another split into batches. Distances of integer features are exact.
+    Results from features may depend on the batches, because BLAS may round the same distance differently in another
+    batch. Equal features always tie, but two distances that only differ in the last bit may be ordered differently
+    after another split into batches. Distances of integer features are exact.
 
     Parameters
     ----------

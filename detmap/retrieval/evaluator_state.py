@@ -19,7 +19,7 @@ from detmap.retrieval.conventions import Convention
 from detmap.retrieval.pools import Pool
 from detmap.retrieval.ranked import Ranked
 
-#: All columns of a state, and what each element of a column belongs to: a query, an item, a gain in a query's ideal
+#: All columns of a state. The value says what an element belongs to: a query, an item, a gain in a query's ideal
 #: ranking, or a rank. ``counts`` is the number of stored items of each query, and ``gains`` the number of gains in its
 #: ideal ranking. ``place`` is the index of the query in the judgements, for runs. ``short`` flags queries with fewer
 #: neighbours than a metric reads. Items are all judged items if there is a column ``grades``, else only the relevant
@@ -99,7 +99,8 @@ class Seen(Frozen):
         """Return the rankings of all `parts`, concatenated."""
         if len(parts) == 1:
             return parts[0]
-        # A part without hits always has the columns ``ahead`` and ``tied``, even if ties are not known.
+        # Parts without hits are left out, because they have the columns ``ahead`` and ``tied`` even if ties are not
+        # known.
         telling = [part for part in parts if part.columns["ranks"].size] or list(parts[:1])
         names = set.intersection(*(set(part.columns) for part in telling))
         columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in COLUMNS if name in names}

@@ -1,11 +1,11 @@
 """Distances between features of queries and a gallery, in blocks. Equal features have equal distances.
 
-BLAS may round equal elements of a product differently. It uses other code for rows and columns at the edge of a block,
-and on some processors (single precision on Haswell and Zen) also for neighbouring rows within a block. The number of
-threads determines how a long sum is split. Padding does not prevent this. Therefore equal features are found first, and
-their distances are computed once and copied, so that they always tie. Products are padded to fixed multiples, so that
-the number of queries and items has little influence on other distances. Rows are copied to one memory layout, so that
-the layout of the given arrays has no influence.
+BLAS may round equal elements of a product differently, because it uses other code at the edges of a block. On some
+processors (single precision on Haswell and Zen), it even uses other code for neighbouring rows within a block. The
+number of threads determines how a long sum is split. Padding does not prevent this. Therefore equal features are found
+first, and their distances are computed once and copied, so that they always tie. Products are padded to fixed
+multiples, so that the number of queries and items has little influence on other distances. Rows are copied to one
+memory layout, so that the layout of the given arrays has no influence.
 """
 
 from __future__ import annotations

@@ -389,7 +389,7 @@ def _true_positive_rates(
     read = readonly(steps, np.float64)
 
     def add(rows: Rows, begin: int, end: int) -> None:
-        """Count the distances of queries ``[begin, end)`` in each interval between `steps`, and those equal to each step."""
+        """Count the distances of queries ``[begin, end)`` between `steps`, and the distances equal to each step."""
         nonlocal between, equal
         junk = ranking.Lists(*gallery.lists(begin, end)[2:])
 

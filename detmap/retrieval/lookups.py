@@ -58,8 +58,8 @@ class Scores(NamedTuple):
 
 
 class Order(NamedTuple):
-    """The order of documents. They are sorted by score, in single precision if `single`. Documents of equal score are
-    sorted by descending id if `descending`, else they stay in the given order.
+    """The order of documents: by score, in single precision if `single`. Equal scores are sorted by descending id if
+    `descending`, else they stay in the given order.
     """
 
     single: bool
@@ -97,9 +97,9 @@ class Found(NamedTuple):
         return cls(order, np.full(count, math.nan), *(np.zeros(count, np.int64) for _ in range(3)))
 
     def place(self, begin: int, run: Scores, sought: Scores, ids: Ids, names: Sequence[str]) -> None:
-        """Rank each document in `sought` among the documents of the same query in `run`. The result of the first document
-        is written to element `begin` of the arrays. ``ids`` returns the ids of documents in `run`; `names` are the ids
-        of the documents in `sought`.
+        """Rank each document in `sought` among the documents of the same query in `run`, and write the results from
+        element `begin` on. ``ids`` returns the ids of documents in `run`; `names` are the ids of the documents in
+        `sought`.
         """
         self.scores[begin : begin + sought.values.size] = sought.values
         got = np.flatnonzero(~np.isnan(sought.values))

@@ -297,9 +297,9 @@ _BY_ALIAS = {alias: metric for metric in METRICS for alias in metric.aliases}
 
 
 def parse(name: str, convention: Convention | None = None) -> Request:
-    """Parse a metric's name in detmap's spelling (``nDCG@10``), trec_eval's (``ndcg_cut_10``), or that of the tool
-    whose names the convention uses. Raises `OptionError` for an unknown name, for a depth of a metric that has no
-    depth, and for a number that may mean either a depth or a parameter.
+    """Parse a metric's name in detmap's spelling (``nDCG@10``), trec_eval's (``ndcg_cut_10``), or the spelling of the
+    tool whose names the convention uses. Raises `OptionError` for an unknown name, a depth that the metric does not
+    take, and a number that may mean a depth or a parameter.
     """
     if not isinstance(name, str):
         raise OptionError(f"a metric is named by a string, not {type(name).__name__}")
@@ -383,8 +383,8 @@ def _of_ranx(name: str) -> Request:
 
 @dataclass(frozen=True)
 class _Provider:
-    """A program that ir_measures calls: its order of documents, the decimals to which it rounds (see `Request`), and its
-    maximum depth.
+    """A program that ir_measures calls: its order of documents, its number of decimals (see `Request`), and its maximum
+    depth.
     """
 
     order: Order | None = None
@@ -397,8 +397,8 @@ _GDEVAL = _Provider(("docid", False), digits=5)
 _MSMARCO = _Provider(("docid-ascending", False))
 _CWL = _Provider(("index", False), depth=1000.0)
 
-#: Supported measures of ir_measures, each with the program that computes it without a depth, and the program that
-#: computes it with a depth. A program is None if ir_measures lacks this form of the measure.
+#: Supported measures of ir_measures, each with two programs: the first computes the measure without a depth, the second
+#: with a depth. None: ir_measures lacks this form of the measure.
 IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
     "AP": (_TREC, _TREC),
     "P": (_TREC, _TREC),

@@ -202,7 +202,7 @@ def _default(depth: int, convention: Convention) -> list[str]:
 
 
 def _at(bad: NDArray[np.bool_]) -> tuple[int, int, str]:
-    """Return the row and column of the first True in `bad`, and a description of that place."""
+    """Return the row and column of the first True in `bad`, and a description of that element."""
     row, column = map(int, np.unravel_index(int(np.argmax(bad)), bad.shape))
     return row, column, f"query {row}, rank {column + 1}"
 

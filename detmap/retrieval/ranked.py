@@ -131,9 +131,9 @@ def stored_level(level: float, scale: Values | None) -> int:
 class Request:
     """A requested metric: ``nDCG(exp)@10`` is the metric nDCG with options ("exp",) and depth 10.
 
-    ``AP(rel=2)@100`` is the metric AP with depth 100 and level 2: only items of grade 2 or higher count as relevant.
-    If the convention reproduces several programs, one of them computes this metric. `order` is the order of documents in
-    that program, and `digits` the number of decimals to which it rounds.
+    ``AP(rel=2)@100`` is the metric AP with depth 100 and level 2: only items of grade 2 or higher count as relevant. If
+    the convention reproduces several programs, `order` and `digits` are the order of documents and the rounding of the
+    program that computes this metric.
     """
 
     metric: Metric

@@ -152,7 +152,7 @@ def _divides(request: Request, convention: Convention) -> bool:
 
 def _unpacked(values: Any, source: str) -> Any:
     """Return arrays, tensors, and lists of tensors as lists of Python values; other collections unchanged."""
-    # Two tensors with the same value are not equal as members of a set.
+    # A set treats two tensors of the same value as different members.
     if isinstance(values, list | tuple) and any(hasattr(value, "detach") for value in values):
         return [table(value, source).tolist() for value in values]
     return table(values, source).tolist() if hasattr(values, "__array__") else values

@@ -617,7 +617,7 @@ def _searched(judged: Table, ranked: Table, convention: Convention) -> tuple[Poo
     if convention.drop_same_id:
         out |= _named_as_query(ranked)
     removed = int(out.sum())
-    if removed:  # remove these lines, including those of judged documents
+    if removed:  # remove these lines, even of judged documents
         stay = ~out[lines]
         ranked, lines, whose, gains = ranked.without(out), lines[stay], whose[stay], gains[stay]
         lines -= np.cumsum(out)[lines]

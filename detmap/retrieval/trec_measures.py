@@ -1,7 +1,7 @@
 """Measures specific to trec_eval: variants of nDCG, measures of sets, counts and residuals.
 
 Values equal trec_eval's to the last bit. A value that trec_eval leaves unset, for example without relevant documents,
-is 0 in trec_eval and detmap. The functions have the same arguments as those of `detmap.retrieval.measures`.
+is 0 in trec_eval and detmap. The functions have the same arguments as the functions of `detmap.retrieval.measures`.
 """
 
 from __future__ import annotations

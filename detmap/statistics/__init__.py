@@ -1,8 +1,8 @@
 """Uncertainty of scores: confidence intervals, paired tests, and corrections for multiple tests. Detections are matched
 only once, before images are resampled or detections exchanged.
 
-* `bootstrap` resamples the images, which estimates how a metric varies over data sets of this size.
-* `permute` exchanges the detections of two models, which tests whether the models differ by more than chance.
+* `bootstrap` resamples the images, to estimate how a metric varies over data sets of this size.
+* `permute` exchanges the detections of two models, to test whether the models differ by more than chance.
 * `compare` does both for two or more models, and corrects for the number of hypotheses.
 * `bootstrap_queries` and `compare_queries` do the same for rankings, with one value per query.
 """

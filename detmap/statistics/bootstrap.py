@@ -188,9 +188,9 @@ class Bootstrap:
         return [self.reason(column) for column in range(self.estimate.size)]
 
     def bias(self) -> NDArray[np.float64]:
-        """Return the estimated bias of each metric relative to an infinite data set, shape (m,). It is the mean of the
-        replicates minus the estimate, because a replicate is drawn from the data as the data are from the population. AP
-        is mostly too high on few images, because the interpolated curve lies above the noisy precision.
+        """Return the estimated bias of each metric relative to an infinite data set, shape (m,). The bias is the mean
+        of the replicates minus the estimate, because replicates are drawn from the data as the data are drawn from the
+        population. AP is mostly too high on few images, because the interpolated curve lies above the noisy precision.
         """
         defined = ~np.isnan(self.replicates)
         count = defined.sum(axis=0)

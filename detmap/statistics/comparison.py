@@ -53,11 +53,11 @@ _OF_ONE = {"images": "an image", "videos": "a video", "samples": "a sample", "cl
 
 
 class Difference(NamedTuple):
-    """The difference of a metric between two models. ``difference`` is the value of `second` minus the value of `first`.
-    ``low`` and ``high`` are the uncorrected confidence interval of the difference (NaN if there is none). ``p`` is the
-    two-sided p-value of the paired permutation test (NaN if there are too few images), and ``adjusted`` is this p-value
-    corrected over the family of hypotheses. ``images`` is the number of images, or clusters, with positives. `category`
-    is None for a metric of all categories.
+    """The difference of a metric between two models. ``difference`` is the value of `second` minus the value of
+    `first`. ``low`` and ``high`` are the uncorrected confidence interval of the difference (NaN if there is none).
+    ``p`` is the two-sided p-value of the paired permutation test (NaN if there are too few images). ``adjusted`` is
+    ``p`` corrected over the family of hypotheses. ``images`` is the number of images, or clusters, with positives.
+    `category` is None for a metric of all categories.
     """
 
     first: str

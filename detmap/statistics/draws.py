@@ -23,16 +23,16 @@ REPLICATES = 1000
 def stream(seed: int, replicate: int, use: int) -> np.random.Generator:
     """Return the stream of a seed, a replicate and a purpose.
 
-    The generator is the counter-based Philox (J. Salmon, M. Moraes, R. Dror and D. Shaw, Parallel random numbers: as easy
-    as 1, 2, 3, 2011). Seed and replicate are the two halves of the key, and `use` is the highest word of the counter, so
-    that two streams are either equal or disjoint.
+    The generator is the counter-based Philox (J. Salmon, M. Moraes, R. Dror and D. Shaw, Parallel random numbers: as
+    easy as 1, 2, 3, 2011). Seed and replicate are the two halves of the key, and `use` is the highest word of the
+    counter. Therefore two streams are equal or disjoint.
     """
     key, counter = np.array([seed, replicate], np.uint64), np.array([0, 0, 0, use], np.uint64)
     return np.random.Generator(np.random.Philox(counter=counter, key=key))
 
 
 class _Streams(threading.local):
-    """One generator per thread. It is reset for each stream, which is several times faster than making a new one."""
+    """One generator per thread, reset for each stream. Making a generator takes several times longer."""
 
     def __init__(self) -> None:
         self._generator = stream(0, 0, 0)

@@ -163,8 +163,8 @@ def interval(
 ) -> tuple[float, float]:
     """Return the interval of one metric from its estimate, its replicates and its jackknife. `images` is the number of
     images with positives; for clusters, `balance` is the effective number of clusters. `near` holds the minimum
-    distances of an estimate from 0 and from 1; a closer estimate has no interval. An end of an interval that is closer to
-    0 or 1 is set to 0 or 1, because intervals would otherwise miss the expected value too often.
+    distances of an estimate from 0 and from 1; a closer estimate has no interval. A closer end of an interval is set to
+    0 or 1, because intervals would otherwise miss the expected value too often.
     """
     tails = ((1 - level) / 2, (1 + level) / 2)
     if method == "t":

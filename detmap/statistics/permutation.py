@@ -42,8 +42,8 @@ class Permutations:
     differences : ndarray of float64, shape (P, m)
         Row *r* holds the differences after permutation *r*.
     whole : dict of int to ndarray of float64
-        The differences after every possible permutation, by column. It holds the columns whose permutations were
-        enumerated although the rows of `differences` were sampled.
+        The differences after every possible permutation, by column; only for columns that were enumerated although the
+        rows of `differences` were sampled.
     extreme, permutations : ndarray of int64, shape (m,)
         Number of permutations with at least the absolute difference of `estimate`, and total number of permutations.
     exact : ndarray of bool, shape (m,)
@@ -238,9 +238,8 @@ def p_value(
 
     For means of interpolated precision, this function is several times faster than `permute`.
 
-    Differences are first computed in a faster order of summation. Those that equal the observed difference up to
-    rounding errors are computed again as in `permute`, because p counts the differences that are at least as large as
-    the observed one.
+    Differences are first computed in a faster order of summation. Differences within rounding errors of the observed
+    difference are computed again as in `permute`, because p counts differences of at least the observed size.
     """
     check_integer("permutations", permutations, 1)
     check_seed(seed)
@@ -321,8 +320,8 @@ def _plan(changing: int, permutations: int) -> tuple[int, bool]:
 
 
 def _chosen(number: int, changing: NDArray[np.int64], units: int) -> NDArray[np.uint8]:
-    """Return which units are exchanged in permutation `number`. Its binary digits decide about the units in `changing`,
-    except the first, which is never exchanged.
+    """Return which units permutation `number` exchanges. Each binary digit of `number` stands for a unit in `changing`;
+    the first unit is never exchanged.
     """
     swaps = np.zeros(units, np.uint8)
     swaps[changing[1:]] = (number >> np.arange(max(changing.size - 1, 0))) & 1

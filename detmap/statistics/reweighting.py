@@ -486,8 +486,8 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
 
     starts_run = np.ones(kept.size, np.bool_)
     if protocol.ties not in BY_FILE:
-        # A run is a group of detections of equal score on one image. They keep their order, so each copy of the image
-        # repeats the whole run.
+        # A run is a group of detections of equal score on one image. Runs stay together: each copy of the image repeats
+        # the whole run.
         starts_run[1:] = (category[1:] != category[:-1]) | (image[1:] != image[:-1]) | (score[1:] != score[:-1])
     if protocol.ties == HITS_FIRST:  # equal scores are then ordered by `times_hit`
         times = tally.times_hit()[kept]
@@ -500,7 +500,7 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
     run_at = np.flatnonzero(first)
     sizes = np.stack([np.bincount(run_of[counted[rows]], minlength=run_at.size) for counted in counts], axis=1)
 
-    # Misses after the last run of their category are left out. No hit follows them, so they do not change AP.
+    # Misses after the last run of their category are left out, because misses without a later hit do not change AP.
     stays = np.flatnonzero(~in_special)
     before = np.searchsorted(run_at, stays)  # the run that follows each miss
     follows = before < run_at.size

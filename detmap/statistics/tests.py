@@ -99,8 +99,7 @@ PERMUTATIONS = 100_000
 
 
 def randomisation(first: ArrayLike, second: ArrayLike, permutations: int = PERMUTATIONS, seed: int = 0) -> Test:
-    """Return Fisher's randomisation test of the mean difference, which exchanges the values of the two systems for random
-    queries.
+    """Return Fisher's randomisation test of the mean difference, with values exchanged on random queries.
 
     Parameters
     ----------

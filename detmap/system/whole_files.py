@@ -25,8 +25,8 @@ _over: list[bool] = []
 #: Name of a temporary file: machine, process, and a random part.
 _NAME = r"\.detmap-([0-9a-f]{8})-([0-9]{1,9})-[0-9a-f]{16}\.tmp"
 
-#: Seconds after which an unfinished temporary file is deleted, even if its process seems alive, because the process
-#: may have run on another machine, or its number may have been reused.
+#: Seconds after which an unfinished temporary file is deleted, even if its process seems alive. The process may have
+#: run on another machine, or its number may have been reused.
 _GIVEN_UP = 86400.0
 
 

@@ -1,4 +1,4 @@
-"""Check for detections of a part of the images whose batches are in reverse order."""
+"""Check for parts of the images with detections in reverse order within batches."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Order(NamedTuple):
 
 
 def turned(evidence: Evidence, part: Part) -> Iterator[Finding]:
-    """Yield the finding of a part whose images hold detections of other images, because batches or the whole part are
-    in reverse order.
+    """Yield the finding of a part whose images hold detections of other images, because images are in reverse order
+    within batches or within the whole part.
     """
     rows = evidence.sure[part.images[evidence.found.image[evidence.sure]]]
     best: tuple[int, int, str, Order, NDArray[np.int64]] | None = None

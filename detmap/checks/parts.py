@@ -98,7 +98,7 @@ TOGETHER = 3
 MAPPED, FEWEST_MAPPED = 0.8, 10
 
 #: Limits for reporting that detections of a part have exchanged categories, such as dogs under cat. At least the share
-#: `MOSTLY` of the objects on which a category is detected must be of one other category. A detector confuses two
+#: `MOSTLY` of the objects detected as a category must belong to one other category. A detector confuses two
 #: categories in fewer than half of its detections. Such categories must explain at least the share `EXPLAINS` of the
 #: objects that are detected as another category.
 MOSTLY, EXPLAINS = 0.6, 0.5
@@ -808,8 +808,8 @@ def _of_gain(facts: Facts, gain: Gain, rows: Array, more: str) -> Finding:
 
 
 def _mapped(evidence: Evidence, part: Part, label: int | None) -> Finding | None:
-    """Return the finding of category ids off by one if these explain why objects of a part are detected as another
-    category, else None.
+    """Return the finding of category ids off by one if most objects of a part that are detected as another category
+    fit, else None.
     """
     ids = evidence.truth.table.categories.ids
     other, by = evidence.taken_for
@@ -876,8 +876,8 @@ def _says_other(evidence: Evidence, part: Part, label: int) -> str:
 def mapping(written: Array, true: Array, classes: int) -> dict[int, tuple[int, int, int]]:
     """Find the categories that are mostly detected on objects of one other category.
 
-    Return for each of them the other category, the number of detections on its objects, and the number of detections on
-    all objects. `written` and `true` are the categories of the detections and of their objects.
+    Return for each the other category, the number of detections on objects of the other category, and the number on all
+    objects. `written` and `true` are the categories of the detections and of their objects.
     """
     pairs, held = np.unique(written * classes + true, return_counts=True)
     total = np.bincount(written, minlength=classes)

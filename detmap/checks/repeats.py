@@ -71,9 +71,9 @@ PRIOR = 20
 #: equal scores is estimated. A pair of categories is an alias if at least the share `EVERY` of their common boxes have
 #: equal scores, and if these boxes make up at least this share of the best detections of one of the categories.
 #: Alternatively, they make up this share on the images with such a box and several detections of the category, and are
-#: at least `FEWEST_TWICE`. Of 675 pairs of detections for VOC2007 with a common box, none has equal scores. If more
-#: than `LINKED` categories, and more than half of all, are linked, their pairs are not aliases: probably all categories
-#: of a box have one score.
+#: at least `FEWEST_TWICE`. Of 675 pairs of detections for VOC2007 with a common box, none has equal scores. A linked
+#: group of more than `LINKED` categories and more than half of all holds no aliases: probably all categories of a box
+#: have one score.
 EVERY, LINKED = 0.9, 2
 
 #: Minimum share of the objects of one category that are also labelled as the other, for detections under both categories

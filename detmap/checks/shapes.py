@@ -32,8 +32,8 @@ _BEYOND = 0.5
 #: its box.
 SHIFT = 2.0
 
-#: For a mask that was drawn at a lower resolution: minimum number of distinct rows in which its runs end, and minimum
-#: number of such masks. The outline of a mask of full resolution passes through nearly all of its rows, or at least
+#: For masks drawn at a lower resolution: minimum number of distinct rows in which a mask's runs end, and minimum number
+#: of masks. The outline of a mask of full resolution passes through nearly all of its rows, or at least
 #: through all of its columns. The probability that fourteen random rows are all even or all odd is 1 / 8,192.
 ROWS, FEWEST_COARSE = 14, 5
 

@@ -58,7 +58,7 @@ def beside(limit: int) -> int:
 def limit_of(shorter: Array) -> int | None:
     """Return the limit of the shorter side, in pixels, up to which objects are strays; None if there are no strays.
 
-    Many objects lie just below the limit, few just above it, and many are larger still.
+    A limit has many objects just below it, few just above it, and many well above it.
     """
     held = np.bincount(np.ceil(shorter[shorter <= 8 * LONGEST]).astype(np.int64), minlength=8 * LONGEST + 1)
     upto = np.cumsum(held)

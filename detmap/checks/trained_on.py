@@ -31,7 +31,7 @@ TIMES = 2.0
 MOST = 0.5
 
 #: Among detections that find objects, maximum share of the scores on other images that exceed the median score on known
-#: images. If labels were made from detections, boxes agree as precisely, but scores are not higher than elsewhere.
+#: images. If labels were made from detections, boxes are precise too, but scores are not higher than elsewhere.
 ABOVE = 0.25
 
 

@@ -1,4 +1,4 @@
-"""Precision, recall and average precision, per category, area range, cap and IoU threshold, from a tally."""
+"""Precision, recall and average precision, per category, area range, cap (an entry of `max_dets`) and IoU threshold."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class Curves(Frozen):
 
 
 def averaged(curves: Curves, protocol: Protocol) -> NDArray[np.float64]:
-    """Return the values of which AP is the mean, within the largest cap. The axes are threshold, recall, category and
+    """Return the values that AP averages, at the largest cap. The axes are threshold, recall, category and
     area range.
     """
     grid = protocol.interpolation == "grid"

@@ -337,9 +337,7 @@ def _load() -> Object | str | None:
 
 
 def _problem(path: str, described: str) -> str | None:
-    """Return the problem if the object or the current source files do not match the object's description; None if all
-    match.
-    """
+    """Return what is wrong if the object file or its sources do not match its description, else None."""
     try:
         lines = _lines(described)
         with open(path, "rb") as file:

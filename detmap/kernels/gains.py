@@ -65,9 +65,8 @@ def ndcg_at_gains(starts: Array, ranks: Array, gains: Array, ideal_starts: Array
 def ndcg_at_levels(
     starts: Array, ranks: Array, gains: Array, ideal_starts: Array, ideal: Array, items: Array, out: Array
 ) -> None:
-    """Write the mean of nDCG at the last ranks of each level of gain in the ideal ranking. If the ranking (of
-    ``items[q]`` items) is longer than the ideal ranking by more than one item, nDCG at the end of the ranking counts
-    too.
+    """Write the mean of nDCG at the last ranks of each level of gain in the ideal ranking. If the ideal
+    ranking is shorter than ``items[q]`` by more than one item, the mean includes nDCG of the whole ranking.
     """
     for q in range(starts.size - 1):
         first, best = ideal_starts[q], ideal_starts[q + 1] - ideal_starts[q]

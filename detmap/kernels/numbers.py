@@ -334,8 +334,8 @@ def _double(data: Any, i: int, powers: Any) -> Any:
 
 @innermost
 def _pointed_or_double(data: Any, i: int, inside: int, powers: Any) -> Any:
-    """Read a number as `_double` does, but faster if the number has a point and no sign. If `i` is below `inside`,
-    `NUMBER_ROOM` bytes are readable from `i` on.
+    """Read a number as `_double` does, but faster if the number has a point and no sign. Any `i` below `inside` must
+    have `NUMBER_ROOM` readable bytes.
     """
     negative = _byte(data, i) == 45
     mantissa, exponent, end, fits = NOTHING, 0, -1, True

@@ -271,9 +271,9 @@ def box_candidates(
             used = _compare_all(detections, run, truth, objects, (lowest, hopeless), row, used, out)
             row += count
             continue
-        # a literal True would compile `_place` again
+        # not True, which would recompile `_place`
         _place(detections, cells.detection_starts[c], count, sweep, left, left_names, keys)
-        live = entered = np.int64(0)  # a literal 0 would compile `_swept` again
+        live = entered = np.int64(0)  # not 0, which would recompile `_swept`
         for at in range(count):
             if stop[0]:
                 return 0

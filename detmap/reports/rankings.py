@@ -115,7 +115,7 @@ class Model:
 
     @cached_property
     def metric(self) -> str:
-        """The metric of the first screen: mean AP if evaluated, else the first mean over queries."""
+        """The metric that the page shows first: mean AP if evaluated, else the first of `metrics`."""
         return next((name for name, key in self.metrics.items() if key.startswith("AP")), next(iter(self.metrics)))
 
     @property

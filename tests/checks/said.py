@@ -58,7 +58,7 @@ def _clean(kind):
     return planting.shaped(3, kind) if kind in planting.SHAPED_KINDS else planting.scene(3, kind)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _clean_small(seed, kind):
     return pickle.dumps(planting.clean(seed, kind))
 

@@ -633,3 +633,57 @@ def test_detections_that_lie_on_no_object_at_all(inside, hits, by_chance, said):
         again.__dict__ |= {**made.__dict__, name: other}
         again.__dict__.pop("none")
         assert again.none is False
+
+
+@pytest.mark.parametrize(("tall", "said"), [(6.0, True), (5.99, False)])
+def test_either_side_of_what_lies_well_on_an_object(tall, said):
+    """60 of 100 pixels are just enough, under another reading of detections and of objects."""
+    count = 40
+    ids = np.arange(count)
+    objects = np.c_[np.tile([100.0, 100], (count, 1)), np.full((count, 2), 10.0)] + np.arange(count)[:, None] * [
+        9,
+        0,
+        0,
+        0,
+    ]
+    moved = np.c_[objects[:, :3], np.full(count, tall)]
+    below = np.array([0, 500, 0, 0])
+    away = moved + below
+
+    def compared(true, own):
+        truth = detmap.GroundTruth.from_arrays(
+            image_ids=ids, category_ids=np.ones(count), boxes=true, images=ids, categories=[1],
+            image_sizes=[(900, 900)] * count,
+        )  # fmt: skip
+        found = detmap.Detections.from_arrays(
+            image_ids=ids, category_ids=np.ones(count), boxes=own, scores=np.ones(count)
+        )
+        return Agreement(side_of(truth), side_of(found, truth))
+
+    made = compared(objects, away)
+    assert made.astray.size == count
+    assert (made.gain("axes_swapped", "detections", ids, moved) is not None) is said
+    assert made.borne_out(made.found, ids, lambda boxes, sizes: boxes - below) == (count if said else 0)
+    made = compared(objects + below, moved)
+    assert made.borne_out(made.truth, ids, lambda boxes, sizes: boxes - below) == (count if said else 0)
+    assert (made.gain("axes_swapped", "ground_truth", ids, moved, objects) is not None) is said
+
+
+@pytest.mark.parametrize(("tall", "astray"), [(3.0, 0), (2.99, 40)])
+def test_either_side_of_what_hardly_lies_on_an_object(tall, astray):
+    """30 of 100 pixels are too much; half of them are a hit."""
+    made = few(0, images=41, objects=0)
+    ids = np.arange(40)
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=ids, category_ids=np.ones(40), boxes=np.tile([0.0, 0, 10, 10], (40, 1)), images=ids, categories=[1]
+    )
+    boxes = np.tile([0.0, 0, 10, tall], (40, 1))
+    boxes[:7, 3] = 5
+    found = detmap.Detections.from_arrays(image_ids=ids, category_ids=np.ones(40), boxes=boxes, scores=np.ones(40))
+    made = Agreement(side_of(truth), side_of(found, truth))
+    assert made.astray.size == (astray and 33)
+    assert made.hits == 7
+    assert made.share_on_objects(ids) == 7 / 40
+    assert made.rate(ids) == (7 / 40, 33 / 40)
+    assert made.confusion.total == 7
+    assert made.shift is None

@@ -213,9 +213,10 @@ def overlaps(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
 
 def best_of(scores: NDArray[Any], most: int) -> NDArray[np.int64]:
     """Return the rows, ascending, of the `most` highest scores."""
-    if most >= len(scores):
+    first = len(scores) - most
+    if first <= 0:
         return np.arange(len(scores))
-    return np.sort(np.argpartition(scores, len(scores) - most)[len(scores) - most :])
+    return np.sort(np.argpartition(scores, min(first, len(scores) - 1))[first:])
 
 
 def on_crowds(

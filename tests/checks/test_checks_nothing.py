@@ -14,9 +14,9 @@ THEMES = {theme.__name__.rpartition(".")[2]: theme for theme in checks._THEMES}
 
 
 def facts_of(scene, images=60):
-    """Three objects and three detections on each image, but for what the scene lacks."""
+    """Objects and detections on them on each image, but for what the scene lacks."""
     rng = np.random.default_rng(0)
-    image = np.repeat(np.arange(images), 3)
+    image = np.repeat(np.arange(images), rng.integers(1, 7, images))
     label = np.arange(image.size) % 2
     boxes = np.c_[rng.uniform(0, 300, (image.size, 2)), rng.uniform(20, 90, (image.size, 2))]
     crowd = np.full(image.size, scene == "crowds")
@@ -31,9 +31,10 @@ def facts_of(scene, images=60):
     near = boxes + rng.normal(0, 1, boxes.shape)
     found = Detections.from_arrays(
         image_ids=(image + 1000 * (scene == "other images"))[kept],
-        category_ids=(label + 10 * (scene == "other categories"))[kept], boxes=near[kept], scores=rng.random(image.size)[kept],
+        category_ids=(label + 10 * (scene == "other categories"))[kept], boxes=near[kept],
+        scores=rng.random(image.size)[kept],
     )  # fmt: skip
-    own = side_of(truth.take([])) if scene == "schema" else side_of(truth)
+    own = side_of(truth.take(np.zeros(0, int))) if scene == "schema" else side_of(truth)
     made = Facts(own, side_of(found, own.table), schema=scene == "schema")
     if scene == "aside":
         made.found.aside[:] = True
@@ -47,13 +48,13 @@ def facts_of(scene, images=60):
 #: By scene what checks say, each alone, of data in which they cannot compare objects with detections.
 SAID = {
     "fine": {},
-    "no objects": {},
-    "no detections": {},
-    "neither": {},
-    "crowds": {},
+    "no objects": {"coverage": ["no_objects"]},
+    "no detections": {"coverage": ["no_detections"]},
+    "neither": {"coverage": ["no_objects", "no_detections"]},
+    "crowds": {"boxes": ["crowds_misplaced"], "labels": ["categories_without_objects"]},
     "truth alone": {},
-    "other images": {},
-    "other categories": {},
+    "other images": {"image_ids": ["image_ids_shifted"]},
+    "other categories": {"labels": ["classes_renamed"]},
     "schema": {},
     "aside": {},
     "objects aside": {},
@@ -70,3 +71,12 @@ def test_each_check_of_data_with_nothing_to_compare(scene):
         if codes:
             made[name] = codes
     assert made == SAID[scene]
+
+
+def test_a_table_is_checked_for_its_images_and_categories():
+    facts = facts_of("fine")
+    report = checks.check(facts.truth.table, facts.found.table, schema=True)
+    assert report.subject == f"{len(facts.found)} detections, 60 images, 2 categories"
+    assert report.codes == ()
+    other = facts_of("other categories").found.table
+    assert checks.check(facts.truth.table, other, schema=True).codes == ("unknown_categories",)

@@ -6,6 +6,8 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from detmap.checks import (
     across,
     anchors,
@@ -179,7 +181,7 @@ def _truth(given: Any, iou_type: str | None, schema: bool) -> Side:
         raise InputError(
             f"expected GroundTruth or a path, not {type(given).__name__}", remedy="detmap.read makes one of a file"
         )
-    return side_of(given.take([]) if schema else given)
+    return side_of(given.take(np.zeros(0, np.int64)) if schema else given)
 
 
 def _report(facts: Facts, findings: list[Finding]) -> Report:

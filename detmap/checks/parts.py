@@ -453,7 +453,7 @@ def _alone_on(evidence: Evidence, *images: NDArray[np.bool_]) -> list[tuple[int,
 def _more(own: tuple[int, int], rest: tuple[int, int], times: float) -> bool:
     """Return whether a share is significantly more than `times` another one; both are given as count and total."""
     (count, total), usual = own, (rest[0] + 1) / (rest[1] + 2)
-    return count >= FEWEST and tail(count, times * total * usual + 1) < CHANCE
+    return tail(count, times * total * usual + 1) < CHANCE
 
 
 def _capped_part(facts: Facts, evidence: Evidence, objects: NDArray[np.int64]) -> Iterator[Finding]:
@@ -592,7 +592,7 @@ def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDA
         count = int(which.sum())
         if 2 * count > np.unique(units.image).size:
             return None  # if most images are affected, other checks report the defect
-        if count >= FEWEST and tail(math.ceil(count / evidence.frames), expected) < CHANCE:
+        if tail(math.ceil(count / evidence.frames), expected) < CHANCE:
             return None if code == "relabelled" and not _far_more(units, which) else np.asarray(which)
     return None
 

@@ -39,8 +39,6 @@ def tail(count: int, mean: float) -> float:
         return 1.0
     if mean <= 0:
         return 0.0
-    if count > mean + 40 * math.sqrt(mean) + 200:
-        return 0.0
     term = math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
     total, at = 0.0, count
     if count < mean:  # the first term may underflow, so the probability of fewer events is summed
@@ -127,7 +125,7 @@ def bad_ranges(bad: Array, chance: Array, looks: float, repeats: float = 1.0, le
     out: list[Range] = []
     if not bad.size:
         return out
-    least = math.log(max(bad.size, 1) * looks / CHANCE)
+    least = math.log(bad.size * looks / CHANCE)
     while len(out) < _RANGES:
         made = worst_range(logs)
         if made.logs < least or np.count_nonzero(bad[made.start : made.stop]) < FEWEST:

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detmap.checks.data_statistics import Figure, figure_of
-from detmap.checks.findings import Finding, found, names
+from detmap.checks.findings import Finding, found
 from detmap.checks.report import Report, ordered
-from detmap.errors import many
+from detmap.errors import many, shorten
 
 if TYPE_CHECKING:
     from detmap.formats.trec import Lines
@@ -171,7 +171,7 @@ def _alike(given: list[str], known: list[str]) -> str:
         hits = [(one, places[key(one)]) for one in given if key(one) and key(one) in places]
         if 2 * len(hits) > len(given):
             one, other = hits[0]
-            return f"the same {says}: {names([repr(one)])} is {names([repr(other)])}"
+            return f"the same {says}: {shorten(one, 40)} is {shorten(other, 40)}"
     return ""
 
 

@@ -280,7 +280,7 @@ def _two_scales(scores: NDArray[np.float64]) -> bool:
     # In one population, the densities just below and just above 1 are similar. If probabilities are mixed with scores
     # on a wider scale, the density falls steeply at 1.
     inside = scores[scores <= 1]
-    if inside.size < 3 or inside.size == scores.size or (scores == np.floor(scores)).all():
+    if inside.size == scores.size or (scores == np.floor(scores)).all():
         return False
     below, above = np.count_nonzero(inside > 0.5), np.count_nonzero((scores > 1) & (scores <= 1.5))
     if tail(int(below), 3.0 * (above + 1)) < 1e-4 and float(np.quantile(scores[scores > 1], 0.5)) > 2:
@@ -289,8 +289,6 @@ def _two_scales(scores: NDArray[np.float64]) -> bool:
     return bool(
         (scores > 1).mean() < 0.5
         and float(np.quantile(scores[scores > 1], 0.5)) > 5
-        and inside.max() > 0.5
-        and below > 5
         and tail(int(below), 2.0 * (above + 1)) < 1e-3
     )
 

@@ -14,7 +14,7 @@ from detmap.checks.context import Facts
 from detmap.checks.data_statistics import number
 from detmap.checks.findings import AT_LEAST, Finding, found, names
 from detmap.checks.inputs import Side, as_sizes, overlaps
-from detmap.checks.rates import CHANCE, FEWEST, tail
+from detmap.checks.rates import CHANCE, tail
 from detmap.data.tables import GroundTruth
 from detmap.errors import many
 from detmap.shapes import Kind
@@ -32,10 +32,10 @@ _BEYOND = 0.5
 #: its box.
 SHIFT = 2.0
 
-#: For masks drawn at a lower resolution: minimum number of distinct rows in which a mask's runs end, and minimum number
-#: of masks. The outline of a mask of full resolution passes through nearly all of its rows, or at least
-#: through all of its columns. The probability that fourteen random rows are all even or all odd is 1 / 8,192.
-ROWS, FEWEST_COARSE = 14, 5
+#: For masks drawn at a lower resolution: minimum number of distinct rows in which a mask's runs end. The outline of a
+#: mask of full resolution passes through nearly all of its rows, or at least through all of its columns. The probability
+#: that fourteen random rows are all even or all odd is 1 / 8,192.
+ROWS = 14
 
 #: Maximum number of masks whose rows are compared.
 LOOKED_AT = 1_000
@@ -107,7 +107,7 @@ def _coarse(side: Side, masks: Any) -> Iterator[Finding]:
     held = masks.take(rows).arrays()
     step = steps(held["ends"], held["stops"], held["sizes"][:, 0])
     known, coarse = int(np.count_nonzero(step > 0)), rows[step > 1]
-    if coarse.size >= FEWEST_COARSE and tail(coarse.size, known / 2 ** (ROWS - 1) + 0.5) < CHANCE:
+    if tail(coarse.size, known / 2 ** (ROWS - 1) + 0.5) < CHANCE:
         more = many(int(np.bincount(step[step > 1]).argmax()), "pixel")
         yield found("coarse_masks", coarse.size, side.unit, more=more, words=words, **side.records(coarse))
 
@@ -168,7 +168,7 @@ def shifted(boxes: Array, bounds: Array, known: NDArray[np.bool_]) -> tuple[NDAr
         right, left = sure[:, axis] & (middle[:, axis] > 0), sure[:, axis] & (middle[:, axis] < 0)
         most, rest = (right, left) if np.count_nonzero(right) >= np.count_nonzero(left) else (left, right)
         count = int(np.count_nonzero(most))
-        if count >= FEWEST and tail(count, 1.5 * np.count_nonzero(rest) + 1) < CHANCE:
+        if tail(count, 1.5 * np.count_nonzero(rest) + 1) < CHANCE:
             out |= most
             said[axis] = float(np.median(middle[most, axis]))
     count = int(np.count_nonzero(out))

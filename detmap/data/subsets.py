@@ -28,7 +28,10 @@ def subset(ground_truth: GroundTruth, images: Chosen | None = None, categories: 
     Raises `InputError` for an image or category that the ground truth does not have.
     """
     names = ground_truth.images.names or ()
-    image_names = [{name, os.path.basename(name), os.path.splitext(os.path.basename(name))[0]} - {""} for name in names]
+    image_names = [
+        dict.fromkeys(filter(None, (name, os.path.basename(name), os.path.splitext(os.path.basename(name))[0])))
+        for name in names
+    ]
     of_image = _mask(ground_truth, "image", ground_truth.images.ids, image_names, images)
     category_names = [{name} for name in ground_truth.categories.names]
     of_category = _mask(ground_truth, "category", ground_truth.categories.ids, category_names, categories)

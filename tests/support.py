@@ -101,6 +101,8 @@ def facts(thing, name=""):
         parts = {"kind": type(thing).__name__, **flags, **arrays()}
     elif dataclasses.is_dataclass(thing):
         parts = {one.name: getattr(thing, one.name) for one in dataclasses.fields(thing)}
+    elif callable(as_dict := getattr(thing, "_asdict", None)):
+        parts = as_dict()
     elif isinstance(thing, Mapping):
         parts = thing
     else:

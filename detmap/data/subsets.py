@@ -157,8 +157,11 @@ def chosen_of(given: str | os.PathLike[str] | Sequence[Any], option: str) -> lis
     if not isinstance(given, str | os.PathLike):
         found = list(map(str, given))
     elif os.path.isfile(given):
-        with open(given, encoding="utf-8") as file:
-            found = file.read().splitlines()
+        try:
+            with open(given, encoding="utf-8-sig") as file:
+                found = file.read().splitlines()
+        except UnicodeDecodeError:
+            raise InputError("is not a text file in UTF-8", source=os.fspath(given)) from None
     else:
         found = os.fspath(given).split(",")
     found = [name.strip() for name in found if name.strip()]

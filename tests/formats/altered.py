@@ -8,7 +8,6 @@ alteration, with the message, or with what differs in the table. A change that i
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 import tempfile
 import zlib
@@ -20,7 +19,8 @@ sys.path += [
 ]
 
 import numpy as np
-from samples import SAMPLES, TRUTHS
+from more_samples import ALL
+from samples import TRUTHS
 from support import facts
 
 import detmap
@@ -134,6 +134,8 @@ def _short(text):
 def shown(table):
     """Everything that a table holds, a line for each row, and a line for each other column."""
     held = facts(table)
+    if not isinstance(table, detmap.GroundTruth | detmap.Detections):
+        return [f"{name}: {_brief(text)}" for name, text in held.items() if text != "None"]
     count, rows = len(table), []
     images, categories = (one.ids.tolist() for one in (table.images, table.categories))
     columns = {
@@ -198,6 +200,8 @@ def outcome(sample, folder, **more):
     path = folder / sample.path
     options = {**sample.options, **more}
     try:
+        if sample.call is not None:
+            return shown(sample.call(folder))
         return shown(detmap.read(path, sample.role, format=sample.format, ground_truth=TRUTHS[sample.truth], **options))
     except DetmapError as error:
         return f"{type(error).__name__}: {error}"
@@ -216,6 +220,8 @@ def salvaged(sample, folder):
 
 def recognised(sample, folder):
     """Return the format in either role, and the role that is told of it."""
+    if sample.call is not None:
+        return ""
     said = []
     for role in ("ground_truth", "detections"):
         try:
@@ -234,10 +240,16 @@ def recognised(sample, folder):
 def lines_of(sample):
     """Return the lines of the file of a sample in `KEPT`."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name).resolve()
+        folder = Path(name).resolve() / "own"
+        folder.mkdir()
 
         def plain(text):
-            text = text.replace(f"{folder}/", "").replace(str(folder), ".").replace("\n", "\\n")
+            text = (
+                text.replace(f"{folder}/", "")
+                .replace(f"{folder.parent}/", "")
+                .replace(str(folder), ".")
+                .replace("\n", "\\n")
+            )
             text = _REASON.sub(r"\1 …", text)
             return _RUN.sub(lambda run: f"{run[1]}…{len(run[0])}", text)
 
@@ -280,9 +292,11 @@ def _difference(expected, found, plain):
 
 def main():
     opening._TICK = 0
-    shutil.rmtree(KEPT, ignore_errors=True)
-    KEPT.mkdir(parents=True)
-    for name, sample in SAMPLES.items():
+    KEPT.mkdir(parents=True, exist_ok=True)
+    for path in KEPT.iterdir():
+        if len(sys.argv) < 2:
+            path.unlink()
+    for name, sample in ALL.items():
         if len(sys.argv) < 2 or sys.argv[1] in name:
             (KEPT / f"{name}.txt").write_text("\n".join(lines_of(sample)) + "\n", "utf-8")
 

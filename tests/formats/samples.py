@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,8 @@ class Sample(NamedTuple):
     tried: Sequence[tuple[str, Any]]
     #: Whether `detmap check` reads the format's files when they are refused.
     salvages: bool
+    #: What reads the files of a folder, where it is no format.
+    call: Callable[[Path], Any] | None = None
 
 
 def _truth(images, categories, *, names=None, files=None, sizes=((100, 200),), **more):
@@ -411,8 +414,10 @@ _add(
 _OBJECTS, _SCORED, _LISTED, _, _ = open_images_scenes.scene(1, images=3, categories=2, strings=True, many=3)
 
 
-def _open_images(masks):
-    objects, scored, listed, *_ = open_images_scenes.scene(2, images=3, categories=2, strings=True, many=3, masks=masks)
+def _open_images(masks, absent):
+    objects, scored, listed, *_ = open_images_scenes.scene(
+        2, images=3, categories=2, strings=True, many=3, masks=masks, absent=absent
+    )
     made = {}
 
     class Folder:
@@ -423,14 +428,14 @@ def _open_images(masks):
     return made
 
 
-for _masks, _more in ((False, {}), (True, {"iou_type": "segm"})):
-    for _name, _text in _open_images(_masks).items():
-        if _name == "labels.csv":
+for _suffix, _masks, _absent in (("", False, 0.0), ("-masks", True, 0.0), ("-absent", True, 0.5)):
+    for _name, _text in _open_images(_masks, _absent).items():
+        if _name == "labels.csv" or (_absent and _name != "boxes.csv"):
             continue
         _role = "ground_truth" if _name == "boxes.csv" else "detections"
-        _stem = f"openimages-{_name[:-4]}{'-masks' if _masks else ''}"
         _rows = "".join(_text.splitlines(keepends=True)[:6])
-        _add(_stem, _role, "openimages", {"a.csv": _rows}, **_more)
+        _more = {"iou_type": "segm"} if _masks else {}
+        _add(f"openimages-{_name[:-4]}{_suffix}", _role, "openimages", {"a.csv": _rows}, **_more)
 
 # ---------------------------------------------------------------------------------------------------- benchmarks of videos
 

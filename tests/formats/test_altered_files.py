@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 from altered import KEPT, lines_of
-from samples import SAMPLES
+from more_samples import ALL
 
 from detmap.reading import opening
 
 
 def test_every_sample_is_kept():
-    assert sorted(path.stem for path in KEPT.iterdir()) == sorted(SAMPLES)
+    assert sorted(path.stem for path in KEPT.iterdir()) == sorted(ALL)
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", ALL)
 def test_what_is_read_of_altered_files(name, monkeypatch):
     monkeypatch.setattr(opening, "_TICK", 0)  # no file changes here while it is read
-    assert lines_of(SAMPLES[name]) == (KEPT / f"{name}.txt").read_text("utf-8").split("\n")[:-1]
+    assert lines_of(ALL[name]) == (KEPT / f"{name}.txt").read_text("utf-8").split("\n")[:-1]

@@ -26,18 +26,33 @@ from support import facts
 import detmap
 from detmap.errors import DetmapError
 from detmap.formats import registry
+from detmap.formats.files import asked_protocol
 from detmap.formats.inputs import Input
 from detmap.reading import opening
-from detmap.reading.options import Reading
+from detmap.reading.options import FormatOptions, Reading
 
 KEPT = Path(__file__).resolve().parent.parent.parent / "fixtures" / "formats"
 
 #: Numbers and words that take the place of others, in turn.
 _NUMBERS = {
-    "json": ["null", '"5"', "-1", "0", "1e999", "true", "1.5", "[]", "99999999999999999999", "{}", "NaN", "3"],
+    "json": [
+        "null",
+        '"5"',
+        "-1",
+        "0",
+        "1e999",
+        "true",
+        "1.5",
+        "[]",
+        "99999999999999999999",
+        "{}",
+        "NaN",
+        "3",
+        "9223372036854775807",
+    ],
     "text": ["", "x", "-1", "0", "1e999", "nan", "1.5", "99999999999", "1_0", "007", "3", "１"],
 }
-_WORDS = ["", "x", "0", "a b", "é", "x" * 257, "X", "1.0"]
+_WORDS = ["", "x", "0", "a b", "é", "x" * 257, "X", "1.0", "x" * 256]
 
 #: The most alterations of words of a sample; of more, every second, third, … is tried.
 MOST = 45
@@ -53,7 +68,7 @@ _BESIDES = (
 
 #: What parsers of other packages say of invalid text differs between their versions.
 _REASON = re.compile(
-    r"(is not valid (?:JSON|XML|CSV):|is not CSV in UTF-8:|is not base64 of zlib's data:) [^|]*?(?=;| \| |$)"
+    r"(is not valid (?:JSON|XML|CSV|YAML):|is not CSV in UTF-8:|is not base64 of zlib's data:) [^|]*?(?=;| \| |$)"
 )
 
 #: One character many times.
@@ -259,6 +274,7 @@ def lines_of(sample):
         expected = list(map(plain, expected))
         usual = recognised(sample, folder)
         made = [usual, *expected]
+        made += map(plain, () if sample.call is not None else _about(sample, folder))
         for option, value in sample.tried:
             made.append(
                 f"{option}={value!r}: {plain(_difference(expected, outcome(sample, folder, **{option: value}), plain))}"
@@ -278,6 +294,31 @@ def lines_of(sample):
         return made
 
 
+def _about(sample, folder):
+    """Yield what else is said of a file, and what comes of it in other formats."""
+    source = str(folder / sample.path)
+    kind = sample.options.get("iou_type", "bbox")
+    given = Input(source, sample.role, Reading(format=sample.format, **sample.options))
+    yield f"{given!r}, needs_images: {given.needs_images}, beside: {given.beside()}, kinds: {given.kinds()}"
+    if sample.role == "ground_truth":
+        yield from (f"{name}: {_brief(text)}" for name, text in facts(given.facts() or {}, "facts").items())
+        yield f"clusters: {given.suggested_clusters(given.ground_truth())}"
+        yield f"protocol: {asked_protocol(source, sample.format)}"
+    reading = {name: value for name, value in sample.options.items() if name in FormatOptions.__annotations__}
+    for to, target in (("coco", "out.json"), ("csv", "out.csv"), ("yolo", "out"), ("activitynet", "out.an")):
+        path = folder.parent / f"{len(list(folder.parent.iterdir()))}-{target}"
+        try:
+            truth = TRUTHS[sample.truth]
+            more = {"format": sample.format, "role": sample.role, "ground_truth": truth, "iou_type": None, **reading}
+            found = detmap.convert(source, path, to=to, **more)
+        except DetmapError as error:
+            yield f"to {to}: {str(error).replace(path.name, target)}"
+            continue
+        yield f"to {to}: {found.written} on {found.images}; {' | '.join(found.sentences())}; {dict(found.notices)}"
+    if kind == "bbox":
+        yield f"salvaged: {salvaged(sample, folder)}"
+
+
 def _difference(expected, found, plain):
     if isinstance(found, str):
         return found
@@ -293,7 +334,7 @@ def _difference(expected, found, plain):
 def main():
     opening._TICK = 0
     KEPT.mkdir(parents=True, exist_ok=True)
-    for path in KEPT.iterdir():
+    for path in KEPT.glob("*.txt"):
         if len(sys.argv) < 2:
             path.unlink()
     for name, sample in ALL.items():

@@ -28,7 +28,10 @@ def subset(ground_truth: GroundTruth, images: Chosen | None = None, categories: 
     Raises `InputError` for an image or category that the ground truth does not have.
     """
     names = ground_truth.images.names or ()
-    image_names = [{name, os.path.basename(name), os.path.splitext(os.path.basename(name))[0]} - {""} for name in names]
+    image_names = [
+        dict.fromkeys(filter(None, (name, os.path.basename(name), os.path.splitext(os.path.basename(name))[0])))
+        for name in names
+    ]
     of_image = _mask(ground_truth, "image", ground_truth.images.ids, image_names, images)
     category_names = [{name} for name in ground_truth.categories.names]
     of_category = _mask(ground_truth, "category", ground_truth.categories.ids, category_names, categories)
@@ -154,8 +157,11 @@ def chosen_of(given: str | os.PathLike[str] | Sequence[Any], option: str) -> lis
     if not isinstance(given, str | os.PathLike):
         found = list(map(str, given))
     elif os.path.isfile(given):
-        with open(given, encoding="utf-8") as file:
-            found = file.read().splitlines()
+        try:
+            with open(given, encoding="utf-8-sig") as file:
+                found = file.read().splitlines()
+        except UnicodeDecodeError:
+            raise InputError("is not a text file in UTF-8", source=os.fspath(given)) from None
     else:
         found = os.fspath(given).split(",")
     found = [name.strip() for name in found if name.strip()]

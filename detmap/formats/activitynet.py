@@ -8,7 +8,6 @@ take the place of images. Categories are the labels of the subset, in the order 
 from __future__ import annotations
 
 import itertools
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -95,7 +94,7 @@ _FOUND = re.compile(rb'\s*\{\s*("version"\s*:\s*"[^"]*"\s*,\s*)?"(results|extern
 def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
     """Read the videos of a subset."""
     database, name = _decoded(source, "ground truth")
-    subset = SUBSET if reading.image_set is None else os.fspath(reading.image_set)
+    subset = SUBSET if reading.image_set is None else str(reading.image_set)
     videos = {video: one for video, one in database.database.items() if one.subset == subset}
     if not videos:
         known = ", ".join(map(shorten, sorted({one.subset for one in database.database.values()})[:10]))

@@ -17,7 +17,7 @@ from detmap.errors import InputError, OptionError, shorten
 from detmap.formats import registry
 from detmap.formats.inputs import Input, Source, is_stream
 from detmap.reading import sources
-from detmap.reading.opening import STANDARD_INPUT, Held
+from detmap.reading.opening import STANDARD_INPUT
 from detmap.reading.opening import noted as noted  # re-exported
 from detmap.reading.options import Options, Path, Reading, Role, made_of, takes_options
 from detmap.shapes.kinds import BOXES, KEYPOINTS
@@ -67,7 +67,7 @@ def _identities(path: Path) -> Iterator[object]:
 
 @takes_options(image_facts=True)
 def read(
-    path: Path | Held,
+    path: Path | bytes,
     role: Role | None = None,
     *,
     ground_truth: GroundTruth | None = None,
@@ -77,8 +77,9 @@ def read(
 
     Parameters
     ----------
-    path : path
-        A file or a folder; files of text formats may be compressed (gzip, zstd). ``-`` is standard input.
+    path : path or bytes
+        A file or a folder, or the content of a file; files of text formats may be compressed (gzip, zstd). ``-`` is
+        standard input.
     role : {"ground_truth", "detections"}, optional
         The role. By default detections if `ground_truth` is given, else the content decides.
     ground_truth : GroundTruth, optional
@@ -106,7 +107,7 @@ def read(
     return found.ground_truth(image_facts=options.get("image_facts", True))
 
 
-def read_ground_truth(path: Path | Held, **options: Unpack[Options]) -> GroundTruth:
+def read_ground_truth(path: Path | bytes, **options: Unpack[Options]) -> GroundTruth:
     """Read ground truth of any format. Options that the format does not take are ignored, except `image_set` and
     `fields`, which raise an error.
     """
@@ -114,7 +115,7 @@ def read_ground_truth(path: Path | Held, **options: Unpack[Options]) -> GroundTr
 
 
 def read_detections(
-    path: Path | Held, ground_truth: GroundTruth | None = None, **options: Unpack[Options]
+    path: Path | bytes, ground_truth: GroundTruth | None = None, **options: Unpack[Options]
 ) -> Detections:
     """Read detections of any format; options that the format does not take are ignored."""
     return Input(path, "detections", made_of(options, "read_detections")).detections(ground_truth)

@@ -64,8 +64,8 @@ for _module, _names in {
 
 T = TypeVar("T")
 
-#: A path, the bytes of a stream that can be read only once, or COCO's document as returned by ``json.load``.
-Source = Path | Held | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+#: A path, the content of a file or stream, or COCO's document as returned by ``json.load``.
+Source = Path | bytes | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 #: The default reading options.
 _PLAIN = Reading()
@@ -73,13 +73,15 @@ _PLAIN = Reading()
 
 class Input:
     """Ground truth or detections to read, with reading options. The source is a path, a stream (``-`` is standard
-    input), the content of a stream, or COCO's document as ``json.load`` returns it. By default the content decides the
-    role. Files are opened lazily. The format is recognised once, and a stream is read once.
+    input), the content of a file or stream, or COCO's document as ``json.load`` returns it. By default the content
+    decides the role. Files are opened lazily. The format is recognised once, and a stream is read once.
     """
 
     def __init__(self, path: Source, role: Role | None = None, reading: Reading = _PLAIN) -> None:
         if role is not None:
             check_role(role)
+        if isinstance(path, bytes) and not isinstance(path, Held):
+            path = Held.of(path, (role or "input").replace("_", " "))
         self.path: Any = path
         self.reading, self._role = reading, role
         # Cached facts, shared with the inputs that `read_as` returns: "source", "role" and "recognised".
@@ -123,6 +125,8 @@ class Input:
     @property
     def source(self) -> Any:
         """The path, the content if it can be read only once, or the document."""
+        if isinstance(self.path, Held):
+            return self._found("source", lambda: sources.unpacked(self.path))
         return self._found("source", lambda: sources.held(self.path) if _is_path(self.path) else self.path)
 
     def release(self) -> None:
@@ -385,8 +389,8 @@ def _role_of(source: Path | Held, format: str | None) -> Role:
         with registry.asked(found, source):
             told = None if found.tell is None else found.tell(registry.Given(source, "detections"))
     if told is None:
-        shown = "standard input" if isinstance(source, Held) else os.fspath(source)
-        raise OptionError(f"is {shorten(shown, 200)} ground truth, or detections? Say it: role=... (--role)")
+        shown = shorten(sources.name_of(source, ""), 200)
+        raise OptionError(f"is {shown} ground truth, or detections? Say it: role=... (--role)")
     return told
 
 

@@ -425,7 +425,7 @@ def recognise(source: Path | Held, role: Role) -> Format | None:
         names = " or ".join(sorted(one.name for one in own))
         raise InputError(
             f"can be read as {names}",
-            source=getattr(source, "name", None) if isinstance(source, Held) else os.fspath(source),
+            source=name_of(source, ""),
             remedy=f"say which: {_FLAG[role]}",
         )
     if own:
@@ -449,9 +449,10 @@ def unknown(source: Path | Held, role: Role) -> Format:
     Raises `InputError` if the source is of the other role, or if its lines resemble no format.
     """
     given = Given(source, role)
-    _refuse_foreign(given)
-    _refuse_other(given, source)
-    _refuse_unlike(given, source)
+    name = name_of(source, "")
+    _refuse_foreign(given, name)
+    _refuse_other(given, source, name)
+    _refuse_unlike(given, name)
     return FORMATS[_OTHERWISE[given.is_folder or given.is_archive]]
 
 
@@ -460,18 +461,17 @@ _OTHER: dict[Role, Role] = {"ground_truth": "detections", "detections": "ground_
 _FLAG = {"ground_truth": "format=... (--gt-format)", "detections": "format=... (--dt-format)"}
 
 
-def _refuse_foreign(given: Given) -> None:
+def _refuse_foreign(given: Given, name: str) -> None:
     """Refuse images, archives and other files that hold no boxes."""
     from detmap.reading.unlike import described
 
     found = None if given.is_folder or given.is_archive else described(given.head, given.name, given.open)
     if found is not None:
-        raise InputError(found[0], source=given.path or "standard input", remedy=found[1])
+        raise InputError(found[0], source=name, remedy=found[1])
 
 
-def _refuse_other(given: Given, source: Path | Held) -> None:
+def _refuse_other(given: Given, source: Path | Held, name: str) -> None:
     """Refuse an unrecognised source with a clearer message than that of a format's reader, if possible."""
-    name = getattr(source, "name", None) if isinstance(source, Held) else os.fspath(source)
     other = _OTHER[given.role]
     swapped = None
     with suppress(InputError):
@@ -505,15 +505,15 @@ def _refuse_other(given: Given, source: Path | Held) -> None:
         )
 
 
-def _refuse_unlike(given: Given, source: Path | Held) -> None:
+def _refuse_unlike(given: Given, name: str) -> None:
     """Refuse a folder or XML that fits no format; the message says what is there, and what could be read."""
     formats = ", ".join(one.name for one in able(given.role))
     remedy = f"say which format it is: {_FLAG[given.role]}, one of {formats}"
     if given.is_folder:
         counts: Counter[str] = Counter()
-        for name in given.names[:_MANY]:
-            ending = os.path.splitext(name)[1].lower()
-            is_folder = os.path.isdir(os.path.join(given.path, name))
+        for entry in given.names[:_MANY]:
+            ending = os.path.splitext(entry)[1].lower()
+            is_folder = os.path.isdir(os.path.join(given.path, entry))
             counts["folders" if is_folder else ending or "files without ending"] += 1
         if not counts and os.access(given.path, os.R_OK):
             raise InputError("is an empty folder", source=given.path, remedy="is it the right one?")
@@ -524,11 +524,9 @@ def _refuse_unlike(given: Given, source: Path | Held) -> None:
         raise InputError(held, source=given.path, remedy=_inside(given) or remedy)
     root = re.match(rb"\s*(?:<\?[^>]*>\s*)?(?:<!--.*?-->\s*)*<([\w:.-]+)", given.head, re.S)
     if root is not None and given.role == "ground_truth" and root[1] == b"annotation":
-        raise InputError(
-            "is one file of VOC's XML", source=given.path or None, remedy="give the folder that holds all of them"
-        )
+        raise InputError("is one file of VOC's XML", source=name, remedy="give the folder that holds all of them")
     if root is not None:
-        raise InputError(f"is XML whose root is {root[1].decode()}", source=given.path or None, remedy=remedy)
+        raise InputError(f"is XML whose root is {root[1].decode()}", source=name, remedy=remedy)
 
 
 def _inside(given: Given, iou_type: str | None = None) -> str:

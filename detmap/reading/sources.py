@@ -208,7 +208,12 @@ def held(path: str | os.PathLike[str]) -> str | os.PathLike[str] | Held:
     if isinstance(opened, File):  # standard input redirected from a file
         with opened as file:
             opened = Held.of(bytes(file.read()), file.name)
-    return Held.of(inflate(opened, opened.name), opened.name) if is_packed(opened) else opened
+    return unpacked(opened)
+
+
+def unpacked(content: Held) -> Held:
+    """Return the decompressed content of a file or stream."""
+    return Held.of(inflate(content, content.name), content.name) if is_packed(content) else content
 
 
 def name_of(source: object, otherwise: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import inspect
 import json
 import os
@@ -12,12 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import assert_same
 
 import detmap
 from detmap import batch
 from detmap.cli import main
 from detmap.decisions import Flag
-from detmap.errors import OptionError
+from detmap.errors import InputError, OptionError
 from detmap.formats import Format, registry
 from detmap.formats.inputs import Input, check_taken
 from detmap.reading import options
@@ -301,3 +303,43 @@ def test_an_input_that_is_valid_in_any_folder(tmp_path, monkeypatch):
         assert os.fspath(given.path) == os.fspath(path)
     for given in (Input("-", "detections"), Input([], "detections"), Input({"images": []}, "ground_truth")):
         assert given.from_anywhere() is given
+
+
+CVAT = b'<annotations><image id="0" name="a"><box label="x" xtl="1" ytl="2" xbr="3" ybr="5"/></image></annotations>'
+ROWS = b"image,class,x1,y1,x2,y2,score\na,x,1,2,3,5,0.5\n"
+
+
+@pytest.mark.parametrize("packed", [bytes, gzip.compress])
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize(
+    ("data", "format", "role"),
+    [(CVAT, "cvat", "ground_truth"), (ROWS, "csv", "detections"), (json.dumps(TRUTH).encode(), "coco", "ground_truth")],
+)
+def test_bytes_are_the_content_of_a_file(data, format, role, named, packed, tmp_path):
+    (tmp_path / "file").write_bytes(data)
+    expected = detmap.read(tmp_path / "file", role, format=format)
+    assert len(expected) > 0
+    given = {"format": format} if named else {}
+    assert_same(detmap.read(packed(data), **given), expected, apart=["source"])
+    assert_same(detmap.read(packed(data), role, **given), expected, apart=["source"])
+
+
+@pytest.mark.parametrize(
+    ("data", "role", "says"),
+    [
+        (b"", "detections", "detections: is empty"),
+        (b"", None, "is 'input' ground truth, or detections?"),
+        (b"\x89PNG\r\n\x1a\n", "ground_truth", "ground truth: is an image"),
+        (b"<a/>", "ground_truth", "ground truth: is XML whose root is a;"),
+        (b"<annotation/>", "ground_truth", "ground truth: is one file of VOC's XML;"),
+        (
+            b"one\ntwo\n",
+            "detections",
+            "detections: is text of no format that is known by its lines, the first of which is 'one'",
+        ),
+    ],
+)
+def test_bytes_that_cannot_be_read_are_named_by_their_role(data, role, says):
+    with pytest.raises((InputError, OptionError)) as caught:
+        detmap.read(data, role)
+    assert says in str(caught.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from legs import examples
-from support import same_bits
+from support import assert_same
 
 import detmap
 from detmap.errors import InputError
@@ -24,24 +24,6 @@ def outcome(read):
         return read()
     except InputError as error:
         return str(error)
-
-
-def assert_same(one, other):
-    if isinstance(one, str) or isinstance(other, str):
-        assert one == other
-        return
-    for name in ("images", "categories"):
-        mine, theirs = getattr(one, name), getattr(other, name)
-        assert (mine.ids.tolist(), mine.codes.tolist()) == (theirs.ids.tolist(), theirs.codes.tolist())
-    assert one.images.names == other.images.names
-    assert np.array_equal(np.array(one.images.sizes), np.array(other.images.sizes))
-    assert same_bits(one.boxes, other.boxes)
-    assert one.difficult.tolist() == other.difficult.tolist()
-    assert one.notices == other.notices
-    assert one.shapes.keys() == other.shapes.keys()
-    for name, column in one.shapes.items():
-        arrays = other.shapes[name].arrays()
-        assert all(same_bits(array, arrays[key]) for key, array in column.arrays().items())
 
 
 class Drawn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from legs import examples
-from support import same_bits
+from support import assert_same
 
 import detmap
 from detmap.errors import InputError
@@ -40,20 +40,6 @@ def both(path, monkeypatch, **more):
     second = outcome(path, **more)
     monkeypatch.setattr(cells, "scan", real)
     return first, second, bool(understood) and understood[-1] is not None
-
-
-def assert_same(one, other):
-    if isinstance(one, str) or isinstance(other, str):
-        assert one == other
-        return
-    for name in ("images", "categories"):
-        mine, theirs = getattr(one, name), getattr(other, name)
-        assert mine.ids.tolist() == theirs.ids.tolist()
-        assert mine.codes.tolist() == theirs.codes.tolist()
-    assert one.box_sizes == other.box_sizes
-    assert same_bits(one.boxes, other.boxes)
-    assert same_bits(one.scores, other.scores)
-    assert one.notices == other.notices
 
 
 NUMBERS = ["0", "1", "0.5", "12.25", "-0.0", "1e-3", "0.1234567890123456789", "5e-324", "600.125", "3E2", "123456789.5"]

@@ -184,6 +184,8 @@ def _checked_record(record: Any, index: int, kind: str, name: str, shape: Kind |
             count = count.item() if isinstance(count, np.generic) else count
             if count is not None and not is_integer(count):
                 raise InputError("must be an integer", **place, field=field, value=count)
+            if count is not None and not -(2**63) <= count < 2**63:
+                raise InputError("is beyond 64 bits", **place, field=field, value=count)
             out[field] = count
     return out
 

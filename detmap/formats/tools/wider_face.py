@@ -74,6 +74,8 @@ def _place(lines: Lines, row: int) -> str:
 
 def _events(source: Any) -> Iterator[tuple[str, list[tuple[bytes, str]]]]:
     """Yield the name of each event, and its files."""
+    if not isinstance(source, str | os.PathLike) or not os.path.isdir(source):
+        raise InputError("is no folder of events", source=name_of(source, "detections"))
     names = sorted(os.listdir(source))
     inside = [one for one in names if os.path.isdir(os.path.join(source, one))]
     for event in inside or [""]:

@@ -267,21 +267,26 @@ class _Evaluation:
         )
         for gt in gts:
             gt.setdefault("ignore", 0)
+        # The index of a category in `cat_ids` is its id in the tables, because it orders equal scores without categories.
+        self.place = {category: k for k, category in enumerate(dict.fromkeys(self.cat_ids))}
         if not self.use_cats:  # lvis-api sorts the records of an image by category
-            place = {category: k for k, category in reversed(list(enumerate(self.cat_ids)))}
-            gts, dts = (sorted(records, key=lambda one: place[one["category_id"]]) for records in (gts, dts))
+            gts, dts = (sorted(records, key=lambda one: self.place[one["category_id"]]) for records in (gts, dts))
         self.gts, self.dts = gts, dts
-        images = lvis_gt.load_imgs(p.img_ids)
-        categories = sorted(set(self.cat_ids))
+        lists = {
+            field: {
+                image["id"]: [self.place[one] for one in image[field] if one in self.place]
+                for image in lvis_gt.load_imgs(p.img_ids)
+            }
+            for field in ("neg_category_ids", "not_exhaustive_category_ids")
+        }
         self.truth = GroundTruth.from_arrays(
             **self._columns(gts, lvis_gt),
             areas=[float(gt["area"]) for gt in gts],
             difficult=[bool(gt["ignore"]) for gt in gts],
             zero_ids=[gt["id"] == 0 for gt in gts],
             images=self.img_ids,
-            categories=categories,
-            neg_category_ids={image["id"]: image["neg_category_ids"] for image in images},
-            not_exhaustive_category_ids={image["id"]: image["not_exhaustive_category_ids"] for image in images},
+            categories=range(len(self.place)),
+            **lists,
         )
         self.found = Detections.from_arrays(
             **self._columns(dts, lvis_dt),
@@ -304,13 +309,13 @@ class _Evaluation:
         )
         tally = match(self.truth, self.found, self.protocol, iou_type=self.kind)
         self.tally: Tally = tally.in_ranking_order()
-        self.places = [int(np.searchsorted(categories, one)) for one in self.cat_ids] if self.use_cats else [0]
+        self.places = [self.place[one] for one in self.cat_ids] if self.use_cats else [0]
 
     def _columns(self, records: list[Any], data: LVIS) -> dict[str, Any]:
         """Return the columns that tables of ground truth and detections share."""
         columns: dict[str, Any] = {
             "image_ids": [one["image_id"] for one in records],
-            "category_ids": [one["category_id"] for one in records],
+            "category_ids": [self.place[one["category_id"]] for one in records],
             "invalid_boxes": "miss",
         }
         if self.kind == "bbox":

@@ -52,7 +52,7 @@ def test_what_is_no_range_and_no_list(given):
 
 
 def test_masked_thresholds():
-    with pytest.raises(OptionError, match="^thresholds must not be masked$"):
+    with pytest.raises(OptionError, match=r"^thresholds must not be masked$"):
         choices.parse_thresholds(np.ma.array([0.5, 0.75], mask=[0, 1]))
 
 

@@ -375,8 +375,6 @@ class _Evaluation:
         """Return the value of `LVISEval.compute_iou`."""
         gts, dts = self._cells()
         cell = image, category if self.use_cats else -1
-        if not gts[cell] and not dts[cell]:
-            return []
         field = "bbox" if self.kind == "bbox" else "segmentation"
         of_gt, of_dt = ([data[row][field] for row in rows[cell]] for data, rows in ((self.gts, gts), (self.dts, dts)))
         return mask_utils.iou(of_dt, of_gt, [0] * len(of_gt))
@@ -384,20 +382,18 @@ class _Evaluation:
     def images(self) -> list[Any]:
         """Return the value of `LVISEval.eval_imgs`."""
         gts, dts = self._cells()
-        cells = [(image, category) for category in (self.cat_ids if self.use_cats else [-1]) for image in self.img_ids]
         by_area = [self._of_area(a, gts, dts) for a in range(len(self.areas))]
-        count = len(self.img_ids)
         return [
-            made.get(cell)
-            for k in range(len(cells) // max(count, 1))
+            made.get((image, category))
+            for category in (self.cat_ids if self.use_cats else [-1])
             for made in by_area
-            for cell in cells[k * count : (k + 1) * count]
+            for image in self.img_ids
         ]
 
     def _of_area(self, a: int, gts: dict[Any, list[int]], dts: dict[Any, list[int]]) -> dict[Any, Any]:
         """Return the matches in an area range by (image, category)."""
-        (low, high), ids = self.areas[a], np.array([gt["id"] for gt in self.gts] or [0])
-        found_ids = np.array([dt["id"] for dt in self.dts] or [0])
+        (low, high), ids = self.areas[a], np.array([gt["id"] for gt in self.gts])
+        found_ids = np.array([dt["id"] for dt in self.dts])
         matched = np.zeros((self.thresholds, len(self.dts)))
         taken, ignored = np.zeros((self.thresholds, len(self.gts))), np.zeros(matched.shape, np.bool_)
         for t in range(self.thresholds):
@@ -412,8 +408,6 @@ class _Evaluation:
                 row: int(bool(self.gts[row]["ignore"]) or not low <= self.gts[row]["area"] <= high) for row in gts[cell]
             }
             truth, found = sorted(own, key=lambda row: own[row]), dts[cell]
-            if not truth and not found:
-                continue
             out[cell] = {
                 "image_id": cell[0],
                 "category_id": cell[1],

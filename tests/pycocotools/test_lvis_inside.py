@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from detmap.lvis import LVIS, LVISEval, LVISResults
+from detmap.lvis.eval import Params
 
 AREAS = [[0.0, 1e5**2], [0.0, 32**2], [32**2, 96**2], [96**2, 1e5**2]]
 NARROW = [[0, 1e10], [0, 900], [900, 1e4], [5e3, 1e10]]
@@ -234,3 +235,30 @@ def test_images_are_downloaded_once(tmp_path, monkeypatch):
     (folder / "1.jpg").write_text("there")
     truth.download(str(folder))
     assert asked == [(f"http://nowhere/a/{n}.jpg", str(folder / f"{n}.jpg")) for n in (2, 2, 3)]
+
+
+def test_no_objects_and_no_detections(tmp_path):
+    """The results' only record is of another category, and no object is left."""
+    scene = {**document(square(0, 0, 4)), "annotations": []}
+    truth = data_set(
+        {**scene, "categories": [*scene["categories"], {"id": 2, "name": "two", "frequency": "r"}]}, tmp_path
+    )
+    made = LVISEval(truth, [{"image_id": 1, "category_id": 2, "score": 0.5, "bbox": [0, 0, 1, 1]}], "bbox")
+    made.params.cat_ids = [1]
+    made.run()
+    assert made.eval_imgs == [None] * 4
+    assert {*made.results.values()} == {-1}
+    made.params.cat_ids = [2]
+    made.evaluate()
+    assert made.eval_imgs == [None] * 4  # the category was not looked for
+
+
+def test_the_defaults_of_params():
+    p = Params("bbox")
+    assert vars(p) | {"iou_thrs": 0, "rec_thrs": 0} == {
+        "img_ids": [], "cat_ids": [], "iou_thrs": 0, "rec_thrs": 0, "max_dets": 300, "max_dets_per_cat": -1,
+        "area_rng": [[0, 10**10], [0, 1024], [1024, 9216], [9216, 10**10]], "use_cats": 1, "iou_type": "bbox",
+        "area_rng_lbl": ["all", "small", "medium", "large"], "img_count_lbl": ["r", "c", "f"],
+    }  # fmt: skip
+    assert np.array_equal(p.iou_thrs, np.linspace(0.5, 0.95, 10))
+    assert np.array_equal(p.rec_thrs, np.linspace(0, 1, 101))

@@ -68,7 +68,8 @@ def test_images_by_every_name():
         assert str(caught.value) == f"truth: is the name of 2 images (got {name!r}); give their ids"
     with pytest.raises(InputError) as caught:
         subset(whole, ["tow.png"])
-    says = "truth: field 'images': is no image of the ground truth; did you mean 'two.png'? (got 'tow.png'); it has 4 images, such as "
+    says = "truth: field 'images': is no image of the ground truth; did you mean 'two.png'? (got 'tow.png'); "
+    says += "it has 4 images, such as "
     assert str(caught.value).startswith(says)
     assert len(str(caught.value)[len(says) :].split(", ")) == 3
     with pytest.raises(InputError) as caught:

@@ -187,8 +187,8 @@ def test_classes_without_a_file_of_results():
     }
     assert lacking(("c5",), "error", some & (np.arange(count + 1) == 5))[0] == {}
     advice = (
-        "; write one for each, empty if nothing was found; missing_classes='zero' (--missing-classes zero) scores them as 0, "
-        "'skip' leaves them out"
+        "; write one for each, empty if nothing was found; missing_classes='zero' (--missing-classes zero) scores them as 0"
+        ", 'skip' leaves them out"
     )
     for there, which, names in (
         ([f"c{n}" for n in range(13)], "1 class of the ground truth has", "c13"),

@@ -193,11 +193,16 @@ def test_a_pool_that_is_left_by_an_error_tells_its_tasks(four):
             ended.append(True)
             raise
 
-    with pytest.raises(KeyError), parallel.executor(2) as pool:
-        future = pool.submit(task)
-        while not future.running():
-            time.sleep(0.001)
-        raise KeyError
+    def left(futures):
+        with parallel.executor(2) as pool:
+            futures.append(pool.submit(task))
+            while not futures[0].running():
+                time.sleep(0.001)
+            raise KeyError
+
+    futures = []
+    with pytest.raises(KeyError):
+        left(futures)
     with pytest.raises(parallel.Stopped):
-        future.result(10)
+        futures[0].result(10)
     assert ended == [True]

@@ -297,7 +297,8 @@ def test_fragments_for_notebooks():
     assert made == (
         '<div class="detmap"><p><strong>t&lt;</strong></p>'
         '<table><caption>c&amp;</caption><thead><tr><th style="text-align:right">a</th>'
-        '<th style="text-align:left">b</th></tr></thead><tbody><tr><td style="text-align:right">1.5000</td><td style="text-align:left">&lt;x&gt;</td></tr></tbody>'
+        '<th style="text-align:left">b</th></tr></thead><tbody><tr>'
+        '<td style="text-align:right">1.5000</td><td style="text-align:left">&lt;x&gt;</td></tr></tbody>'
         '</table><table><thead><tr><th style="text-align:right">n</th></tr></thead><tbody><tr>'
         '<td style="text-align:right">2</td></tr></tbody></table><p>note&gt;</p></div>'
     )
@@ -345,8 +346,8 @@ def test_notices_of_one_and_of_several():
         several = notices.describe({code: 2345})
         said_of_one = notices.describe({code: 1})
         if code == "zero_id":
-            sentence = "2345 annotations with id 0, which pycocotools takes for no match: found by default, or --id-zero missed"
-            assert several == [sentence]
+            sentence = "2345 annotations with id 0, which pycocotools takes for no match: found by default, or "
+            assert several == [f"{sentence}--id-zero missed"]
         assert len(several) == len(said_of_one) == 1
         if "{n} " in text:
             assert "2345" in several[0]

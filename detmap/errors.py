@@ -219,15 +219,16 @@ class MissingDependencyError(DetmapError, ImportError):
     ----------
     package : str
         The name of the package on PyPI.
-    extra : str
-        The extra of detmap that installs it.
+    extra : str or None
+        The extra of detmap that installs it; None if there is none.
     purpose : str
         The feature that needs the package.
     """
 
-    def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {package}: {install_command(extra)}")
+    def __init__(self, package: str, extra: str | None, purpose: str) -> None:
+        command = f"pip install {package}" if extra is None else install_command(extra)
+        super().__init__(f"{purpose} needs {package}: {command}")
         self._given = package, extra, purpose
 
-    def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
+    def __reduce__(self) -> tuple[type, tuple[str, str | None, str]]:
         return type(self), self._given

@@ -144,3 +144,86 @@ def _results(precision, recall, thresholds, frequencies):
     made["AR@300"] = recall[..., 0]
     made |= {f"AR{name[0]}@300": recall[..., a] for a, name in enumerate(AREA_RANGES) if a}
     return {name: mean(values) for name, values in made.items()}
+
+
+def inside(truth, records, thresholds, areas, image_ids, category_ids, *, use_cats=True):
+    """lvis-api's `eval_imgs`, its `dt_pointers` and its overlaps by image and category; records have ids and areas."""
+    images = {one["id"]: one for one in truth["images"]}
+    objects, found = defaultdict(list), defaultdict(list)
+    for image in image_ids:
+        for one in truth["annotations"]:
+            if one["image_id"] == image and one["area"] > 0:
+                objects[image, one["category_id"]].append(one)
+        for one in records:
+            category = one["category_id"]
+            looked_for = objects[image, category] or category in images[image]["neg_category_ids"]
+            if one["image_id"] == image and one["area"] > 0 and looked_for:
+                found[image, category].append(one)
+    if not use_cats:
+        for table in (objects, found):
+            for image in image_ids:
+                table[image, -1] = [one for category in category_ids for one in table[image, category]]
+    cells, overlaps = [], {}
+    for category in category_ids if use_cats else [-1]:
+        for low, high in areas:
+            for image in image_ids:
+                own = objects[image, category]
+                best = sorted(found[image, category], key=lambda one: -one["score"])
+                overlaps[image, category] = boxes_iou(best, own) if own and best else []
+                cells.append(_entry(own, best, overlaps[image, category], (low, high), thresholds))
+                if cells[-1] is not None:
+                    lenient = [d["category_id"] in images[image]["not_exhaustive_category_ids"] for d in best]
+                    outside = [d["area"] < low or d["area"] > high for d in best]
+                    spared = np.array([a or b for a, b in zip(lenient, outside, strict=True)], bool)
+                    cells[-1]["dt_ignore"] |= (cells[-1]["dt_matches"] == 0) & spared
+                    cells[-1] |= {"image_id": image, "category_id": category, "area_rng": [low, high]}
+    count, pointers = len(image_ids), {}
+    for k in range(len(category_ids) if use_cats else 1):
+        for a in range(len(areas)):
+            first = (k * len(areas) + a) * count
+            own = [cell for cell in cells[first : first + count] if cell is not None]
+            pointers.setdefault(k, {})[a] = _pointers(own)
+    return cells, pointers, overlaps
+
+
+def _entry(objects, found, ious, area, thresholds):
+    """The matches of a cell; `found` is sorted by score."""
+    if not objects and not found:
+        return None
+    ignore = [int(bool(one.get("ignore")) or not area[0] <= one["area"] <= area[1]) for one in objects]
+    order = sorted(range(len(objects)), key=lambda g: ignore[g])
+    of_found, of_objects = np.zeros((len(thresholds), len(found))), np.zeros((len(thresholds), len(objects)))
+    ignored = np.zeros(of_found.shape, bool)
+    for t, threshold in enumerate(thresholds):
+        for d, one in enumerate(found if len(ious) else ()):
+            best, match = min(threshold, 1 - 1e-10), None
+            for place, g in enumerate(order):
+                if of_objects[t, place]:
+                    continue
+                if match is not None and not ignore[order[match]] and ignore[g]:
+                    break
+                if ious[d][g] >= best:
+                    best, match = ious[d][g], place
+            if match is not None:
+                ignored[t, d] = ignore[order[match]]
+                of_found[t, d], of_objects[t, match] = objects[order[match]]["id"], one["id"]
+    return {
+        "dt_ids": [one["id"] for one in found],
+        "gt_ids": [objects[g]["id"] for g in order],
+        "dt_matches": of_found,
+        "gt_matches": of_objects,
+        "dt_scores": [one["score"] for one in found],
+        "gt_ignore": [ignore[g] for g in order],
+        "dt_ignore": ignored,
+    }
+
+
+def _pointers(cells):
+    """The detections of a category by descending score, and which are true and false positives; {} without objects."""
+    if not sum(cell["gt_ignore"].count(0) for cell in cells):
+        return {}
+    order = by_score([score for cell in cells for score in cell["dt_scores"]])
+    ids = np.array([one for cell in cells for one in cell["dt_ids"]])[order]
+    hit = np.concatenate([cell["dt_matches"] != 0 for cell in cells], axis=1)[:, order]
+    ignored = np.concatenate([cell["dt_ignore"] for cell in cells], axis=1)[:, order]
+    return {"dt_ids": ids, "tps": hit & ~ignored, "fps": ~hit & ~ignored}

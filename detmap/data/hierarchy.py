@@ -53,7 +53,7 @@ def _flattened(
     root of the hierarchy is no label.
     """
     if not isinstance(node, Mapping) or not isinstance(node.get("LabelName", "" if root else None), str):
-        raise InputError("must be an object with a LabelName", source=source, value=node if depth else None)
+        raise InputError("must be an object with a LabelName", source=source, value=node)
     children = node.get("Subcategory", [])
     if not isinstance(children, list) or depth > _DEEPEST:
         problem = "must be a list" if depth <= _DEEPEST else f"goes deeper than {_DEEPEST} levels"

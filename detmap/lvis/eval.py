@@ -267,21 +267,26 @@ class _Evaluation:
         )
         for gt in gts:
             gt.setdefault("ignore", 0)
+        # The index of a category in `cat_ids` is its id in the tables, because it orders equal scores without categories.
+        self.place = {category: k for k, category in enumerate(dict.fromkeys(self.cat_ids))}
         if not self.use_cats:  # lvis-api sorts the records of an image by category
-            place = {category: k for k, category in reversed(list(enumerate(self.cat_ids)))}
-            gts, dts = (sorted(records, key=lambda one: place[one["category_id"]]) for records in (gts, dts))
+            gts, dts = (sorted(records, key=lambda one: self.place[one["category_id"]]) for records in (gts, dts))
         self.gts, self.dts = gts, dts
-        images = lvis_gt.load_imgs(p.img_ids)
-        categories = sorted(set(self.cat_ids))
+        lists = {
+            field: {
+                image["id"]: [self.place[one] for one in image[field] if one in self.place]
+                for image in lvis_gt.load_imgs(p.img_ids)
+            }
+            for field in ("neg_category_ids", "not_exhaustive_category_ids")
+        }
         self.truth = GroundTruth.from_arrays(
             **self._columns(gts, lvis_gt),
             areas=[float(gt["area"]) for gt in gts],
             difficult=[bool(gt["ignore"]) for gt in gts],
             zero_ids=[gt["id"] == 0 for gt in gts],
             images=self.img_ids,
-            categories=categories,
-            neg_category_ids={image["id"]: image["neg_category_ids"] for image in images},
-            not_exhaustive_category_ids={image["id"]: image["not_exhaustive_category_ids"] for image in images},
+            categories=range(len(self.place)),
+            **lists,
         )
         self.found = Detections.from_arrays(
             **self._columns(dts, lvis_dt),
@@ -304,13 +309,13 @@ class _Evaluation:
         )
         tally = match(self.truth, self.found, self.protocol, iou_type=self.kind)
         self.tally: Tally = tally.in_ranking_order()
-        self.places = [int(np.searchsorted(categories, one)) for one in self.cat_ids] if self.use_cats else [0]
+        self.places = [self.place[one] for one in self.cat_ids] if self.use_cats else [0]
 
     def _columns(self, records: list[Any], data: LVIS) -> dict[str, Any]:
         """Return the columns that tables of ground truth and detections share."""
         columns: dict[str, Any] = {
             "image_ids": [one["image_id"] for one in records],
-            "category_ids": [one["category_id"] for one in records],
+            "category_ids": [self.place[one["category_id"]] for one in records],
             "invalid_boxes": "miss",
         }
         if self.kind == "bbox":
@@ -370,8 +375,6 @@ class _Evaluation:
         """Return the value of `LVISEval.compute_iou`."""
         gts, dts = self._cells()
         cell = image, category if self.use_cats else -1
-        if not gts[cell] and not dts[cell]:
-            return []
         field = "bbox" if self.kind == "bbox" else "segmentation"
         of_gt, of_dt = ([data[row][field] for row in rows[cell]] for data, rows in ((self.gts, gts), (self.dts, dts)))
         return mask_utils.iou(of_dt, of_gt, [0] * len(of_gt))
@@ -379,20 +382,18 @@ class _Evaluation:
     def images(self) -> list[Any]:
         """Return the value of `LVISEval.eval_imgs`."""
         gts, dts = self._cells()
-        cells = [(image, category) for category in (self.cat_ids if self.use_cats else [-1]) for image in self.img_ids]
         by_area = [self._of_area(a, gts, dts) for a in range(len(self.areas))]
-        count = len(self.img_ids)
         return [
-            made.get(cell)
-            for k in range(len(cells) // max(count, 1))
+            made.get((image, category))
+            for category in (self.cat_ids if self.use_cats else [-1])
             for made in by_area
-            for cell in cells[k * count : (k + 1) * count]
+            for image in self.img_ids
         ]
 
     def _of_area(self, a: int, gts: dict[Any, list[int]], dts: dict[Any, list[int]]) -> dict[Any, Any]:
         """Return the matches in an area range by (image, category)."""
-        (low, high), ids = self.areas[a], np.array([gt["id"] for gt in self.gts] or [0])
-        found_ids = np.array([dt["id"] for dt in self.dts] or [0])
+        (low, high), ids = self.areas[a], np.array([gt["id"] for gt in self.gts])
+        found_ids = np.array([dt["id"] for dt in self.dts])
         matched = np.zeros((self.thresholds, len(self.dts)))
         taken, ignored = np.zeros((self.thresholds, len(self.gts))), np.zeros(matched.shape, np.bool_)
         for t in range(self.thresholds):
@@ -407,8 +408,6 @@ class _Evaluation:
                 row: int(bool(self.gts[row]["ignore"]) or not low <= self.gts[row]["area"] <= high) for row in gts[cell]
             }
             truth, found = sorted(own, key=lambda row: own[row]), dts[cell]
-            if not truth and not found:
-                continue
             out[cell] = {
                 "image_id": cell[0],
                 "category_id": cell[1],

@@ -1,0 +1,50 @@
+"""Texts that users see, kept word for word in ``fixtures/kept``.
+
+A change that is meant is written by ``DETMAP_KEEP=1 pytest FILE``, and is seen in the difference of those files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from pathlib import Path
+
+import detmap
+
+KEPT = Path(__file__).resolve().parent.parent / "fixtures" / "kept"
+
+#: Longer values of attributes, such as curves, are kept as their first characters and a checksum of all.
+_LONG = 72
+
+#: What no difference of results is: styles, scripts, pictures, and what readers of screens are told of the layout.
+_LEFT_OUT = re.compile(
+    r"<style>.*?</style>|<script>.*?</script>|<meta [^>]*>|<!doctype html>"
+    r"| (?:id|scope|tabindex|role|aria-[a-z]+|decoding|loading|autocomplete|preserveAspectRatio|dy|text-anchor)=\"[^\"]*\"",
+    re.DOTALL,
+)
+
+
+def same(name, text):
+    """Compare a text with the kept one."""
+    path = KEPT / f"{name}.txt"
+    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "DATE", text.replace(detmap.__version__, "VERSION"))
+    if os.environ.get("DETMAP_KEEP"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    assert text.splitlines() == path.read_text("utf-8").splitlines()
+
+
+def outlined(page):
+    """Return the elements of a page, one in a line, with their texts and with what is drawn."""
+    text = _LEFT_OUT.sub("", page)
+    text = re.sub(r"data:image/[^\"]*", "data", text)
+    text = re.sub(r"</[a-z0-9]+>", "", text)
+    text = re.sub(r"\s*\n\s*", " ", text).replace("<", "\n<")
+    text = re.sub(r"\n(<t[dh]|<strong|<br|<span)", r" \1", text)  # a row of a table is a line
+    text = re.sub(rf'="([^"]{{{_LONG},}})"', _shortened, text)
+    return re.sub(r" +\n", "\n", text).strip() + "\n"
+
+
+def _shortened(found):
+    return f'="{found[1][:40]}… {len(found[1])} characters, {zlib.crc32(found[1].encode()):08x}"'

@@ -26,7 +26,7 @@ def detectors(folder):
         one |= {"id": at, "area": one["bbox"][2] * one["bbox"][3], "iscrowd": one.get("iscrowd", 0)}
     categories = [{"id": at, "name": name} for at, name in enumerate(CLASSES, 1)]
     truth = {"images": images, "annotations": objects, "categories": categories}
-    (folder / "truth.json").write_text(json.dumps(truth))
+    (folder / "truth.json").write_text(json.dumps(truth), newline="\n")
     for turn, name in enumerate(("one", "two", "three")):
         found = []
         for at, one in enumerate(objects):
@@ -41,9 +41,9 @@ def detectors(folder):
             if at % 4 == turn:
                 place = {"image_id": 1 + at % 12, "bbox": [200 - at, 150 + at, 30, 20 + at]}
                 found.append({**place, "category_id": 1 + at % 5, "score": round(float(rng.random()) / 2, 3)})
-        (folder / f"{name}.json").write_text(json.dumps(found))
+        (folder / f"{name}.json").write_text(json.dumps(found), newline="\n")
     rows = [f"{one['id']},{('day', 'night')[one['id'] % 2]},{one['id'] // 4}" for one in images]
-    (folder / "attributes.csv").write_text("\n".join(["image,light,street", *rows, ""]))
+    (folder / "attributes.csv").write_text("\n".join(["image,light,street", *rows, ""]), newline="\n")
 
 
 def pictures(folder):
@@ -76,9 +76,9 @@ def runs(folder):
                 score = round(float(rng.random()) + (0.2 + 0.3 * turn) * (one in relevant), 1 if at % 2 else 3)
                 lines[name].append(f"{query} Q0 {one} 0 {score} {name}")
     lines["first"] += ["stray Q0 d1 0 1.0 first"]
-    (folder / "qrels.txt").write_text("\n".join(judged) + "\nunanswered 0 d3 1\n")
+    (folder / "qrels.txt").write_text("\n".join(judged) + "\nunanswered 0 d3 1\n", newline="\n")
     for name, made in lines.items():
-        (folder / f"{name}.run").write_text("\n".join(made) + "\n")
+        (folder / f"{name}.run").write_text("\n".join(made) + "\n", newline="\n")
 
 
 def galleries(folder):

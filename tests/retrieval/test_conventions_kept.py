@@ -9,6 +9,7 @@ import pytest
 from detmap.errors import DetmapError
 from detmap.hits import TIE_RULES
 from detmap.retrieval import CONVENTIONS, evaluate_codes, evaluate_distances, evaluate_run
+from detmap.retrieval.conventions import Choices, RunChoices
 
 RNG = np.random.default_rng(17)
 #: Distances with many ties to a gallery of five people and of junk, seen by three cameras.
@@ -74,6 +75,10 @@ def test_numbers_under_a_convention(name):
         CONVENTIONS[name].describe(),
     ]
     kept.same(f"conventions/{name}", "\n".join(lines) + "\n")
+
+
+def test_no_decision_must_be_given():
+    assert Choices.__required_keys__ | RunChoices.__required_keys__ == set()
 
 
 @pytest.mark.parametrize("decision", DECISIONS)

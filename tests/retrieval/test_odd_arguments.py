@@ -282,7 +282,7 @@ NAMES += [alias for one in retrieval.METRICS for alias in one.aliases]
 def test_names_of_metrics(convention):
     """What each name is read as, by its values, or what is wrong with it."""
     qrels = {"a": {"x": 1, "y": 0, "z": 2, "u": 1}, "b": {"x": 1, "v": 2}}
-    run = {"a": {"x": 0.5, "y": 1.0, "w": 0.25, "z": 0.125}, "b": {"y": 1.0, "x": 0.25, "v": 0.5}}
+    run = {"a": {"x": 0.5, "y": 1.0, "w": 0.25, "z": 0.125}, "b": {"y": 1.0, "x": 0.5, "v": 0.5 + 2**-40}}
     lines = []
     for name in NAMES:
         try:

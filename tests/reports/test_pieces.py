@@ -309,6 +309,28 @@ def test_thumbnails_are_as_large_as_allowed(tmp_path):
     assert found.find("a\0b") is None
 
 
+@pytest.mark.parametrize(
+    ("size", "corners", "shown", "view"),
+    [
+        ((100, 200), [[1, 2, 3, 4]], (440, 220), (0, 0, 200, 100)),
+        ((200, 100), [], (220, 440), (0, 0, 100, 200)),
+        ((10, 1000), [], (440, 73), (0, 0, 1000, 10)),
+        ((1000, 10), [], (73, 440), (0, 0, 10, 1000)),
+        ((0, 100), [[1.25, 2.04, 11.25, 22.04], [5, 1, 6, 2]], (209, 440), (1.2, 1.0, 10.0, 21.04)),
+        ((100, 0), [[1, 2, 3, 4], [np.inf, 0, 1, 1], [0, np.nan, 1, 1]], (440, 440), (1, 2, 2, 2)),
+        (None, [[0, 0, 2, 1]], (440, 220), (0, 0, 2, 1)),
+        (None, [], (440, 440), (0, 0, 0.001, 0.001)),
+        (None, [[3, 3, 3, 3]], (440, 440), (3, 3, 0.001, 0.001)),
+        ((0.5, 0.25), [], (220, 440), (0, 0, 0.25, 0.5)),
+    ],
+)
+def test_drawings_without_an_image_have_its_size_or_that_of_the_marks(size, corners, shown, view):
+    sizes = None if size is None else np.array([[7, 7], size])
+    diagnosis = SimpleNamespace(ground_truth=SimpleNamespace(images=SimpleNamespace(sizes=sizes)))
+    made = galleries._bare(diagnosis, 1, np.array(corners, float).reshape(-1, 4))
+    assert made == ("", shown, view)
+
+
 def test_segments_of_time_as_bars():
     corners = np.array([[0.0, 0, 10, 1], [5, 0, 15, 1], [10.5, 0, 20, 1], [20, 0, 20, 1], [0, 0, 0.01, 1]])
     marks = [{"label": "x"} for _ in corners]

@@ -62,7 +62,7 @@ KINDS = {
         [{"run": {"a": RUN["a"], "c": RUN["c"]}}, {"run": {"b": RUN["b"], "e": RUN["e"]}}],
     ),
     "run with options": (
-        lambda **more: Evaluator("trec", ["mAP", "P@1"], qrels=QRELS, level=2, depth=3, missing="zero", empty="zero", **more),
+        lambda **more: Evaluator(None, ["mAP", "P@1"], qrels=QRELS, level=2, depth=3, missing="zero", **more),
         [{"run": {"b": RUN["b"]}}, {"run": {"a": RUN["a"], "c": RUN["c"], "d": {"u": 1.0}}}],
     ),
     "samples": (
@@ -170,8 +170,9 @@ def test_evaluators_that_are_merged():
 #: Odd arguments of evaluators.
 MADE = {
     "qrels": (None, {}, {"a": {}}, {"a": {"x": 0.5}}, [1]), "level": (None, 0, 1, 2, 0.5, "a", True),
-    "depth": (None, 0, 1, 2.5), "judged_only": (True, 1), "gallery_ids": ([], [1, 2], ["a"]), "gallery_cameras": ([1], [1, 2]),
-    "metric": ("cosine", "x"), "gallery": ([[1.0]], [[1.0], [2.0]]), "junk_id": (None, 1, "a"), "duplicates": ("first", "last", None),
+    "depth": (None, 0, 1, 2.5), "judged_only": (True, 1), "gallery_ids": ([], [1, 2], ["a"]),
+    "gallery_cameras": ([1], [1, 2]), "metric": ("cosine", "x"), "gallery": ([[1.0]], [[1.0], [2.0]]),
+    "junk_id": (None, 1, "a"), "duplicates": ("first", "last", None),
     "metrics": (None, [], "mAP", "TPR@FPR=0.1", ["mAP", "map"], "AP@3"),
     "convention": ("trec", "reid", "cuhk03", "gap", "x", 3),
     "ties": ("expected", "x"), "missing": ("zero", None),

@@ -26,6 +26,9 @@ DISTANCES = np.array([[0.5, 0.25, 0.5, 0.75, 0.0], [0.0, 1.0, 0.25, 0.25, 0.25],
 FEATURES = np.array([[0.5, 0.0], [0.25, 1.0], [0.5, 0.5], [0.0, 0.0], [1.0, 1.0]])
 CAMERAS = np.array([0, 1, 0, 1, 0])
 
+#: The bits of chances of 1, and of the highest that rounding may make and the next number, as whole numbers.
+CHANCES = np.array([1.0, 1 + 1e-9, np.nextafter(1 + 1e-9, 2)]).view(np.int64).tolist()
+
 #: By name how an evaluator is made, and the arguments of its batches.
 KINDS = {
     "distances": (
@@ -109,7 +112,7 @@ def test_states_in_which_one_number_is_another(kind):
     at = 0
     for name, size in header["layout"]:
         for place in sorted({0, size // 2, size - 1} if size else ()):
-            for value in (-1, 0, 1, 2, 3, 4, 50, -(2**63), 2**63 - 1, 4607182418800017408):
+            for value in (-1, 0, 1, 2, 3, 4, 50, -(2**63), 2**63 - 1, *CHANCES):
                 column = bits.copy()
                 column[at + place] = value
                 lines.append(f"{name}[{place}] = {value}: {told(lambda column=column: saved({}, column))}")

@@ -136,7 +136,7 @@ def test_names_of_a_registry(monkeypatch):
     assert [name for name, _ in registry.items()] == ["a", "mine", "late"]
     assert registry.values()[0] is other
     monkeypatch.setattr(plugins, "_installed", [True])
-    for name, said in (("b", "unknown thing 'b'"), ("Box", "did you mean 'late'"), (3, "unknown thing 3"), (["a"], "unknown thing")):
+    for name, said in (("b", "thing 'b'"), ("Box", "did you mean 'late'"), (3, "unknown thing 3"), (["a"], "unknown")):
         with pytest.raises(OptionError, match=said):
             registry.find(name)
 

@@ -19,6 +19,31 @@ if TYPE_CHECKING:
     from detmap.data.tables import Detections, GroundTruth
 
 
+#: Ground truth in COCO's format, and results; ids of images stand between apostrophes. "BOX" is the name of the field.
+_TRUTH = """{"info": {"year": 2020}, "images": [{"id": '1'}, {"id": '2'}, {"id": '3'}],
+"categories": [{"id": 1, "name": "1"}, {"id": 2, "name": "2"}],
+"annotations": [
+{"id": 1, "image_id": '1', "category_id": 1, "BOX": [0, 5.5, 9, 12.25], "area": 100.5, "iscrowd": 0, "ignore": 0},
+{"id": 2, "image_id": '1', "category_id": 1, "BOX": [8.5, 5.5, 9, 12.25], "area": 100.5, "iscrowd": 1, "ignore": 0},
+{"id": 3, "image_id": '2', "category_id": 2, "BOX": [8.5, 5.5, 9, 12.25], "area": 100.5, "iscrowd": 0, "ignore": 0}]}"""
+_RESULTS = """[{"image_id": '1', "category_id": 1, "BOX": [0, 5.5, 9, 12.25], "score": 0.5},
+{"image_id": '1', "category_id": 1, "BOX": [8.5, 5.5, 9, 12.25], "score": 0.25},
+{"image_id": '2', "category_id": 1, "BOX": [8.5, 5.5, 9, 12.25], "score": 0.25},
+{"image_id": '2', "category_id": 2, "BOX": [8.5, 5.5, 9, 12.25], "score": 0.125}]"""
+
+#: Corners of a rectangle.
+_CORNERS = json.loads("[1.0, 1.0, 4.0, 1.0, 4.0, 5.0, 1.0, 5.0]")
+
+#: A PNG file of one pixel, in base 64.
+_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNgZGAAAAAHAALpEtlMAAAAAElFTkSuQmCC"
+
+
+def _coco(quote: str) -> tuple[bytes, bytes]:
+    """Return the ground truth and the results, with ids of images between `quote`."""
+    given, found = (one.replace("'", quote).replace("BOX", BOX_FIELD).encode() for one in (_TRUTH, _RESULTS))
+    return given, found
+
+
 def run() -> None:
     """Call every kernel with all argument types that occur in detmap."""
     _detections()
@@ -54,24 +79,8 @@ def _detections() -> None:
     markup.Elements([b"<a b='1'><c/></a>"])
     nothing = readonly(np.empty(0), np.uint64)
     lines.read_words(readonly(np.zeros(8), np.uint8), nothing, powers(), np.empty(0, np.uint64), np.empty(0, np.int64))
-    names: tuple[list[Any], ...] = ([1, 2, 3, 4], ["a", "b", "c", "d"])
-    for images, protocol in zip(names, (PRESETS["coco"], PRESETS["voc2007"]), strict=True):
-        found: list[dict[str, Any]] = [
-            {
-                "image_id": images[i % 3],
-                "category_id": i % 2 + 1,
-                BOX_FIELD: [8.5 * i, 5.5, 9, 12.25],
-                "score": 1 / (i + 2),
-            }
-            for i in range(12)
-        ]
-        document = {
-            "info": {"year": 2020},
-            "images": [{"id": image} for image in images],
-            "categories": [{"id": i, "name": str(i)} for i in (1, 2, 3)],
-            "annotations": [{**row, "id": i, "area": 100.5, "iscrowd": int(i == 7)} for i, row in enumerate(found)],
-        }
-        given, detections = json.dumps(document).encode(), json.dumps(found).encode()
+    for quote, protocol in (("", PRESETS["coco"]), ('"', PRESETS["voc2007"])):
+        given, detections = _coco(quote)
         scan_ground_truth(given, None)  # readers use the scanner for large files only
         scan_results(detections, None)
         cells.scan(b"1,2,0.5\n1,3,0.25\n", 0, ",", ("a", "b", "c"), ("a", "b"), ("a", "b"))
@@ -91,8 +100,7 @@ def _detections() -> None:
 
 
 def _segments() -> None:
-    import struct
-    import zlib
+    from base64 import b64decode
 
     import numpy as np
 
@@ -104,13 +112,7 @@ def _segments() -> None:
     document = {"categories": [{"id": 1, "isthing": 1}], "annotations": annotations}
     maps = {1: np.ones((2, 2), np.uint8)}
     evaluate(document, {"annotations": annotations}, maps, maps)
-    chunks = [
-        (b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)),
-        (b"IDAT", zlib.compress(b"\0\1\0\0")),
-        (b"IEND", b""),
-    ]
-    data = b"".join(struct.pack(">I", len(b)) + a + b + struct.pack(">I", zlib.crc32(a + b)) for a, b in chunks)
-    label_maps([(b"\x89PNG\r\n\x1a\n" + data, "sample")])
+    label_maps([(b64decode(_PIXEL), "sample")])
 
 
 def tables(kind: str) -> tuple[GroundTruth, Detections]:
@@ -135,11 +137,11 @@ def _shapes() -> None:
     from detmap.masks import Masks
     from detmap.reading.options import Reading
 
-    Masks.from_polygons([[[1, 1, 4, 1, 4, 5, 1, 5]]], (6, 7)).to_rle()
+    Masks.from_polygons([[_CORNERS]], (6, 7)).to_rle()
     for name, kind in KINDS.items():
         if kind.sample is not None:
             evaluate(*tables(name), iou_type=PluginName(name))
-    some: dict[str, Any] = {"image_ids": [1], "category_ids": [1], KINDS[ROTATED].argument: [[1, 1, 4, 1, 4, 5, 1, 5]]}
+    some: dict[str, Any] = {"image_ids": [1], "category_ids": [1], KINDS[ROTATED].argument: [_CORNERS]}
     evaluate(GroundTruth.from_arrays(**some), Detections.from_arrays(**some, scores=[0.5]))
     masks = [{"size": [6, 7], "counts": "742000a0"}, None]
     track = {"video_id": 1, "category_id": 1, "score": 0.5, "segmentations": masks}
@@ -153,22 +155,13 @@ def _drop_in() -> None:
     from detmap.masks import Masks, iou
     from detmap.pycocotools import cocoeval, mask
 
-    box = [0.0, 0.0, 5.0, 5.0]
-    row = {
-        "id": 1,
-        "image_id": 1,
-        "category_id": 1,
-        BOX_FIELD: box,
-        "area": 25.0,
-        "iscrowd": 0,
-        "ignore": 0,
-        "score": 0.5,
-    }
+    row = {**json.loads(_coco("")[0])["annotations"][0], "score": 0.5}
+    box = row[BOX_FIELD]
     cells = {(1, 1): [row]}
     params = cocoeval.Params(iouType=BOXES)
     cocoeval._evaluate_cell(params, cells, cells, {(1, 1): np.ones((1, 1))}, 1, 1, params.areaRng, 100)
     mask.iou([box], [box], [0])
-    square, other = mask.frPyObjects([[0, 0, 0, 5, 5, 5], [1, 1, 3, 1, 3, 3]], 6, 7)
+    square, other = mask.frPyObjects([_CORNERS, _CORNERS], 6, 7)
     mask.iou([square], [other], [0])
     mask.merge([square, other])
     mask.area(mask.encode(mask.decode([square])))
@@ -197,12 +190,12 @@ def _galleries() -> None:
 
     from detmap.retrieval import CONVENTIONS, evaluate_codes, evaluate_distances, evaluate_features
 
-    ours, theirs, cameras = np.arange(2) % 3, np.arange(7) % 3, np.arange(7) % 2
-    distances = (np.arange(14) * 5 % 11 / 4).reshape(2, 7)
-    bits = np.arange(7 * 6).reshape(7, 6) * 5 % 7 % 2
+    rng = np.random.default_rng(0)
+    distances, ours, theirs = rng.random((2, 7)), np.arange(2), np.arange(7) % 3
+    cameras, bits = np.arange(2), rng.integers(2, size=(7, 6))
     for name in CONVENTIONS:
         with suppress(DetmapError):  # not every convention supports galleries
-            result = evaluate_distances(distances, ours, theirs, cameras[:2], cameras, convention=name)
+            result = evaluate_distances(distances, ours, theirs, cameras, theirs, convention=name)
             result.tie_bands()
         with suppress(DetmapError):
             evaluate_codes(bits[:2], bits, ours, theirs, 3, convention=name)
@@ -219,8 +212,8 @@ def _runs() -> None:
     from detmap.retrieval.metrics import METRICS
 
     kinds = {"never": "{}", "may": "{}", "must": "{}@1"}
-    judged = b"".join(b"%d 0 d%d %d\n" % (q, d, (d + q) % 3) for q in (1, 2) for d in range(3))
-    ranked = b"".join(b"%d Q0 d%d %d %f x\n" % (q, d, d, 1 - d // 2 / 8) for q in (1, 2) for d in range(4))
+    judged = b"1 0 a 1\n1 0 b 2\n1 0 c 0\n2 0 a 2\n2 0 b 0\n2 0 c 1\n"
+    ranked = b"1 Q0 a 1 0.5 x\n1 Q0 d 1 0.5 x\n1 Q0 b 1 0.25 x\n2 Q0 a 1 0.5 x\n2 Q0 b 1 0.5 x\n2 Q0 d 1 0.25 x\n"
     rules: tuple[tuple[str, TieRule | None], ...] = (
         ("trec", None), ("trec", "expected"), ("detmap", "collapsed"), ("detmap", "best")
     )  # fmt: skip

@@ -224,8 +224,8 @@ def _simpler(corners: NDArray[np.float64], tolerance: float) -> NDArray[np.float
     if len(corners) < 5:
         return corners
     away = ((corners - corners[0]) ** 2).sum(axis=1)
-    kept = np.zeros(len(corners) + 1, np.bool_)
-    closed = np.concatenate([corners, corners[:1]])
+    closed = np.vstack([corners, corners[0]])
+    kept = np.zeros(len(closed), np.bool_)
     far = int(np.argmax(away))
     kept[[0, far]] = True
     left = [(0, far), (far, len(corners))]
@@ -246,4 +246,4 @@ def _simpler(corners: NDArray[np.float64], tolerance: float) -> NDArray[np.float
             middle = first + 1 + worst
             kept[middle] = True
             left += [(first, middle), (middle, last)]
-    return corners[kept[:-1]]
+    return corners[kept[: len(corners)]]

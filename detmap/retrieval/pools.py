@@ -43,7 +43,7 @@ class Pool(Frozen):
     def cut(self, depth: int) -> Pool:
         """Return the pool as if only the first `depth` documents of each query had been ranked."""
         some = self._where(up_to(self.starts, self.ranks, depth))
-        return replace(some, items=np.minimum(self.items, depth))
+        return replace(some, items=np.minimum(self.items, depth), tied=np.minimum(some.tied, depth - some.ahead))
 
     def judged(self) -> Pool:
         """Return the pool as if only judged documents had been ranked."""

@@ -19,7 +19,7 @@ from legs import examples
 from detmap.errors import InputError, OptionError
 from detmap.formats import trec
 from detmap.hits import TIE_RULES
-from detmap.retrieval import document_ids, evaluate_run
+from detmap.retrieval import Evaluator, document_ids, evaluate_run
 
 TREC = Path(__file__).resolve().parents[3] / "shared" / "data" / "trec"
 real_data = [pytest.mark.real_data, pytest.mark.skipif(not TREC.is_dir(), reason=f"{TREC} is not there")]
@@ -527,3 +527,23 @@ def test_logarithms_are_those_of_the_library_of_c():
     result = evaluated(qrels, run, ["gm_map", "gm_bpref"])
     for name in ("gm_map", "gm_bpref"):
         assert result.per_query[name].tolist() == [wanted[q][name] for q in result.query_ids.tolist()]
+
+
+@pytest.mark.parametrize("ties", ["index", "docid", "docid-ascending", "expected", "collapsed", "best", "worst"])
+def test_a_depth_is_that_of_a_run_of_so_few_lines(ties):
+    """Also where the depth cuts a group of tied documents, in values, in tie bands, and in a saved evaluator."""
+    rng = np.random.default_rng(4)
+    metrics = ["AP", "P@3", "RR", "nDCG"]
+    for _ in range(examples(40)):
+        depth = int(rng.integers(1, 9))
+        qrels = {"q": {f"d{at}": int(rng.integers(-1, 3)) for at in range(8)} | {"z": 1}}
+        run = {f"d{at}": float(rng.integers(0, 3)) for at in rng.permutation(10).tolist()}
+        listed = list(run) if not ties.startswith("docid") else sorted(run, reverse=ties == "docid")
+        few = set(sorted(listed, key=run.__getitem__, reverse=True)[:depth])
+        wanted = evaluate_run(qrels, {"q": {d: s for d, s in run.items() if d in few}}, metrics, "detmap", ties=ties)
+        found = evaluate_run(qrels, {"q": run}, metrics, "detmap", ties=ties, depth=depth)
+        assert dict(found) == dict(wanted)
+        assert np.array_equal(found.tie_bands(), wanted.tie_bands(), equal_nan=True)
+        evaluator = Evaluator("detmap", metrics, qrels=qrels, ties=ties, depth=depth)
+        evaluator.update(run={"q": run})
+        assert dict(Evaluator.from_bytes(evaluator.to_bytes()).compute()) == dict(wanted)

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 from kept import Kept, said
-from test_kept_detection import PROTOCOLS, boxes, tables
+from kept_scenes import PROTOCOLS, boxes, tables
 from test_presets import tables as tables_of
 from test_presets import workload
 

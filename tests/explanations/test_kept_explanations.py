@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from kept import Kept, said
+from kept_scenes import PROTOCOLS, boxes, tables
 from test_explain_rankings import sample
-from test_kept_detection import PROTOCOLS, boxes, tables
 from test_presets import tables as tables_of
 from test_presets import workload
 

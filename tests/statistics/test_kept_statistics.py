@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 import pytest
 from kept import Kept, said
-from test_kept_detection import PROTOCOLS, tables
+from kept_scenes import PROTOCOLS, tables
 from test_presets import tables as tables_of
 from test_presets import workload
 

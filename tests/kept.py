@@ -57,10 +57,11 @@ def lines(value, digits=17, name=""):
             line for key, one in value.items() for line in lines(one, digits, f"{name}.{key}" if name else str(key))
         ]
     if isinstance(value, str) and "\n" in value:
-        return [f"{name}: {one}" for one in value.splitlines()]
+        return [f"{name}| {one}" for one in value.splitlines()]
     if isinstance(value, list) and value and all(isinstance(one, str | Mapping) for one in value):
         return [f"{name}[{at}]: {one if isinstance(one, str) else said(one, digits)}" for at, one in enumerate(value)]
-    return [f"{name}: {value if isinstance(value, str) else said(value, digits)}"]
+    whole = value if isinstance(value, str) else said(value, digits)
+    return [f"{name}: {whole}" if name else whole]
 
 
 def short(line):

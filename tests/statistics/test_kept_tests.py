@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 from kept import Kept, said
 from test_kept_statistics import CLUSTERS, results
 
-from detmap import statistics
+from detmap import panoptic, statistics
 from detmap.statistics import clusters, distributions, draws, grouping, intervals, tests
 
 KEPT = Kept("tests", digits=12)
@@ -203,6 +205,45 @@ for _categories in (False, True):
     for _metric in (None, "AP75", "AR_10", "AP_small"):
         for _unit in (None, CLUSTERS):
             KEPT.add(f"permuted {_categories} {_metric} {_unit is None}", permuted, _categories, _metric, _unit)
+
+
+PANOPTIC = Path(__file__).resolve().parents[2] / "fixtures" / "panoptic"
+
+
+@functools.cache
+def segmented():
+    """Two models of panoptic segmentation on the same images."""
+    return {
+        name: panoptic.evaluate(PANOPTIC / "ground_truth.json", PANOPTIC / f"{name}.json")
+        for name in ("before", "after")
+    }
+
+
+def segments(unit):
+    one, other = segmented().values()
+    made = statistics.bootstrap(one, 200, 2, clusters=unit)
+    tested = statistics.permute(one.tally, other.tally, 200, 3, categories=True, clusters=unit)
+    compared = detmap.compare(segmented(), 200, 1, permutations=250, clusters=unit)
+    return {
+        "intervals": said(made.to_dict(0.9), 12),
+        "balance": said([made.balance_of(at) for at in range(9)], 12),
+        "replicates": said(made.replicates, 12),
+        "jackknife": said(made.jackknife, 12),
+        "p": said(tested.p_values(), 12),
+        "ends": said(tested.interval(0.9), 12),
+        "comparison": str(compared),
+        "document": said(compared.to_dict(), 12),
+    }
+
+
+for _unit in (None, [0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 12]):
+    KEPT.add(f"panoptic {_unit is None}", segments, _unit)
+for _metric in ("SQ", "RQ_things", "PQ_stuff", "AP"):
+    KEPT.add(
+        f"panoptic {_metric}",
+        lambda metric: str(detmap.compare(segmented(), 200, 1, permutations=250, metric=metric)),
+        _metric,
+    )
 
 
 @pytest.mark.parametrize("name", KEPT.cells)

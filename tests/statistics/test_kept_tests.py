@@ -12,6 +12,7 @@ import pytest
 from kept import Kept, said
 from test_kept_statistics import CLUSTERS, results
 
+import detmap
 from detmap import panoptic, statistics
 from detmap.statistics import clusters, distributions, draws, grouping, intervals, tests
 

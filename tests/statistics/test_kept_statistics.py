@@ -103,11 +103,11 @@ for _name, _method, _level in (
 for _count in (2, 3):
     KEPT.add(
         f"comparison of {_count}",
-        lambda count: compared(dict(list(results().items())[:count]), permutations=600),
+        lambda count: compared(dict(list(results().items())[:count]), permutations=300),
         _count,
     )
-for _name in ("voc2007", "ultralytics", "cartucho"):
-    KEPT.add(f"comparison {_name}", lambda name: compared(results(name), permutations=400), _name)
+for _name in ("voc2007", "cartucho"):
+    KEPT.add(f"comparison {_name}", lambda name: compared(results(name), permutations=250), _name)
 for _correction in tests.CORRECTIONS:
     KEPT.add(
         f"comparison with {_correction}",

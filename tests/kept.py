@@ -88,6 +88,7 @@ class Kept:
         self.cells = {}
 
     def add(self, name, function, *args, **options):
+        name = " ".join(name.split())
         assert name not in self.cells
         self.cells[name] = lambda: function(*args, **options)
 

@@ -24,7 +24,7 @@ def column(size, of):
     return rng.random(size) if of % 2 else rng.integers(0, 5, size) / 4
 
 
-def tested(size, of, name):
+def significant(size, of, name):
     first, second = column(size, of), column(size, of + 2)
     return [
         said(tests.TESTS[name](one, other), 12) for one, other in ((first, second), (second, first), (first, first))
@@ -35,7 +35,7 @@ for _name in tests.TESTS:
     for _size in (0, 1, 2, 3, 7, 14, 19, 20, 21, 49, 50, 51, 52):
         for _of in (0, 1):
             if _name != "randomisation" or _size <= 20 or (_size == 51 and _of):
-                KEPT.add(f"{_name} of {_size}, {_of}", tested, _size, _of, _name)
+                KEPT.add(f"{_name} of {_size}, {_of}", significant, _size, _of, _name)
 for _permutations in (10, 100, 1023, 1024, 1025):
     KEPT.add(
         f"randomisation with {_permutations}",

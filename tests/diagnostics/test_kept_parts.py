@@ -152,7 +152,7 @@ REFUSED = {
     ],
     "lrp": [{"iou": 0}, {"iou": 1}, {"iou": 0.95}, {"area": "huge"}, {"iou": float("nan")}],
     "operating_points": [{"precision": 0}, {"precision": 1}, {"recall": 1.1}, {"recall": 0.0}, {"precision": []}],
-    "images": [{"most": 0}, {"most": 1}, {"most": 2.0}],
+    "images": [{"most": 0}, {"most": 1}, {"most": 2.5}],
     "suspects": [{"most": 0}, {"most": -1}, {"duplicate": 0.0}, {"duplicate": 1.0}, {"duplicate": 1.1}],
     "cuts": [{"scores": []}, {"caps": [0]}, {"caps": [1.5]}, {"scores": [float("nan")]}, {"caps": [5, 5]}],
     "other": [{}],

@@ -16,7 +16,7 @@ from detmap.detection.evaluate import match
 from detmap.detection.protocols import COCO, AnyProtocol, Protocol
 from detmap.detection.result import DetectionResult
 from detmap.detection.tally import Tally
-from detmap.errors import OptionError
+from detmap.errors import OptionError, many
 from detmap.explanations.replay import decided, trimmed, undefined
 from detmap.results import fragment, signed
 from detmap.shapes import IouType
@@ -147,7 +147,7 @@ class Contrast:
             named = ", ".join(f"{one.name} {signed(one.value)}" for one in most) or "none makes a difference"
             more = len(split.effects) - len(most)
             rest = split.whole - sum(one.value for one in most) - split.remainder
-            others = f", {more} others {signed(round(rest, 12))}" if more else ""
+            others = f", {many(more, 'other')} {signed(round(rest, 12))}" if more else ""
             left = f", interaction {signed(split.remainder)}" if abs(split.remainder) >= 5e-5 else ""
             told.append(f"{split.name.capitalize()}: {named}{others}{left}. {split.says}")
         told += self._decisive()

@@ -26,15 +26,15 @@ RESHAPED = ("cut_boxes", "square_boxes", "coarse_boxes", "piled_scores", "piled_
 #: Number of the highest-scoring detections of each image that are compared.
 TOP = 20
 
-#: IoU from which two boxes are considered equal. Many models write the same box under several categories.
+#: Minimum IoU of two boxes that are considered equal. Many models write the same box under several categories.
 SAME = 0.99
 
 #: Tested thresholds of suppression, and width of the IoU bands below and above a threshold.
 THRESHOLDS, WIDTH = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05
 
 #: `FEWEST` is the minimum number of images that exceed a threshold, or on which every box has a single category. `FALL`
-#: is the minimum ratio of two numbers of images: with the largest overlap in the band below a threshold, and in the
-#: band above. Without a threshold the numbers of neighbouring bands differ by a third at most.
+#: is the minimum ratio of the number of images whose largest overlap is in the band below a threshold to the number in
+#: the band above. Without suppression, the numbers of neighbouring bands differ by at most a third.
 FEWEST, FALL = 8, 2.0
 
 #: Number that is added to the number of images expected below a threshold. If no image lies above the threshold, up to
@@ -42,24 +42,26 @@ FEWEST, FALL = 8, 2.0
 UNSEEN = 3.0
 
 #: Minimum share of images whose largest overlap exceeds the threshold by more than `WIDTH`, among the images with any
-#: overlap. If no image does, suppression is equally strict on all images, which `limits` reports if objects are lost.
+#: overlap. If no overlap exceeds the threshold, suppression is equally strict on all images, which `limits` reports if
+#: objects are lost.
 BEYOND = 0.05
 
 #: Maximum number of detections that are searched for equal boxes of different categories.
 SAMPLE = 250_000
 
 #: Images with fewer than `TWO` detections are ignored. A part of the images is reported if overlaps stay below the
-#: threshold on at least the share `ALL`. A few images at the ends of a part may belong to the rest. `EXCEEDING` is the
-#: assumed share of a part's images that exceed the threshold. A small value makes a part end at such an image.
+#: threshold on at least the share `ALL` of its images. A few images at the ends of a part may belong to the rest.
+#: `EXCEEDING` is the assumed share of a part's images that exceed the threshold. A small value makes a part end at such
+#: an image.
 TWO, ALL, EXCEEDING = 2, 0.95, 0.01
 
-#: A part of the images is reported by its share of images on which every box has a single category. The share must be
-#: at least `INSIDE`, and at least `TIMES` the share of the other images.
+#: A part of the images is reported if every box has a single category on at least the share `INSIDE` of its images, and
+#: on at least `TIMES` the share of the other images.
 INSIDE, TIMES = 0.8, 2.5
 
-#: Even without such a part, images on which every box has a single category are reported if their number n[0] is
-#: significantly larger than `EXPECTED` times ``n[1] ** 2 / n[2]``. Here n[k] is the number of images on which k boxes
-#: have two categories. For a log-concave distribution, n[0] is at most ``n[1] ** 2 / n[2]``.
+#: If no part is reported, all images on which every box has a single category are reported if their number n[0] is
+#: significantly larger than `EXPECTED` times ``n[1] ** 2 / n[2]``. n[k] is the number of images on which k boxes have
+#: two categories. For a log-concave distribution, n[0] is at most ``n[1] ** 2 / n[2]``.
 EXPECTED = 2.0
 
 
@@ -87,9 +89,9 @@ def check(facts: Facts) -> Iterator[Finding]:
 def _strict(
     facts: Facts, evidence: Evidence, made: tuple[float, int, int], largest: Array, known: NDArray[np.bool_], words: str
 ) -> Finding:
-    """Return the finding of images with stricter suppression. These are the images of a part on which no overlap reaches
-    the threshold. If there is no such part, they are the images with a largest overlap just below it. Images outside of
-    `known` are ignored.
+    """Return the finding of images with stricter suppression. These are the images of a part on which no overlap
+    reaches the threshold or, without such a part, the images whose largest overlap is just below the threshold. Images
+    outside of `known` are ignored.
     """
     threshold, above, beyond = made
     held = np.bincount(evidence.found.image[evidence.detections], minlength=evidence.images)
@@ -209,8 +211,8 @@ def largest_overlaps(evidence: Evidence) -> tuple[NDArray[np.float64], NDArray[n
 def threshold_of(largest: Array) -> tuple[float, int, int] | None:
     """Find a threshold such that the largest overlap lies just below it on many images, but just above it on few images.
 
-    Return None if there is no threshold. Otherwise, return it with the numbers of images that exceed it by less, and by
-    more, than `WIDTH`.
+    Return None if there is no threshold. Otherwise, return the threshold, the number of images that exceed it by less
+    than `WIDTH`, and the number that exceed it by more.
     """
     best: tuple[float, tuple[float, int, int]] | None = None
     for threshold in THRESHOLDS:

@@ -51,10 +51,10 @@ _WORSE, _ROUNDED = 0.1, {"normalised_boxes"}
 #: chance.
 _NEARBY = {"scaled_boxes", "shifted_boxes"}
 
-#: Limits of the test for objects cut into pieces at the middle of the image. If boxes are scaled by 2, such a piece
-#: overlaps its object by chance. `_MIDDLE` is the maximum distance of an edge from the middle in pixels, because the
-#: middle of an odd side is rounded. `_ENDING` is the minimum share of gaining detections that end at the middle.
-#: `_BEGINNING` is the minimum ratio of the number of sampled boxes that begin at the middle to the number that end there.
+#: Limits of the test for objects cut into pieces at the middle of the image. A piece that is scaled by 2 overlaps its
+#: object by chance. `_MIDDLE` is the maximum distance of an edge from the middle in pixels, because the middle of an
+#: odd side is rounded. `_ENDING` is the minimum share of gaining detections that end at the middle. `_BEGINNING` is the
+#: minimum ratio of the number of sampled boxes that begin at the middle to the number that end there.
 _MIDDLE, _ENDING, _BEGINNING = 0.51, 0.5, 0.5
 
 #: Minimum share of gaining detections in the sample, for a hypothesis to be accepted.
@@ -92,11 +92,11 @@ _SHIFT, _FEWEST_SHIFTED = 0.75, 50
 #: most `_PAIRS_MOVED` pairs are compared.
 _ALIKE, _STEPS, _PAIRS_MOVED = 0.15, (8.0, 0.02, 0.1), 150_000
 
-#: Boxes may be displaced by a share of their own sides. This hypothesis is preferred if its gain is at least this
-#: multiple of the best other gain. If only one level of a feature pyramid is displaced, moving boxes by a number of
-#: pixels undoes a part of the displacement. If boxes of 64 to 128 pixels are moved by 0.35 of their sides, the ratio is
-#: 1.6 or more in the 9 scenes of ``tests/planting`` with seeds 0 to 2. If all boxes are moved by half a side, as if
-#: centres were corners, the ratio is at most 1.001.
+#: Minimum ratio of the gain of moving boxes by a share of their own sides to the best gain of another hypothesis, for
+#: the former to be preferred. If only one level of a feature pyramid is displaced, moving boxes by a number of pixels
+#: undoes a part of the displacement. If boxes of 64 to 128 pixels are moved by 0.35 of their sides, the ratio is 1.6 or
+#: more in the 9 scenes of ``tests/planting`` with seeds 0 to 2. If all boxes are moved by half a side, as if centres
+#: were corners, the ratio is at most 1.001.
 _OF_OWN_SIDES = 1.2
 
 #: The sides of a detection on no object and of the nearest object are compared if their top left corners differ by at
@@ -189,12 +189,12 @@ class Agreement:
     part: NDArray[np.bool_] | None = None
     #: Significant gains of hypotheses about detections, but below the share `_SHARE` of the sample.
     faint: list[Gain] = field(default_factory=list)
-    #: Scores of all detections if they are not those of the table.
+    #: Corrected scores of all detections; None if the scores of the table are right.
     corrected: NDArray[np.float64] | None = None
 
     @property
     def scores(self) -> NDArray[np.float64]:
-        """Scores of all detections, corrected if those of a part are reversed."""
+        """Scores of all detections, corrected if the scores of a part are reversed."""
         return self.found.table.scores if self.corrected is None else self.corrected  # type: ignore[union-attr]
 
     @cached_property
@@ -277,8 +277,8 @@ class Agreement:
         return np.searchsorted(self.truth.image[self.order], np.arange(self.truth.on.images.ids.size), "right")
 
     def nearest(self, image: Array, found: Array, truth: Array | None = None) -> Nearest:
-        """Return the best overlap of each box in `found` with the objects on its image, given as an index in `image`
-        (-1: none).
+        """Return the best overlap of each box in `found` with the objects on its image; `image` holds the index of the
+        image, or -1.
         """
         boxes = self.truth.boxes if truth is None else truth
         count = len(image)
@@ -330,7 +330,7 @@ class Agreement:
         return np.flatnonzero((self.plain.overlap < _HARDLY) & ~on_crowds(self.truth, self.image, self.boxes, _HARDLY))
 
     def others(self, image: Array, part: int = 2, never: Array | int = -1) -> NDArray[np.int64]:
-        """Return for each image another image with objects, and not the one in `never`; -1 if there is none.
+        """Return for each image another image with objects that differs from the image in `never`; -1 if there is none.
 
         The other image comes later in the list of images with objects, by about ``1 / part`` of its length. For
         ``part=2`` the distance is one image more than half, because ids are off by half if an image counter restarted
@@ -540,7 +540,7 @@ class Agreement:
     def _neighbours(
         self, boxes: Array, says: str, order: Array, steps: int, constant: Array | None
     ) -> Iterator[Gain | None]:
-        """Yield the gains of hypotheses that all image ids are off by one number of positions in `order`, up to
+        """Yield the gains of hypotheses that all image ids are off by the same number of positions in `order`, up to
         `steps`.
 
         If an accepted hypothesis adds a constant to the ids, `constant` holds the resulting images, else it is None.

@@ -17,30 +17,31 @@ from detmap.errors import many
 #: Precision of sizes in pixels, because coordinates may be rounded to two decimals.
 STEP = 0.02
 
-#: Minimum number of the compared detections with one size, for it to be tested, and maximum number of sizes of a part.
-#: Models have 3 to 15 anchors at a position, on up to 5 levels.
+#: Minimum number of detections with a size, for the size to be tested, and maximum number of sizes in a part. Models
+#: have 3 to 15 anchors at a position, on up to 5 levels.
 FEWEST, MOST = 20, 75
 
 #: Maximum ratio of the number of distinct sizes to the numbers of distinct widths and heights. Coarsely rounded boxes
 #: combine every width with every height, whereas an anchor shares its width or height with at most one other anchor.
 A_SIDE = 2
 
-#: Minimum ratio of the number of boxes of one size to the mean number per similar size, with a width and height within
-#: a factor of `NEAR`. If boxes are rounded to whole pixels, similar sizes are about as frequent.
+#: Minimum ratio of the number of boxes with a size to the mean number with a similar size. The widths and heights of
+#: similar sizes differ by at most the factor `NEAR`. If boxes are rounded to whole pixels, similar sizes are about as
+#: frequent.
 TIMES, NEAR = 5.0, 1.25
 
-#: Minimum share of the images' detections that have one of the sizes, for an image to count, and minimum share in the part.
-#: Boxes may be clipped at the edges of the image, so that the first share is smaller.
+#: Minimum share of detections that have one of the sizes: on an image, for the image to count, and in the part, except
+#: at the edges of images. The first share is smaller because boxes may be clipped at the edges.
 SOME, NEARLY_ALL = 0.5, 0.9
 
-#: Maximum ratio of the share of objects with one of the sizes to the share of detections with one. If objects have
-#: these sizes, too, the sizes are a rule of the data.
+#: Maximum ratio of the share of objects with one of the sizes to the share of detections with one of the sizes. If
+#: objects often have these sizes, too, the sizes are a rule of the data.
 OF_OBJECTS = 0.25
 
 #: Steps of grids of centres, in pixels, and minimum share of centres on a grid.
 STEPS, ON_GRID = (128, 64, 32, 16, 8, 4), 0.99
 
-#: Mask of the lower half of a size as one integer, its height.
+#: Bit mask of the height, which is the lower half of a size stored as one integer.
 _LOW = 0xFFFFFFFF
 
 
@@ -52,7 +53,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     keys = _keys(side)
     sizes = frequent(side, keys, limits.sample(np.flatnonzero(keys >= 0)))
     if sizes.size < 2:
-        return  # a single size is reported as a pile of widths and a pile of heights
+        return  # `piles` reports a single size as a frequent width and a frequent height
     there = np.isin(keys, sizes)
     count = facts.truth.on.images.ids.size
     held, on = (np.bincount(side.image[which], minlength=count) for which in (keys >= 0, there))

@@ -15,16 +15,16 @@ from detmap.checks.inputs import members, overlaps
 from detmap.checks.rates import CHANCE, Part, tail
 from detmap.errors import many
 
-#: Largest tested number of images of a batch. A part that is in reverse order as a whole may be larger.
+#: Largest tested number of images of a batch. The limit does not apply to a part that is in reverse order as a whole.
 MOST = 128
 
 #: Minimum number of batches with a detection that the order explains, as a share of the number expected at random. An
-#: order in larger batches agrees with one in smaller batches on some images only.
+#: order with the wrong batch size explains detections on some images only.
 EVEN = 0.7
 
-#: Maximum number of detections that lie on an object at one distance other than 0, as a share of the detections that
-#: the order explains. In batches of two, half of the detections are at the distance 1. If every image holds the
-#: detections of the next image, batches of two explain half of the detections.
+#: Maximum number of detections that lie on an object a fixed number of images away, as a share of the detections that
+#: the order explains. In reversed batches of two, half of the detections belong to the next image. If instead every
+#: image holds the detections of the next image, batches of two explain only half of the detections.
 ONE_STEP = 0.75
 
 #: Maximum number of pairs of detections and objects that are compared.
@@ -36,19 +36,19 @@ FEWEST, SHARE, TIMES = 20, 0.2, 3.0
 
 
 class Order(NamedTuple):
-    """A reverse order: image i holds the detections of the image at the mirrored place."""
+    """A reverse order: each image holds the detections of the image at the mirrored position."""
 
     #: Number of images of a batch, 0 if the part is one batch.
     batch: int
-    #: Sum of an image's place and the mirrored place; with batches, modulo twice the batch size.
+    #: Sum of an image's position and its mirrored position; with batches, modulo twice the batch size.
     total: int
 
     def batch_of(self, place: Array) -> NDArray[np.int64]:
-        """Return the number of the batch of each place, which may be negative."""
+        """Return the batch number of each position; it may be negative."""
         return np.asarray((place - (self.total - self.batch + 1) // 2) // self.batch if self.batch else 0 * place)
 
     def mirrored(self, place: Array) -> NDArray[np.int64]:
-        """Return the mirrored places."""
+        """Return the mirrored positions."""
         if not self.batch:
             return np.asarray(self.total - place)
         within = place - (self.total - self.batch + 1) // 2 - self.batch * self.batch_of(place)
@@ -123,7 +123,7 @@ def _lying(evidence: Evidence, rows: Array, place: Array) -> tuple[Array, Array,
 
 def _orders(own: Array, place: Array, other: Array) -> Iterator[tuple[int, float, Order]]:
     """Yield the best reverse order for each batch size. Also yield the number of detections that it explains, and the
-    mean of this number over all offsets.
+    mean of this number over all orders of this batch size.
     """
     if not own.size:
         return
@@ -132,7 +132,7 @@ def _orders(own: Array, place: Array, other: Array) -> Iterator[tuple[int, float
         at = (place[near] + other[near]) % (2 * batch)
         held = np.bincount(at, minlength=2 * batch)  # a detection has at most one pair with each sum
         total = int(held.argmax())
-        if (total - batch) % 2:  # the first place of a batch is a whole number
+        if (total - batch) % 2:  # the first position of a batch is a whole number
             yield int(held[total]), at.size / (2 * batch), Order(batch, total)
     held = np.bincount(place + other)
     yield int(held.max()), own.size / np.count_nonzero(held), Order(0, int(held.argmax()))

@@ -53,9 +53,10 @@ _CAUSES = (
     "byte_boxes",
 )
 
-#: Minimum share of boxes with negative sides, outside of a single part of the images, for another order of the corners'
-#: columns to explain other findings. With a smaller share, most boxes can still be compared. If all columns x1, x2, y1,
-#: y2 are read as x1, y1, x2, y2, two thirds of VOC2007's objects have negative sides.
+#: Minimum share of boxes with negative sides, for a wrong order of the corners' columns to suppress other findings. It
+#: applies if these boxes are not limited to one part of the images. With a smaller share, most boxes can still be
+#: compared. If all columns x1, x2, y1, y2 are read as x1, y1, x2, y2, two thirds of VOC2007's objects have negative
+#: sides.
 _REORDERED = 0.1
 
 #: Minimum number of boxes or images for a finding.
@@ -71,12 +72,14 @@ SAME = 0.95
 #: Two objects of one category form a pair if each has its largest IoU with the other, and this IoU is at least `TIGHT`.
 #: If two annotators place edges independently within 5 % of a side, the IoU is above 0.7. The objects of an image are
 #: considered labelled twice if at least the share `PAIRED` of them form pairs. Small overlaps are frequent by chance.
-#: Therefore, such images must be far more than twice as many as images with enough pairs only at an IoU of `LOOSE`.
+#: Therefore, the number of such images must be far more than twice the number of images that reach `PAIRED` only at an
+#: IoU of `LOOSE`.
 PAIRED, TIGHT, LOOSE = 0.8, 0.7, 0.4
 
 #: Objects with a list of run lengths are considered crowds if their number is at most this share of the number of objects
-#: with polygons. In two samples of COCO, 830 and 619 objects have polygons, and 9 and 5 have run lengths. All of the
-#: latter are crowds. If a data set draws ordinary objects by run lengths, most of its objects have them.
+#: with polygons. In two samples of COCO, 830 and 619 objects have polygons, and 9 and 5 have run lengths. All objects
+#: with run lengths are crowds. If a data set draws ordinary objects by run lengths, most of its objects have run
+#: lengths.
 LISTED = 0.05
 
 #: Description of crowds that are smaller than the median object of their category.
@@ -86,22 +89,23 @@ _SMALL = "smaller than a usual object of their category"
 #: objects. If crowd flags were random the share would be a half; real crowds are rarely smaller than the median object.
 SMALLER = 0.25
 
-#: Images on which all objects are crowds are reported if their share of a part's images with objects is at least
-#: `ALL_CROWDS`. Without such a part, only images with several objects are counted. There must be at least
-#: `FEWEST_CROWDS` such images, and `MORE_CROWDS` times as many as images with both crowds and other objects. A tool
-#: that sets the flag by mistake sets it on all objects of an image. In COCO, nearly all images with a crowd and another
+#: Images on which all objects are crowds are reported if they are at least the share `ALL_CROWDS` of a part's images
+#: with objects. Without such a part, only images with several objects are counted. At least `FEWEST_CROWDS` of these
+#: must hold crowds only, and at least `MORE_CROWDS` times as many as hold both crowds and other objects. A tool that
+#: sets the flag by mistake sets it on all objects of an image. In COCO, nearly all images with a crowd and another
 #: record also have an object without the flag.
 ALL_CROWDS, FEWEST_CROWDS, MORE_CROWDS = 0.9, 10, 2.0
 
-#: Areas belong to another image size if the quartiles of their ratios to right areas differ at most by the factor
-#: `STEADY`. At least the share `EXACT` of other areas must be box areas. If longer sides are scaled to one length,
-#: VOC2007's images have one factor, and images of 500 to 640 pixels have factors of 1 to 1.6.
+#: Wrong areas belong to another image size if the quartiles of their ratios to the right areas differ at most by the
+#: factor `STEADY`. If masks are missing, at least the share `EXACT` of the other areas must fit the box, so that the
+#: right areas are known. If longer sides are scaled to one length, VOC2007's images have one factor, and images of 500
+#: to 640 pixels have factors of 1 to 1.6.
 STEADY, EXACT = 1.6, 0.9
 
 #: Limits for coordinates that were stored as bytes. Judging by the other file, at least `EXPECTED` boxes of a part
-#: should have coordinates above `BYTE`. At most the share `LEFT` of this number may have some, because images at the
-#: ends of the part may belong to the rest. At least the share `WHOLE` of the boxes must have whole numbers. The far
-#: corner of at least `CORNERS` boxes must lie beyond `BYTE`; otherwise the images were cropped there.
+#: should have coordinates above `BYTE`. At most the share `LEFT` of this number may have such coordinates, because
+#: images at the ends of the part may belong to the rest. At least the share `WHOLE` of the boxes must have whole
+#: numbers. The far corner of at least `CORNERS` boxes must lie beyond `BYTE`; otherwise the images were cropped there.
 BYTE, EXPECTED, LEFT, WHOLE, CORNERS = 255.0, 20.0, 0.05, 0.95, 5
 
 
@@ -194,7 +198,7 @@ def _of_a_byte(facts: Facts, side: Side, other: Side) -> tuple[str, Array, str] 
     there = np.ones(count, np.bool_) if part is None else part.images
     inside, theirs = own & there[side.image], their & there[other.image]
     expected = int(np.count_nonzero(inside)) * _share(larger, theirs)
-    if part is not None:  # outside of the part, the files may differ in large coordinates, too
+    if part is not None:  # fewer are expected if `side` has fewer large coordinates elsewhere, too
         expected *= min(_share(large, own & ~inside) / max(_share(larger, their & ~theirs), 1e-9), 1.0)
     if expected < EXPECTED or np.count_nonzero(large & inside) > LEFT * expected:
         return None
@@ -426,7 +430,7 @@ def _says_shift(facts: Facts, side: Side, beyond: NDArray[np.bool_]) -> str:
 
 def _of_corners(facts: Facts, side: Side, inverted: NDArray[np.bool_]) -> str:
     """Describe an order of the corners' columns that explains boxes with negative sides, and the part of the images; ""
-    if no order does.
+    if no order explains them.
     """
     whole, rows = facts.agreement, np.flatnonzero(inverted & (side.image >= 0))
     if whole is None or not rows.size:
@@ -568,7 +572,7 @@ def _doubled(side: Side, one: Array, other: Array, iou: Array) -> NDArray[np.boo
     held = np.bincount(side.image[~side.crowd], minlength=count)
 
     def images(least: float) -> NDArray[np.bool_]:
-        """Mask of the images on which nearly all objects have a partner by an IoU of at least `least`."""
+        """Mask of the images on which nearly all objects form pairs with an IoU of at least `least`."""
         paired = np.zeros(len(side), np.bool_)
         for rows in (one, other):
             paired[rows[mutual & (iou >= least)]] = True
@@ -614,7 +618,7 @@ def _areas(facts: Facts) -> Iterator[Finding]:
     if wrong.any():
         true, what = (box, "box") if side.drawn is None else (drawn, "mask")
         some = wrong & (true > 0)
-        # If other objects have areas smaller than their boxes, as of masks, the scale is unknown.
+        # If the other areas are smaller than their boxes, as mask areas are, the scale is unknown.
         of_boxes = np.abs(area - box)[~wrong] <= around[~wrong]
         known = side.drawn is not None or (of_boxes.size > 0 and float(np.mean(of_boxes)) >= EXACT)
         more = _factor(area[some] / true[some], what, known) + _of_part(facts, wrong)

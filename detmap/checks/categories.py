@@ -45,20 +45,20 @@ MISSED = 0.7
 #: for all categories together.
 UNLABELLED, ALONE = 0.06, 0.06
 
-#: Minimum ratio of two shares of detections on no object, in the best quarter and in the lower half of the confident
-#: detections. One limit is for a single category, the other for all categories together. Missing labels do not depend on
-#: scores. For a detector on VOC2007 the ratio is 0.17 for all categories together, and up to 0.44 for a single category,
-#: which is not reported because of other limits.
+#: Minimum ratio of the share of detections on no object in the best quarter of the confident detections to the share in
+#: their lower half: for one category, and for all categories together. Missing labels do not depend on scores. For a
+#: detector on VOC2007 the ratio is 0.17 for all categories together, and up to 0.44 for a single category, which is not
+#: reported because of other limits.
 FLAT, FLAT_ALONE = 0.2, 0.2
 
-#: Minimum ratio of two shares of detections on no object, in the best and in the second eighth of the confident
-#: detections. It applies to one category and to all categories together. Missing labels do not depend on scores.
+#: Minimum ratio of the share of detections on no object in the best eighth of the confident detections to the share in
+#: the second eighth. It applies to one category and to all categories together. Missing labels do not depend on scores.
 #: Objects that are hard to detect have more false positives at lower scores: if half of the objects are missed, the
 #: ratio is 0.3.
 STEADY = 0.5
 
 #: Minimum share of the objects of a category A that are detected as a category B. If B has fewer detections than A has
-#: objects, the share is that of B's detections.
+#: objects, the share of B's detections counts instead.
 MIXED = 0.1
 
 #: Share of objects detected as another category, among objects with a high-scoring detection: minimum for a finding, and
@@ -109,7 +109,7 @@ def _beyond(count: int, total: int, rate: float, looks: int) -> bool:
 
 
 def _lost(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield findings of categories with many lost objects (see `EVEN`), large objects included."""
+    """Yield findings of categories with many lost objects (see `EVEN`) of all sizes."""
     count = evidence.classes
     if count < 2:
         return

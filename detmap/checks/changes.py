@@ -53,7 +53,7 @@ def swapped_corner(boxes: Array, sizes: Array) -> Array:
 
 
 def reordered(order: tuple[int, ...]) -> Change:
-    """Return the change that takes left, top, right and bottom of boxes from their corners at the indices `order`."""
+    """Return the change that reads left, top, right and bottom of boxes from the columns `order` of their corners."""
 
     def change(boxes: Array, sizes: Array) -> Array:
         return as_corners(as_sizes(boxes, sizes)[:, order], sizes)
@@ -129,7 +129,7 @@ QUARTERS: tuple[Change, ...] = (turned_right, turned_left)
 #: The names of left, top, right and bottom as two corners.
 _CORNERS = ("x1", "y1", "x2", "y2")
 
-#: The changes that undo another order of the four columns of two corners, by this order.
+#: For each wrong order of the four columns of two corners, the change that undoes it.
 ORDERS: dict[str, Change] = {
     ", ".join(_CORNERS[order.index(at)] for at in range(4)): reordered(order)
     for order in permutations(range(4))

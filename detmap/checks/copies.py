@@ -11,8 +11,8 @@ Array = NDArray[Any]
 
 #: Minimum side of a box, as a multiple of the rounding step, for two boxes that are equal after rounding to be copies.
 #: Rounding then moves each edge by at most 1/200 of a side. For VOC2007 and six scenes of ``tests/planting``, with
-#: objects of 2 decimals and in whole pixels, none of 47,000 detections that find an object is then a copy by chance. On
-#: smaller objects, 184 detections are.
+#: objects in whole pixels or 2 decimals, no copy occurs by chance among 47,000 detections that find an object of this
+#: size. On smaller objects, 184 detections are copies by chance.
 STEPS = 100
 
 #: Maximum difference of coordinates that are considered equal, because of floating-point rounding.
@@ -46,7 +46,7 @@ def copies_of(boxes: Array, objects: Array, sizes: Array) -> Copies:
 
 
 def _fits(boxes: Array, objects: Array, step: Array) -> NDArray[np.bool_]:
-    """Mask of the boxes that become the object by rounding position and size, or both corners."""
+    """Mask of the boxes that equal the object after rounding of position and size, or of both corners."""
     away = np.abs(boxes - objects)
     away[:, 2:] = np.minimum(away[:, 2:], np.abs(boxes[:, :2] + boxes[:, 2:] - objects[:, :2] - objects[:, 2:]))
     return np.asarray((away <= step[:, None] / 2 + _EQUAL).all(axis=1))

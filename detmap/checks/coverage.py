@@ -25,8 +25,8 @@ ALONE = 0.1
 #: least `LESS` times this probability. The probability that none of them has detections must be below `UNLIKELY`.
 COMPARED, LESS, UNLIKELY = 300, 0.5, 1e-6
 
-#: A limit of the number of detections per image that some images exceed must be at least `LEAST_LIMIT`. At least `PILE`
-#: times as many images must be at the limit as at any of the four nearest numbers of detections. Without a limit the
+#: If some images exceed a limit of the number of detections per image, the limit must be at least `LEAST_LIMIT`. At
+#: least `PILE` times as many images must be at the limit as at any of the four nearest numbers. Without a limit the
 #: number of images varies smoothly with the number of detections.
 LEAST_LIMIT, PILE = 5, 2.0
 
@@ -40,7 +40,7 @@ CUT_EMPTY = 1.2
 CROWDED, SURE, TOGETHER = 1.5, 5.0, 0.9
 
 #: The largest number of detections on other images is reported as a limit if at least `FEWEST_NEXT` images lie within a
-#: factor of `BAND` below it, and `SHARP` times as many as in the next band.
+#: factor of `BAND` below it, and at least `SHARP` times as many as in the next lower band.
 BAND, FEWEST_NEXT, SHARP = 1.15, 12, 0.5
 
 #: Maximum number of detections per image and category under the protocol coco.
@@ -199,7 +199,7 @@ def _lost(facts: Facts, objects: NDArray[np.int64], detections: NDArray[np.int64
         return chance
     together = longest(empty[there])
     among = int(np.count_nonzero(there))
-    # Upper bound of the expected number of runs of `together` or more empty images, if `count` are placed at random.
+    # Upper bound of the expected number of runs of `together` or more empty images, if `count` random images are empty.
     runs = float(among * (count / among) ** together) if count < among else 1.0
     if together >= 5 and runs < 1e-4:
         return f"{together:,} of them follow one another in the order of ids; {runs:.1g} such runs would be expected"
@@ -253,7 +253,7 @@ def _capped(facts: Facts, side: Side, detections: NDArray[np.int64]) -> Iterator
         beyond = int(np.maximum(held - _LOOKED_AT, 0).sum())
         if beyond:
             yield found("beyond_cap", beyond, "detection")
-    # Padding and copies have findings of their own, and fill images up to equal numbers.
+    # Padding and copies fill images up to equal numbers; they have findings of their own.
     counted = np.bincount(side.image[(side.image >= 0) & side.sized & ~side.aside], minlength=detections.size)
     made = limit_of(counted, "detection", 3)
     if made is not None:

@@ -1,4 +1,4 @@
-"""Windows of images outside of which a part of the images has no detections, because the detector saw only a crop."""
+"""Windows that contain all detections of the images of a part, because the detector saw only a crop of each image."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from detmap.errors import many
 #: Minimum distance between the edges of the window and the image, in pixels, and precision of coordinates.
 INSIDE, STEP = 2.0, 0.01
 
-#: Maximum p-value of the number of boxes that end at an edge of the window. Without a crop, up to `TIMES` times as many
-#: are assumed as at other coordinates within `NEAR` pixels, because several boxes in whole pixels may end there.
+#: Maximum p-value of the number of boxes that end at an edge of the window. Without a crop, at most `TIMES` times as
+#: many boxes are assumed to end there as at other coordinates within `NEAR` pixels. The factor is above 1 because boxes
+#: in whole pixels often share a coordinate.
 CHANCE, NEAR, TIMES = 1e-6, 8.0, 3.0
 
 #: A window is the central square of the image if it differs by at most `ROUNDED` pixels. `SQUARES` is the minimum share
@@ -27,7 +28,7 @@ ROUNDED, SQUARES = 1.0, 0.9
 class Windows(NamedTuple):
     """The windows of images, determined separately for each image size."""
 
-    #: Left, top, right and bottom edge of each image's window, shape (images, 4); infinite if the image's.
+    #: Left, top, right and bottom edge of each image's window, shape (images, 4); infinite at an edge of the image.
     edges: NDArray[np.float64]
     #: Whether the windows are the central squares of the images.
     squares: bool

@@ -18,8 +18,8 @@ from detmap.checks.evidence import Evidence
 from detmap.checks.findings import Finding, found
 from detmap.checks.rates import CHANCE, FLOOR, Part
 
-#: Tested limits: these quantiles, over images, of the most extreme detection of an image. A part is found with the next
-#: tested limit beyond its own, because few images lie between two tested limits.
+#: Quantiles that are tested as limits, of the most extreme size on each image. The tested limits need not include the
+#: exact limit of a part, because few images lie between two of them.
 SHARES = np.arange(0.05, 0.96, 0.05)
 
 #: Number of limits: a minimum and a maximum for each of three sizes.

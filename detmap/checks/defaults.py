@@ -16,8 +16,8 @@ from detmap.errors import many
 
 Array = NDArray[Any]
 
-#: Share of each category's confident detections, the best ones, that are used to tell the category of an object. Many
-#: of the other detections are wrong.
+#: Share of the confident detections of each category that are used to tell the category of an object: the best ones,
+#: because many of the other detections are wrong.
 BETTER = 0.5
 
 #: Minimum overlap of two distributions of categories: of the detections on objects of the suspected category, and of the

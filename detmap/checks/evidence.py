@@ -1,4 +1,4 @@
-"""Matches between objects and detections, on which several modules of checks are based.
+"""Matches between objects and detections, used by several modules of checks.
 
 Crowds do not count as objects. A detection is *confident* if its score is among the n highest of its category, where n
 is the number of objects of the category. This criterion does not depend on the scale of scores.
@@ -477,7 +477,8 @@ class Evidence:
         for videos.
 
         Consecutive images with the same object are not independent evidence. The estimate is the share of objects that
-        overlap an object of their category on the next image, corrected by the share half of the data away.
+        overlap an object of their category on the next image, corrected by the same share for images half of the data
+        away.
         """
         near, far = self._stays(1), self._stays(max(self.images // 2, 10))
         share = (near - far) / (1 - far) if near > 2 * far else 0.0
@@ -596,8 +597,8 @@ class Evidence:
 
 
 #: Each of `THRESHOLDS` is tested as the threshold of non-maximum suppression. On at least `FEWEST_BELOW` images, the
-#: largest IoU must lie up to 2 * `WIDTH` below the threshold. On at most `DIP` times as many images, it may lie up to
-#: `WIDTH` above. Without suppression, at least a third as many images are above it.
+#: largest IoU must lie up to 2 * `WIDTH` below the threshold. On at most `DIP` times as many images, the largest IoU
+#: may lie up to `WIDTH` above the threshold. Without suppression, this ratio is at least a third.
 THRESHOLDS, WIDTH, FEWEST_BELOW, DIP = (0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05, 8, 0.2
 
 #: IoU from which non-maximum suppression is assumed to remove one of two detections. Common thresholds are 0.45 to 0.7.

@@ -31,15 +31,15 @@ LEAST = 9
 #: maximum p-value if all distances were equally likely.
 FEWEST, SHARE, CHANCE = 20, 0.05, 1e-6
 
-#: Log-likelihood ratios, for a detection that fits and for one that does not, of lying in an exchanged part. They
+#: Log-likelihood ratios of an exchanged part to other images, for a detection that fits and for one that does not. They
 #: determine the ends of the part. A detection fits with a probability of at least 0.25 in an exchanged part, and of
 #: 0.01 elsewhere. Probabilities between these values give the same ends.
 _FIT, _NO_FIT = float(np.log(0.25 / 0.01)), float(np.log(0.75 / 0.99))
 
 #: Limits for detections that fit another image of the same part. At least `TOGETHER` confident detections of an image,
-#: and at least the share `MOST`, must fit one other image. An order must explain at least the share `MOST` of such
+#: and at least the share `MOST`, must fit the same other image. An order must explain at least the share `MOST` of such
 #: images. In 14 clean scenes of ``tests/planting`` (seeds 0 and 1 of each kind), one in ten images reaches both limits
-#: by chance. By `CHANCE`, at least ten images of a part must reach them.
+#: by chance. With `CHANCE`, at least ten images of a part must reach both.
 TOGETHER, MOST = 2, 0.6
 
 #: Maximum number of images by which the ends of a part are moved to see whether the order of ids as text explains it.
@@ -120,8 +120,8 @@ def says_within(evidence: Evidence, part: Part) -> str:
 
 def _as_text(ids: Array, pairs: Array, part: Array) -> tuple[tuple[Any, Any], int, bool]:
     """Find the range of images, near `part`, in which sorting ids as text instead of numbers explains most of `pairs`.
-    Each pair holds an image, and the image whose detections it holds. Return the first and last id of the range, the
-    number of explained pairs, and whether the images are ordered by ids as numbers.
+    Each pair consists of an image, and the image to which its detections belong. Return the first and last id of the
+    range, the number of explained pairs, and whether the images are ordered by ids as numbers.
     """
     first, last = min(int(part[0]), int(pairs.min())), max(int(part[-1]), int(pairs.max()))
     best = (ids[first], ids[last]), 0, True

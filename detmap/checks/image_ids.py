@@ -29,8 +29,8 @@ _FEWEST = 3
 #: Minimum number of equal boxes for two images to be considered the same.
 _SHARED = 3
 
-#: Number of occurrences from which a box, such as a tool's default, is ignored when images are compared. One image is
-#: rarely listed this often.
+#: A box that occurs at least this number of times, such as a tool's default, is ignored when images are compared. The
+#: same image is rarely listed this often.
 _EVERYWHERE = 20
 
 
@@ -304,8 +304,8 @@ def _same_records(facts: Facts) -> NDArray[np.bool_]:
 
 
 def _mirrored(side: Side) -> NDArray[np.bool_]:
-    """Mask of the images with the mirrored objects of an earlier image. Only objects in `tells` are compared, and at
-    least two of them must exist.
+    """Mask of the images with the mirrored objects of an earlier image. Only objects in `tells` are compared, at least
+    two per image.
     """
     x, y, w, h = side.columns
     width = side.sizes[:, 0] + side.inclusive

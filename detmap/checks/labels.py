@@ -212,8 +212,8 @@ def _moved(facts: Facts, own: NDArray[np.int64]) -> dict[int, int]:
     at = np.arange(matrix.shape[0])
     most, right = matrix.at(at, best), matrix.at(at, own)
     moved = (best != own) & (rows >= _FEWEST) & (2 * most >= rows) & (most > 2 * right) & (2 * most >= columns[best])
-    # A single class may seem moved by chance or because two classes look alike. Therefore the class whose objects are
-    # hit must have few detections on its own objects.
+    # A single class may seem moved by chance or because two classes look alike. Therefore, few detections of the class
+    # whose objects are hit may lie on objects of the same class.
     place = {int(code): row for row, code in enumerate(own) if code >= 0}
     for row in np.flatnonzero(moved).tolist():
         other = place.get(int(best[row]))

@@ -22,7 +22,7 @@ Array = NDArray[Any]
 CLOSE = 0.01
 
 #: Minimum number of equal objects for two images to be considered the same. n random boxes agree with a probability of
-#: about (2 * CLOSE) ** (4 * n): in 10 ** 12 pairs of images, no 3 agree.
+#: about (2 * CLOSE) ** (4 * n), so that in none of 10 ** 12 pairs of images 3 boxes agree.
 SHARED = 3
 
 #: Two images with equal names and aspect ratios, but different sizes, may be the same image. Without objects to

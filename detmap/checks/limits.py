@@ -50,13 +50,13 @@ ON_A_LINE, ON_A_GRID, SQUARES = 0.01, 0.01, 0.005
 #: (such as 8 pixels). Of boxes on a grid of 16 pixels, one in 16 lies on the grid of 32 pixels by chance.
 FINER = 0.5
 
-#: A coordinate is a line only if it is far more frequent than its third most frequent neighbour. Two neighbours may be
-#: lines as well: tiles whose borders overlap give three lines side by side.
+#: A coordinate counts as a line, at which boxes are cut, only if it is far more frequent than its third most frequent
+#: neighbour. Two neighbours may be lines as well: tiles whose borders overlap give three lines side by side.
 BESIDE = 3
 
 #: `MARGIN` is the minimum difference between the IoU of two objects and the largest IoU of two detections. `ONE_OBJECT`
 #: is the IoU from which two objects are considered one object labelled twice. Of 2,426 objects of COCO and LVIS, one
-#: reaches it with another object of its category.
+#: has this IoU with another object of its category.
 MARGIN, ONE_OBJECT = 0.02, 0.85
 
 #: Strict suppression is reported if objects that overlap a found object of their category are missed far more often than
@@ -73,9 +73,9 @@ EDGE = 2.0
 #: Maximum number of objects, and of detections, whose coordinates are searched for lines and grids.
 SAMPLE = 20_000
 
-#: If only detections matched to objects were kept, few detections lie on no object. Their number, divided by the number
-#: expected from the scores, is at most `MATCHED`, which is also the minimum share of missed objects. The ratio may
-#: exceed 0, because boxes matched at a low threshold barely overlap.
+#: To report that only detections matched to objects were kept: maximum ratio of the number of detections on no object
+#: to the number expected from the scores. It is also the minimum share of missed objects. The ratio may exceed 0,
+#: because boxes matched at a low threshold barely overlap their objects.
 MATCHED = 0.02
 
 #: Difference of width and height, in pixels, below which a box is square: twice the precision of two decimals.
@@ -131,7 +131,9 @@ def _measures(boxes: Array, sizes: Array) -> dict[str, Array]:
 
 
 def edge_below(found: Array, objects: Array) -> float | None:
-    """Return the smallest value of detections if smaller ones seem to be cut off, because objects have them; else None."""
+    """Return the smallest value of detections if smaller values of objects show that detections were cut off, else
+    None.
+    """
     least = float(found.min())
     beyond = int(np.count_nonzero(objects < 0.98 * least))
     if least <= 0 or beyond < FEWEST:
@@ -146,7 +148,9 @@ def edge_below(found: Array, objects: Array) -> float | None:
 
 
 def apart(evidence: Evidence) -> NDArray[np.bool_]:
-    """Mask of the objects that are not compared: strays, and objects that cover the whole image or exceed it."""
+    """Mask of the objects that are not compared: accidental tiny objects (see `strays`), and objects that cover the
+    whole image or exceed it.
+    """
     known = strays.strays(evidence.truth)
     out = evidence.truth.whole | (evidence.truth.reach > EDGE) | (False if known is None else known[1])
     return np.asarray(out)
@@ -270,8 +274,8 @@ def _score_cuts(evidence: Evidence) -> Iterator[Finding]:
         next_to = np.count_nonzero(own < least[one] * BAND)
         if next_to < FEWEST_NEXT / 2 or next_to < SHARP * (np.count_nonzero(own < least[one] * BAND**2) - next_to):
             continue  # the scores thin out towards their minimum
-        # `part` is the share of the other categories' scores below the limit; the number expected in this category is
-        # derived from it.
+        # `part` is the share of the other categories' scores below the limit; the number expected in this category
+        # follows from this share.
         if part >= 0.1 and BEYOND * held[one] * part / max(1 - part, 0.05) >= EXPECTED:
             cut.append(one)
     if cut and len(cut) <= 0.5 * np.count_nonzero(held):

@@ -12,13 +12,14 @@ from detmap.checks.findings import AT_LEAST, Finding, found
 from detmap.data.ids import locate
 from detmap.errors import many
 
-#: Minimum ratio of the number of detections that fit objects at one distance, in images, to the numbers at the
-#: distances beside it. If only some frames of a video have labels, detections on other frames fit at many distances. In
-#: 18 scenes of ``tests/planting/scenes.py`` with this defect, at least 36 fit at one distance, and at most 3 beside it.
+#: Minimum ratio of the number of detections that fit objects at one distance, in images, to the numbers at neighbouring
+#: distances. If only some frames of a video have labels, detections on other frames fit at many distances. In 18 scenes
+#: of ``tests/planting/scenes.py`` with this defect, at least 36 detections fit at one distance, and at most 3 at a
+#: neighbouring distance.
 TIMES = 2.0
 
 #: Maximum number of images with objects but without detections, as a share of the images without objects. If detections
-#: instead of objects were moved, all images that they left have no detections.
+#: instead of objects were moved to other images, all of their own images lack detections.
 LEFT = 0.5
 
 #: Maximum number of detections that are compared with objects.

@@ -22,8 +22,8 @@ from detmap.errors import many
 #: has the category and box of an object 1, 2, 3, 5, 7, 16, 50 or 100 images away.
 FEWEST = 5
 
-#: Minimum share of the pairs of equal objects that have the same distance in one order of the images. Then copies are
-#: searched at this distance, including objects that were clipped to a smaller image.
+#: Minimum share of the pairs of equal objects that have the same distance in one order of the images. If it is reached,
+#: copies are searched at this distance, including objects that were clipped to a smaller image.
 STEP = 0.5
 
 #: Minimum number of equal objects on two images, if equal objects have no common distance.
@@ -153,7 +153,7 @@ def _complete(truth: Side, way: _Copies, good: NDArray[np.bool_]) -> _Copies | N
     pairs, at = np.unique(image[kept] * count + of[kept], return_inverse=True)
     own, other = pairs // count, pairs % count
     first = good.copy()
-    first[way.copies[kept]] = False  # if an image has copies itself, only its own objects must have been copied on
+    first[way.copies[kept]] = False  # if the other image holds copies itself, only its own objects must be copied
     originals = np.unique(np.stack([at.ravel(), way.originals[kept]]), axis=1)
     copied = np.bincount(originals[0][first[originals[1]]], minlength=pairs.size)
     # If an original lies outside of a smaller image, it has no copy there.
@@ -195,7 +195,9 @@ def _gain(facts: Facts, way: _Copies) -> tuple[int, str]:
 
 
 def _hit(facts: Facts, label: NDArray[np.int64], objects: Array) -> NDArray[np.bool_]:
-    """Mask of the objects, given as rows, that a detection of their category finds; `label` is that of each detection."""
+    """Mask of the objects, given as rows, that a detection of their category finds; `label` holds the category of each
+    detection.
+    """
     truth, side = facts.truth, facts.found
     assert side is not None
     classes = max(truth.table.categories.ids.size, 1)

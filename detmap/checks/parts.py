@@ -32,9 +32,9 @@ Array = NDArray[Any]
 #: performance varies by less, and a defect in half of a part's records is still found.
 INSIDE, TIMES = 0.4, 2.5
 
-#: The same two minima for responses in which a unit is bad if half of its records are bad. Such units are more frequent
-#: without a defect: night images with a third of the objects missed, in ``tests/planting/natural.py``, stay below these
-#: minima.
+#: The minima `INSIDE` and `TIMES` for responses in which a unit is bad if half of its records are bad. Such units are
+#: more frequent without a defect: night images with a third of the objects missed, in ``tests/planting/natural.py``,
+#: stay below these minima.
 HALF_INSIDE, HALF_TIMES = 0.6, 3.0
 
 #: The minimum ratio `TIMES` for the response `_unlabelled_of_sizes`. In ``tests/planting/natural.py``, where a detector
@@ -61,16 +61,17 @@ MEANT = 0.02
 #: another category. For a detector on VOC2007 the share is 1/60.
 ALL_DOUBLED = 0.25
 
-#: The shares of `SCATTERED` for "unsuppressed" if the threshold of non-maximum suppression is found. Then hardly any
-#: image without the defect has detections that overlap by more than the threshold.
+#: The shares of `SCATTERED` for "unsuppressed" if the threshold of non-maximum suppression can be estimated. Then
+#: hardly any image without the defect has detections that overlap by more than the threshold.
 BEYOND_THRESHOLD = (0.25, 0.1)
 
 #: Minimum share of confident detections on no object, for an image whose objects are missed to be defective. Of 11
 #: images with nearly all objects missed in the scenes of `SCATTERED`, one reaches this share.
 ALONE = 0.25
 
-#: Limits of two shares: missed objects of an image, and confident detections of the image on no object. If both shares
-#: reach a limit, the image is defective, halfway between clean and defective, or a quarter of the way.
+#: Limits that two shares of an image must both reach: the share of missed objects, and the share of confident
+#: detections on no object. At these limits, the image is defective, halfway between clean and defective, or a quarter
+#: of the way.
 BOTH, BOTH_HALFWAY, BOTH_QUARTER = 0.6, 0.35, 0.1
 
 #: Assumed ratio of the number of images that reach `BOTH` without a defect to the number expected if records were
@@ -78,8 +79,8 @@ BOTH, BOTH_HALFWAY, BOTH_QUARTER = 0.6, 0.35, 0.1
 BY_CHANCE = 2.0
 
 #: To report a limit of the number of objects per image: on images that reach the limit, the share of confident
-#: detections on no object is at least this multiple of the share on other images. The main evidence is that many images
-#: have the same number of objects.
+#: detections on no object must be at least this multiple of the share on other images. The main evidence is that many
+#: images have the same number of objects.
 CUT_OFF = 1.2
 
 #: For a limit of the number of objects per image that holds only in a part of the images. `LIMITS` is the largest
@@ -152,7 +153,7 @@ class Units(NamedTuple):
     #: Image of each unit, and category of each unit.
     image: NDArray[np.int64]
     label: NDArray[np.int64]
-    #: Mask of the bad units, and the probability expected for each unit to be bad.
+    #: Mask of the bad units, and the expected probability of each unit to be bad.
     bad: NDArray[np.bool_]
     chance: NDArray[np.float64]
     #: Number of flagged records in each unit, and number of all records in each unit.
@@ -451,7 +452,7 @@ def _alone_on(evidence: Evidence, *images: NDArray[np.bool_]) -> list[tuple[int,
 
 
 def _more(own: tuple[int, int], rest: tuple[int, int], times: float) -> bool:
-    """Return whether a share is significantly more than `times` another one; both are given as count and total."""
+    """Return whether the first share is significantly more than `times` the second; both are given as count and total."""
     (count, total), usual = own, (rest[0] + 1) / (rest[1] + 2)
     return tail(count, times * total * usual + 1) < CHANCE
 
@@ -475,14 +476,14 @@ def _capped_part(facts: Facts, evidence: Evidence, objects: NDArray[np.int64]) -
         if over > EXCEEDING * np.count_nonzero(part.units):
             continue
         # If labels beyond the limit were dropped, images at the limit are as frequent in the part as images at or above
-        # it elsewhere.
+        # the limit are elsewhere.
         reached, usual = np.mean(held[part.units] == limit), np.mean(held[~part.units] >= limit)
         at = part.images & (objects == limit)
         fewer = (objects > 0) & (objects < limit)
         own, rest, below, others = _alone_on(
             evidence, at, ~part.images & (objects == limit), part.images & fewer, ~part.images & fewer
         )
-        # If labels are missing on the other images of the part, too, the limit does not explain them.
+        # If labels are missing on the other images of the part, too, the limit does not explain the missing labels.
         missing = (below[0] + 1) * (others[1] + 2) / (below[1] + 2) / (others[0] + 1) if below[1] else 1.0
         if reached >= REACHED * usual and _more(own, rest, CUT_OFF * max(missing, 1.0)):
             there, elsewhere = (int(np.count_nonzero(which)) for which in (part.units, ~part.units))
@@ -584,8 +585,8 @@ def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDA
         alone = _shares_of(evidence.found.image[evidence.sure], evidence.alone, evidence.images)
         both = np.where(known, np.minimum(share_of, alone), 0.0)
         some, many, most = (float(np.count_nonzero(both >= low)) for low in (BOTH_QUARTER, BOTH_HALFWAY, BOTH))
-        # Without a defect, the number of images falls at least geometrically from one limit to the next. In addition,
-        # images with few records may reach these limits by chance.
+        # Without a defect, the number of images falls at least geometrically from each limit to the next higher one. In
+        # addition, images with few records may reach these limits by chance.
         rarer = (many - most) ** 2 / max(some - many, 1) + 0.5 + BY_CHANCE * _reaching_both(evidence, units)
         found_among = [(bad & (alone >= ALONE), found_among[0][1]), (both >= BOTH, rarer)]
     for which, expected in found_among:
@@ -598,8 +599,8 @@ def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDA
 
 
 def _far_more(units: Units, images: NDArray[np.bool_]) -> bool:
-    """Return whether the share of bad records is far larger on these images than on others. Otherwise, bad records are
-    frequent on all images, and images with few records have a large share by chance.
+    """Return whether the share of bad records is far larger on these images than on others. If it is not, bad records
+    are frequent on all images, and images with few records have a large share by chance.
     """
     (rest, some), (others, total) = (
         np.bincount(images[units.image], column, 2) for column in (units.some, units.total)

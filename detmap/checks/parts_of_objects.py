@@ -81,7 +81,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def within(cell: Array, box: Array) -> NDArray[np.bool_]:
-    """Mask of the boxes that lie within a far larger box of the same cell; `cell` is ascending."""
+    """Mask of the boxes that lie within a far larger box of the same cell (image and category); `cell` is ascending."""
     starts, stops = (np.searchsorted(cell, cell, way) for way in ("left", "right"))
     area = box[:, 2] * box[:, 3]
     several = np.flatnonzero(stops - starts > 1)

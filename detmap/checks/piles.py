@@ -55,8 +55,8 @@ RARER = 0.6
 
 #: A pile is not reported if the boxes of the other file (detections or objects) also have its side more often than
 #: similar sides. The side is then a rule of the data. In the other file, a probability by chance below `BOTH` suffices.
-#: The share of boxes with this side must be at least `AS_OFTEN` times the share in the pile's own file. Even if a pile
-#: of objects is a defect, a few detections have its side.
+#: The share of boxes with this side must be at least `AS_OFTEN` times the share in the pile's own file. A lower share
+#: does not suffice, because a few detections have the side of a defective pile of objects, too.
 BOTH, AS_OFTEN = 1e-2, 0.2
 
 #: Maximum number of piles. If more values stand out, coordinates lie on a grid.
@@ -142,7 +142,7 @@ def _counts(bins: Array) -> NDArray[np.int64]:
 
 
 def _standing_out(counts: list[Array], least: float, frames: float) -> list[Pile]:
-    """Return the piles of numbers of boxes per width, per height, and per side of either axis."""
+    """Return the piles, given the numbers of boxes per width, per height, and per side of either axis."""
     best: dict[int, tuple[float, int, Pile]] = {}
     for axes, held in (((0,), counts[0]), ((1,), counts[1]), ((0, 1), counts[0] + counts[1])):
         held[0] = 0
@@ -165,7 +165,7 @@ def beside(held: Array, at: int) -> int:
 
 
 def _said(side: Side, bins: Array, pile: Pile) -> Finding:
-    """Return the finding of a pile; `bins` are those of its axes."""
+    """Return the finding of a pile; `bins` holds the bins of the pile's axes."""
     there = (bins == pile.at).any(axis=0)
     side.piled |= there
     images = np.zeros(side.on.images.ids.size, np.bool_)

@@ -24,7 +24,7 @@ Array = NDArray[Any]
 #: Limits for an object around several detections. At least the share `COVERED` of each detection's area must lie within
 #: the object, and the IoU of the object with the box around the detections must be at least `SPANNED`. Along one axis,
 #: two detections may overlap by at most the share `APART` of the object's side. Neighbours in a row overlap a little,
-#: whereas parts of one object lie on each other.
+#: whereas detections of parts of one object lie on top of each other.
 COVERED, SPANNED, APART = 0.8, 0.7, 0.1
 
 #: Minimum number of missed objects around several detections, and minimum share among all missed objects. For a detector
@@ -54,8 +54,8 @@ NEAR = 0.1
 COMPARED, STEADY, SHARED, MOVED = 0.3, 0.3, 0.1, 0.15
 
 #: Missed objects of a class are drawn alike if their offsets differ by at most `ALIKE` from the offsets of the most
-#: typical object. There must be at least `FEWEST_ALIKE` such objects, and at least the share `SHARE_ALIKE`. In clean
-#: data the share is at most 0.05.
+#: typical object. At least `FEWEST_ALIKE` missed objects, and at least the share `SHARE_ALIKE`, must be drawn alike. In
+#: clean data the share is at most 0.05.
 ALIKE, FEWEST_ALIKE, SHARE_ALIKE = 0.12, 20, 0.1
 
 #: Maximum number of objects of a class among which the most typical one is searched.
@@ -117,7 +117,7 @@ def _of_objects(code: str, evidence: Evidence, objects: Array, more: str) -> Fin
 
 def around_several(evidence: Evidence, objects: Array) -> NDArray[np.int64]:
     """Return the objects in `objects` that enclose at least two confident detections of their category. The detections
-    have higher scores than any that finds the object, lie side by side, and together span the object.
+    have higher scores than any detection that finds the object, lie side by side, and together span the object.
     """
     cell = evidence.cell_of(evidence.sure)
     order = np.argsort(cell, kind="stable")

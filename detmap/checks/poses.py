@@ -30,8 +30,8 @@ NEAR = 0.1
 #: of each of COCO's keypoints is below 0.51.
 FAR = 0.25
 
-#: The order of points is wrong if the point of a detection with the same index is far from an object's point, and one
-#: with another index is near. This is the maximum ratio of the smaller to the larger distance.
+#: The order of points is wrong if the detection's point with the same index is far from an object's point, and a point
+#: with another index is near. `CLOSER` is the maximum ratio of the smaller to the larger distance.
 CLOSER = 0.5
 
 #: Minimum number of labelled points of a pose that is compared.

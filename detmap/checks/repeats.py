@@ -70,8 +70,8 @@ PRIOR = 20
 #: Several categories may be written again, each under another one (an *alias*). Aliases are left out when the chance of
 #: equal scores is estimated. A pair of categories is an alias if at least the share `EVERY` of their common boxes have
 #: equal scores, and if these boxes make up at least this share of the best detections of one of the categories.
-#: Alternatively, they make up this share on the images with such a box and several detections of the category, and are
-#: at least `FEWEST_TWICE`. Of 675 pairs of detections for VOC2007 with a common box, none has equal scores. A linked
+#: Alternatively, at least `FEWEST_TWICE` of these boxes make up this share on the images with such a box and several
+#: detections of the category. Of 675 pairs of detections for VOC2007 with a common box, none has equal scores. A linked
 #: group of more than `LINKED` categories and more than half of all holds no aliases: probably all categories of a box
 #: have one score.
 EVERY, LINKED = 0.9, 2
@@ -453,8 +453,8 @@ def _aliases(side: Side, best: Array, pairs: Array) -> NDArray[np.bool_]:
 
 def _of_third(aliases: Array, one: int, other: int, on: Array, hits: int, ids: Array) -> bool:
     """Return whether both categories are aliases of a third category, and more than `hits` of their common boxes lie on
-    its objects. `hits` is the larger number on objects of the two categories, and `on` are the categories of the
-    objects.
+    objects of the third. `hits` is the larger number of boxes on objects of one of the two categories, and `on` holds
+    the categories of the objects.
     """
     pairs = list(zip(*(column.tolist() for column in np.divmod(aliases, ids.size)), strict=True))
     both = [{sum(pair) - code for pair in pairs if code in pair} for code in (one, other)]

@@ -26,7 +26,7 @@ class Reversal(NamedTuple):
     #: The AUC of the scores (`Agreement.ranked_of`) on these images and on other images.
     own: float
     rest: float
-    #: The scores of all detections, with those on these images corrected.
+    #: The scores of all detections, corrected on these images.
     scores: NDArray[np.float64]
 
 
@@ -37,9 +37,9 @@ def reversal_of(
 ) -> Reversal | None:
     """Return the images whose scores are reversed; None if there are none, or if all are.
 
-    Reversed scores are c - s instead of s, where c is 0 (negated scores), 1, or 100 (percent). Their mean lies on the
-    other side of c / 2. If the mean scores of all images are near c / 2, reversed scores are reported by
-    `uneven.ranking`.
+    Reversed scores are c - s instead of s, where c is 0 (negated scores), 1, or 100 (percent). The mean of reversed
+    scores and the mean of other scores lie on opposite sides of c / 2. If the mean scores of all images are near c / 2,
+    reversed scores are reported by `uneven.ranking`.
     """
     scores, image = agreement.scores, agreement.found.image
     count = agreement.truth.on.images.ids.size

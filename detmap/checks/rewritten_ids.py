@@ -15,14 +15,14 @@ from detmap.checks.rates import tail
 #: and constants are derived from at most `_LOOKED_AT` unknown ids.
 _IMAGES, _LOOKED_AT = 20_000, 40
 
-#: Maximum p-value of the number of unknown ids that a change explains. The number expected by chance is derived from
-#: images that have detections, doubled. The number is at least 0.5, so that seven ids are needed.
+#: Maximum p-value of the number of unknown ids that a change explains. The number expected by chance is twice the
+#: number that follows from the images with detections. It is at least 0.5, so that a change must explain seven ids.
 _CHANCE = 1e-5
 
 #: Maximum number of characters that are cut off.
 _CUT = 4
 
-#: Maximum factor between written and meant ids.
+#: Maximum factor by which written ids differ from the right ids.
 _FACTOR = 1_000
 
 Change = Callable[[str], str | None]
@@ -33,7 +33,7 @@ class Rewritten(NamedTuple):
 
     #: The change in words.
     says: str
-    #: The right image id for each unknown id; if several images give one unknown id, the first of them.
+    #: The right image id for each unknown id; if several images have the same changed id, the first of them.
     meant: dict[Any, Any]
     #: All unknown ids that the change explains, including changed ids of images that have other detections.
     ids: set[Any]
@@ -78,7 +78,7 @@ def _some(rng: np.random.Generator, ids: Sequence[Any], most: int) -> list[Any]:
 
 
 def _changes(strange: list[str], empty: list[str], numbers: bool) -> Iterator[tuple[str, Change]]:
-    """Yield changes of image ids, and how each change describes the written ids. Numbers are returned without leading
+    """Yield changes of image ids, each with a description of the written ids. Numbers are returned without leading
     zeros.
     """
 

@@ -28,11 +28,12 @@ ONE = 0.8
 #: Minimum number of detections on an image, for equal categories to be evidence.
 TWO = 2
 
-#: Minimum share of a part's images with detections on which all detections have the one category.
+#: Minimum share, among a part's images with detections, of images on which all detections have the one category.
 ALL = 0.5
 
-#: Among images whose detections have one category: maximum share of the most frequent category, for the category to be
-#: considered to differ between images. If a detector knew a single category, nearly all images have it.
+#: Among images whose detections have one category: maximum share of images with the most frequent category, for the
+#: category to be considered to differ between images. If a detector knew a single category, nearly all images have this
+#: category.
 OF_ONE = 0.5
 
 #: If the images form no part, only images with at least `SEVERAL` detections count, and at least the share `ANYWHERE` of

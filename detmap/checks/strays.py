@@ -20,15 +20,15 @@ Array = NDArray[Any]
 #: boxes are hardly accidents.
 LONGEST, FEWEST = 32, 10
 
-#: The objects just above the limit must be fewer, by at least this factor, than the strays just below it, and than the
-#: larger objects. Without strays the numbers fall towards small sizes, and do not rise again.
+#: Minimum ratio of the number of strays just below the limit, and of the number of larger objects, to the number of
+#: objects just above the limit. Without strays the numbers fall towards small sizes, and do not rise again.
 RARER = 2.0
 
 #: Maximum share of strays among all objects, because an accident is the exception.
 SHARE = 0.25
 
-#: Strays are considered real objects, such as balls, if many of them belong to one category. Their share must be at
-#: least `OF_ONE`, and at least `OFTEN` times the category's share of all objects.
+#: Strays are considered real objects, such as balls, if many of them belong to one category. The category's share of
+#: the strays must be at least `OF_ONE`, and at least `OFTEN` times its share of all objects.
 OF_ONE, OFTEN = 0.5, 1.5
 
 

@@ -98,11 +98,11 @@ FEWEST_IMAGES = 40
 #: chance.
 AHEAD = 0.06
 
-#: If true positives lead by less in a part than elsewhere: maximum ratio of the median lead inside to that outside of
-#: the part. The second maximum applies if the file lists each image's detections by score in this part only, for
-#: example because scores were sorted separately from boxes. For night images in ``tests/planting/natural.py``, on which
-#: half of the objects are missed, the ratio is above 0.6. If boxes are listed by category but scores are sorted, the
-#: ratio is 0.3 for VOC2007, because the first boxes of a category are its best.
+#: If true positives lead by less in a part than elsewhere: maximum ratio of the median lead inside the part to the
+#: median lead outside. The second maximum applies if the file lists each image's detections by score in this part only,
+#: for example because scores were sorted separately from boxes. For night images in ``tests/planting/natural.py``, on
+#: which half of the objects are missed, the ratio is above 0.6. If boxes are listed by category but scores are sorted,
+#: the ratio is 0.3 for VOC2007, because the first boxes of a category are its best.
 LESS_AHEAD, LESS_IF_LISTED = 0.25, 0.5
 
 #: The scores of a part are reversed, and not merely uninformative, if false positives lead true positives by a margin.
@@ -110,9 +110,9 @@ LESS_AHEAD, LESS_IF_LISTED = 0.25, 0.5
 #: is about 1, and if they are shuffled about 0.
 BEHIND = 0.5
 
-#: Only a part lists detections by descending score if at least the share `LISTED` of its images, and at most the share
-#: `LISTED_ELSEWHERE` of other images, do so. Images with fewer than `FEWEST_LISTED` detections are ignored. Six
-#: detections are in this order by chance once in 720.
+#: To report that only in a part the file lists detections by descending score: minimum share of the part's images with
+#: this order, and maximum share of other images with this order. Images with fewer than `FEWEST_LISTED` detections are
+#: ignored. Six detections have this order by chance once in 720.
 LISTED, LISTED_ELSEWHERE, FEWEST_LISTED = 0.9, 0.5, 6
 
 #: Minimum ratio of false to true positives, for their mean ranks to be compared.
@@ -122,30 +122,31 @@ MINORITY = 0.5
 #: share.
 BIAS = 0.08
 
-#: Share of images that count as having the largest (or smallest) detections, and assumed share of a resized part that
-#: does not. With sides times 0.83, 6 of 10 images of the part are among the 3 of 10 with the smallest detections.
+#: Share of images that count as having the largest (or smallest) detections, and assumed share of a resized part's
+#: images that do not count. With sides times 0.83, 6 of 10 images of the part are among the 3 of 10 with the smallest
+#: detections.
 RESIZED, LEFT_RESIZED = 0.3, 0.4
 
 #: Minimum median deviation of width and height for a finding, in pixels, if small and large objects have the same
 #: deviation.
 PIXELS = 0.75
 
-#: Limits for images on which all objects are drawn larger, or smaller, than elsewhere. The ratios of an object's width
-#: and height to those of the detection that finds it are compared. In a category with at least `FEWEST_OF_CATEGORY`
-#: objects, they are divided by the median ratio. Only the best detections are used, the share `BETTER` of a category's
-#: confident ones, because others may lie on an object by chance. An object is drawn larger by the smaller of its two
-#: ratios. Ratios above `MOST_DRAWN` count as `MOST_DRAWN`.
+#: Limits for images on which all objects are drawn larger, or smaller, than elsewhere. The width and height of an
+#: object are divided by the width and height of the detection that finds it. In a category with at least
+#: `FEWEST_OF_CATEGORY` objects, these ratios are divided by their median. Only the best share `BETTER` of a category's
+#: confident detections is used, because other detections may lie on an object by chance. An object is drawn larger by
+#: the smaller of its two ratios. Ratios above `MOST_DRAWN` count as `MOST_DRAWN`.
 BETTER, MOST_DRAWN = 0.5, 1.22
 
 #: `CORRELATED` is the minimum correlation between the ratios of two objects on one image. It must exceed `NATURAL`, the
-#: correlation without a defect, by at least `SURE` standard errors. Without a defect it is 0.04 to 0.12 for two detectors
-#: on VOC2007, with a standard error of 0.03 to 0.06. If a fifth of the images of VOC2007 have a margin of 12% at each
-#: edge, the correlation is 0.17 to 0.23.
+#: correlation without a defect, by at least `SURE` standard errors. Without a defect the correlation is 0.04 to 0.12
+#: for two detectors on VOC2007, with a standard error of 0.03 to 0.06. If a fifth of the images of VOC2007 have a
+#: margin of 12% at each edge, the correlation is 0.17 to 0.23.
 CORRELATED, NATURAL, SURE = 0.15, 0.06, 3.1
 
 #: An image is reported if it has two or more objects and all of them are larger by at least the factor `DRAWN`. There
 #: must be at least `FEWEST_DRAWN` such images, and `DRAWN_TIMES` as many as expected if objects were independent. For
-#: VOC2007 the ratio to the expected number is at most 1.6, and 2.6 to 2.8 with the margin.
+#: VOC2007 the ratio to the expected number is at most 1.6. With the margin of `CORRELATED`, it is 2.6 to 2.8.
 DRAWN, FEWEST_DRAWN, DRAWN_TIMES = 1.08, 10, 2.0
 
 
@@ -432,8 +433,8 @@ def _said_cut(
     evidence: Evidence, part: Part, cut_off: NDArray[np.bool_], cut: float, where: str
 ) -> tuple[tuple[NDArray[np.bool_], float], Finding]:
     """Return the value of `Facts.cut` (the mask of images without low scores, and their lowest score), and the finding.
-    The images without low scores, `cut_off`, are those of `part` if `where` is "images", and otherwise all other
-    images. The ends of the part are determined again (see `MOVED`).
+    The images without low scores, `cut_off`, are the images of `part` if `where` is "images", else all other images.
+    The ends of the part are determined again (see `MOVED`).
     """
     image, scores = evidence.found.image[evidence.detections], evidence.scores[evidence.detections]
     least = np.full(evidence.images, np.inf)

@@ -244,7 +244,9 @@ def resolve_categories(names: Sequence[str], ground_truth: GroundTruth) -> list[
 
 
 def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
-    """Write files and subfolders into an empty or new folder. If a file cannot be written, the others are removed."""
+    """Write files and subfolders into an empty or new folder. If a file cannot be written, the files written before are
+    removed.
+    """
     from detmap.system.whole_files import write
 
     folder = os.fspath(path)
@@ -278,7 +280,7 @@ def _remove_empty(folder: str, *, keep: bool) -> None:
 
 
 def empty_folder(folder: str) -> None:
-    """Make a folder; refuse one that exists and is not empty."""
+    """Make a folder; refuse a folder that is not empty."""
     _make(folder)
     try:
         if os.listdir(folder):
@@ -307,7 +309,7 @@ def shapes_lost(table: GroundTruth | Detections, held: Sequence[str]) -> int:
 
 
 def lost_areas(table: GroundTruth) -> int:
-    """Return the number of objects whose area is not that of their box, for formats without areas."""
+    """Return the number of objects whose area differs from the area of their box, for formats without areas."""
     return int(np.count_nonzero(table.areas != table.shapes[BOXES].areas()))
 
 

@@ -62,7 +62,7 @@ _BOXES = {
 #: Prefixes of files with the results of a class, as in VOC and DOTA.
 _OF_A_CLASS = re.compile(r"comp.*_det_|Task[12]_")
 
-#: Magnitude above which no coordinate of a box can be a share of an image.
+#: Maximum magnitude of a box coordinate that is a share of the image.
 _NEAR_SHARES = 2.0
 
 #: Columns of flags, 0 or 1.
@@ -339,7 +339,7 @@ class _Side:
         good: list[int] = []
         refused = []
         blocks = [range(len(lines))]
-        while blocks:  # blocks of valid lines are parsed at once, others are halved
+        while blocks:  # blocks of valid lines are parsed at once, other blocks are halved
             rows = blocks.pop()
             error = self._error(lines.take(rows))
             if error is None:

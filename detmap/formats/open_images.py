@@ -125,8 +125,8 @@ def _masks_or_boxes(
     found: Table, part: Table, images: Sequence[str], rows: Sequence[int]
 ) -> tuple[Any, NDArray[np.float64] | None, int]:
     """Return masks, boxes, and the number of objects without a mask. Boxes are None if all objects have masks. As in
-    TensorFlow's tool, an object without a mask gets an empty mask. Its size is that of another mask on the image, or a
-    single pixel if there is none.
+    TensorFlow's tool, an object without a mask gets an empty mask. The empty mask has the size of another mask on the
+    image, or of a single pixel if there is no other mask.
     """
     _check_masked(found)
     codes = found.others["Mask"]

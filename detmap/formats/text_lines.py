@@ -15,8 +15,8 @@ from detmap.plugins import register
 from detmap.reading.lines import Lines
 from detmap.shapes.boxes import seem_shares
 
-#: Minimum share of boxes with inverted corners at which the numbers are read as corner and size. Below it, inverted
-#: boxes are errors.
+#: Minimum share of boxes with inverted corners at which the numbers are read as corner and size. Below this share,
+#: inverted boxes are errors.
 _FEW = 0.05
 
 

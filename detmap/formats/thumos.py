@@ -246,7 +246,7 @@ def _sniff(given: Given) -> bool:
         named = [one for one in given.names if _FILE.fullmatch(one)]
         lines = given.lines("", (_CLASSES,))
         return bool(named) and all(len(words) == 3 and all(map(is_number, words[1:])) for words in lines)
-    # File names with "_det_" are those of VOC's results.
+    # VOC's results have "_det_" in their file names.
     lines = [] if given.is_folder or given.is_archive or "_det_" in given.name else given.lines("")
     fits = [len(words) == 5 and words[3].isdigit() and all(map(is_number, words[1:])) for words in lines]
     return 2 * sum(fits) > len(fits) and not any(is_number(words[0]) for words in lines)

@@ -93,8 +93,9 @@ def read_qrels(source: Source) -> Lines:
     read, with the file and the line.
 
     Lines end with a line feed, a carriage return, or both. Blank lines are left out; ``.gz`` is decompressed. A line that
-    begins with ``#`` is a record if it has all fields, and the last one is a number; other such lines are comments, which
-    are counted. (trec_eval 9 and pytrec_eval have no comments, and trec_eval 10 skips all lines that begin with ``#``.)
+    begins with ``#`` is a record if it has all fields, and the last field is a number. Other lines that begin with
+    ``#`` are comments, which are counted. (trec_eval 9 and pytrec_eval have no comments, and trec_eval 10 skips all
+    lines that begin with ``#``.)
     """
     with Opened(source, "qrels") as opened:
         found = scan_qrels(opened.data) if len(opened) >= _WORTH_SCANNING else None

@@ -140,7 +140,7 @@ def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Read
     if found is not None:
         try:
             return _detections(given, found, ground_truth, reading)
-        except InputError:  # the scanner may have misread what follows an invalid list
+        except InputError:  # the scanner may have misread the text after an invalid list
             pass
     rows = decoded(given.data.data, list[_Result], given.name, remedy=_REMEDY["detections"])
     found = TrackColumns(

@@ -303,7 +303,7 @@ def _lines(path: str) -> list[str]:
 
 
 def _sources(folder: Path) -> list[Path]:
-    """Return the source files of kernels except this one, because this file does not affect machine code."""
+    """Return the source files of kernels, without this file, which does not affect machine code."""
     return [path for path in sorted(folder.glob("*.py")) if path.name != "_ahead.py"]
 
 

@@ -28,7 +28,7 @@ def _find_turns(pixels: Array, edges: Array, words: Array, counts: Array, out: A
     """Write, row by row, the (row, column) of every pixel that differs from the pixel above it. Return the number of
     these pixels, or -1 if `out` is full. The pixel above the top of a column is the bottom of the previous column.
     ``counts[c + 1]`` is increased by the number of these pixels in column c. `edges` and `words` are two views of one
-    buffer, as bytes and as 64-bit words; its bytes after the last column must be 0.
+    buffer, as bytes and as 64-bit words; the buffer's bytes after the last column must be 0.
     """
     height, width = pixels.shape
     used = 0

@@ -164,7 +164,7 @@ def interpolate(
     for q in range(begin, end):
         first, hits = starts[q], starts[q + 1] - starts[q]
         if positives[q] <= 0:
-            for i in range(grid.shape[0]):  # for an assignment to a slice, numba would also compile an error message
+            for i in range(grid.shape[0]):  # a loop, because numba compiles an error message into a slice assignment
                 out_precision[q, i] = np.nan
                 if with_scores:
                     out_scores[q, i] = np.nan

@@ -146,7 +146,7 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
 
 @kernel
 def read_words(data: Any, words: Any, powers: Any, values: Any, unread: Any) -> int:
-    """Parse words as JSON numbers. Return the number of words that are no such numbers, or cannot be rounded with
+    """Parse words as JSON numbers. Return the number of words that are not JSON numbers, or cannot be rounded with
     certainty.
 
     Parameters

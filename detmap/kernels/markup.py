@@ -82,7 +82,7 @@ def _value_end(data: Any, i: int, end: int) -> int:
 @helper
 def _attributes(data: Any, i: int, end: int, element: int, row: int, table: Any) -> Any:
     """Read the attributes of the tag whose name ends at `i`. Return the position of ``>`` or ``/>``, and the next row;
-    the position is -1 if they are not plain.
+    the position is -1 if the attributes are not plain.
     """
     names, texts, parents = table
     first = row

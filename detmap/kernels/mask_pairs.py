@@ -55,7 +55,7 @@ def _unpack(masks: Masks, row: int, out: Array, at: int) -> Any:
     stop = ~stop
     m = at
     last, before, total = np.int64(0), np.int64(0), np.int64(0)
-    singly = p + 3  # numbers before this place are read singly, later ones eight at once
+    singly = p + 3  # numbers before this position are read singly, later numbers eight at once
     while p < stop:
         if p >= singly and m > at + 2 and p + 8 <= stop:
             groups = _word(masks.text, p) + _TO_GROUPS

@@ -249,7 +249,7 @@ def measure_runs(
     """Write the areas and boxes (x, y, width, height) of the masks ``[begin, end)``, and whether each mask is regular.
 
     The box of a mask with fewer than two runs is 0, 0, 0, 0. If all foreground runs are empty, the box is the
-    meaningless one that pycocotools gives.
+    meaningless box that pycocotools returns.
     """
     for i in range(begin, end):
         out_areas[i], out_regular[i] = _measure(ends, spans[i], out_boxes[i])

@@ -428,7 +428,7 @@ def collect_hits(
         base = c * areas * per_area
         stop = min(base + areas * per_area, end)
         first_area, last_area = (at - base) // per_area, (stop - 1 - base) // per_area
-        for area in range(areas):  # for an assignment to a slice, numba would also compile an error message
+        for area in range(areas):  # a loop, because numba compiles an error message into a slice assignment
             for cut in range(cuts + 1):
                 counted[area, cut] = 0
             for pair in range(per_area):

@@ -58,7 +58,7 @@ class Candidates(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """The pairs to find overlap by ``lowest`` or more. ``crowd`` flags the ground-truth records of crowds."""
+    """Wanted are the pairs whose overlap is at least ``lowest``. ``crowd`` flags the ground-truth records of crowds."""
 
     crowd: Array
     lowest: float

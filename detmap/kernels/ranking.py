@@ -158,7 +158,7 @@ def _count_for_each(row: Array, mine: Array, order: Array, count: int, groups: G
 
 class Table(NamedTuple):
     """A lookup table for the place of a distance among ascending steps. The range of the steps is cut into slots of
-    equal width, with one more for larger distances. The steps in slot *b* are ``starts[b]:starts[b + 1]``. `slots`
+    equal width, with one more slot for larger distances. The steps in slot *b* are ``starts[b]:starts[b + 1]``. `slots`
     holds the slots of `TOGETHER` distances.
     """
 

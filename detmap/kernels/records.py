@@ -234,7 +234,7 @@ def _key_bit(first: int, last: int, length: int) -> Any:
 @innermost
 def _find_field(data: Any, i: int, lines: bool, names: Any, expected: Any, key: int, state: Any) -> Any:
     """Read a key and its colon: return its field (``len(names)`` for none), and the position of the value (-1 if there
-    is no key). `expected` holds the fields of the previous record; the one at place `key` is tried first.
+    is no key). `expected` holds the fields of the previous record; the field at index `key` is tried first.
     """
     if _byte(data, i) != 34:
         return 0, -1

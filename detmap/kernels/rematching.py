@@ -59,9 +59,10 @@ class Levels(NamedTuple):
 class Steps(NamedTuple):
     """Output of matching, by position of detections. ``hit`` and ``ignored`` are the words of the first pass. The next
     three columns have a value for each area range and threshold (bit). When the minimum score is lowered to the
-    detection's score, the image's numbers of hits and misses change by ``found`` and ``missed``, int32 (n, bits). Its
-    sum of similarities of orientation becomes ``alike``, float64 (n, bits). ``taken``, int32 (n,), is the object that a
-    detection is matched to in the first pass, numbered within its image and category; the array may be empty.
+    detection's score, the image's numbers of hits and misses change by ``found`` and ``missed``, int32 (n, bits). The
+    image's sum of similarities of orientation becomes ``alike``, float64 (n, bits). ``taken``, int32 (n,), is the
+    object that a detection is matched to in the first pass, numbered within its image and category; the array may be
+    empty.
     """
 
     hit: Array

@@ -28,7 +28,7 @@ _LARGE, _SMALL, _SCALE = 2.0**200, 2.0**-200, 2.0**400
 #: Quadrilaterals of a smaller area overlap nothing, because products of their sides are not exact.
 LEAST_AREA = 1e-280
 
-#: Overlaps below this are rounding errors of quadrilaterals that touch.
+#: Overlaps below this value are rounding errors of quadrilaterals that touch.
 _NOTHING = 1e-20
 
 #: Relative margin for rounding errors when pairs are rejected by their bounding boxes.

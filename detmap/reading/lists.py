@@ -120,9 +120,9 @@ class List:
     """The scan of a list of records, block by block, from the first record on.
 
     Every block is scanned from the guessed start of its first record. If the last record of the previous block ends
-    elsewhere, the block is scanned again from that end. The rows of a block are stored after those of all earlier
-    blocks, whose records must be counted first. If `exact` is true, all blocks are counted before the scan. Otherwise the
-    total is estimated from the first block, and a file is read only once.
+    elsewhere, the block is scanned again from that end. The rows of a block are stored after the rows of all earlier
+    blocks, whose records must be counted first. If `exact` is true, all blocks are counted before the scan. Otherwise
+    the total is estimated from the first block, and a file is read only once.
     """
 
     def __init__(self, document: Document, begin: int, kind: Layout, exact: bool) -> None:

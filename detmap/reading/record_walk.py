@@ -1,7 +1,7 @@
 """Decode JSON one record at a time, for documents that would take many times their size if decoded as a whole.
 
 For example, each empty object in a list takes 3 bytes in the file but 72 in memory. A document of such objects is
-invalid; its first invalid record is found without decoding the others.
+invalid; its first invalid record is found without decoding the other records.
 """
 
 from __future__ import annotations

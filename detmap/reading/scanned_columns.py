@@ -39,8 +39,8 @@ class Fields:
         self.table = readonly(rows, np.uint64)
 
     def read_by(self, reader: tuple[str, Reader] | None) -> Fields:
-        """Return a copy of these fields in which a reader reads one of them. `reader` is the field's name and its reader;
-        if it is None, return these fields.
+        """Return a copy of these fields in which a reader reads one field. `reader` holds the field's name and the
+        reader; if it is None, return these fields.
 
         Raises `NotUnderstood` if the name is not among these fields, for example if it is the field of a plug-in.
         """

@@ -278,8 +278,8 @@ def _are_sizes(cells: Mapping[str, list[str]]) -> bool:
 
 
 def _converted(cells: Sequence[str], number: Callable[[str], float]) -> NDArray[np.float64]:
-    """Return ``number(cell)`` for each cell. It is called for cells that are not plain decimal numbers, or for all cells
-    if there are few.
+    """Return each cell as a number. `number` is called only for cells that are not plain decimal numbers, unless there
+    are few cells.
     """
     text = "\n".join(cells)
     if len(cells) < _MANY or not text.isascii() or max(map(len, cells)) > _LONGEST:

@@ -130,8 +130,8 @@ def _floats(columns: Sequence[Sequence[str]]) -> NDArray[np.float64]:
 def numbers_of(
     columns: Sequence[Sequence[str]], lines: Sequence[int], source: str, made: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Return columns of words as finite numbers, shape (n, columns); `lines` are the numbers of lines for errors. `made`
-    are the numbers if the words were converted before.
+    """Return columns of words as finite numbers, shape (n, columns); `lines` are the numbers of lines for errors.
+    `made` holds the numbers if the words are already converted.
     """
     with suppress(ValueError):
         made = _floats(columns) if made is None else made

@@ -1,7 +1,7 @@
 """VGG Image Annotator's JSON and CSV of versions 1 and 2: images with regions, in pixels.
 
-The class of a region is a user-defined attribute: the only attribute, or the one called label, class, name, type or
-category.
+The class of a region is a user-defined attribute: the only attribute, or the attribute called label, class, name, type
+or category.
 """
 
 from __future__ import annotations
@@ -128,7 +128,9 @@ def _add(found: Collected, place: str, image: str, region: _Region) -> None:
 
 
 def _class_of(attributes: Mapping[str, Any], source: str, place: str) -> str:
-    """Return the class from the attributes. Its value is a text, or a mapping of choices of which exactly one is true."""
+    """Return the class from the attributes. The attribute's value is a text, or a mapping of choices with exactly one
+    true choice.
+    """
     key = next((one for one in _CLASS if one in attributes), None)
     if key is None and len(attributes) > 1:
         names = ", ".join(map(repr, list(attributes)[:8]))

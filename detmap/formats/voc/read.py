@@ -152,8 +152,8 @@ def _blocks(annotations: Folder, wanted: set[str] | None) -> Iterator[list[_Anno
 def _read_block(
     block: Sequence[_Annotation], first: int, finite: bool, classes: dict[str, int], facts: list[dict[str, str]]
 ) -> _Objects:
-    """Read annotations, of which the first is file `first` of all; append the facts about each image to `facts`, and
-    number further `classes`.
+    """Read annotations; `first` is the index of the block's first file among all files. Append the facts about each
+    image to `facts`, and number new `classes`.
     """
     found, plain, own_facts = _plain_objects(block, classes)
     rows = []

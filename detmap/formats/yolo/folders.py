@@ -215,8 +215,8 @@ def names_given(classes: Any) -> dict[int, str]:
 
 
 def with_classes(settings: Settings, classes: Any) -> Settings:
-    """Return settings with the class names of the option `classes`. If it is a ``data.yaml``, also take its number of
-    keypoints.
+    """Return settings with the class names of the option `classes`. If the option is the path of a ``data.yaml``, also
+    take the number of keypoints from that file.
     """
     if classes is None:
         return settings
@@ -232,7 +232,7 @@ def _are_settings(classes: Any) -> bool:
 
 def near(folder: str, classes: Any = None) -> Settings:
     """Return the settings for a folder of labels, from a file in this folder, its parent or its grandparent. Raises
-    `InputError` if a folder has two files of settings, unless `classes` is the path of one.
+    `InputError` if a folder has two files of settings, unless `classes` is the path of one of them.
     """
     try:
         path = settings_near(folder)
@@ -355,7 +355,9 @@ def in_folder(path: Path, sizes: Sizes) -> tuple[list[Entry], int]:
 
 
 def _refuse_inner(folder: str, endings: tuple[str, ...]) -> None:
-    """Refuse a folder with files in it and in subfolders, because this reader, unlike training, would leave some out."""
+    """Refuse a folder with files in it and in subfolders, because this reader, unlike training, would leave out the
+    files in subfolders.
+    """
     if not os.path.isdir(folder) or not any(one.lower().endswith(endings) for one in os.listdir(folder)):
         return
     for place, inner, names in os.walk(folder):

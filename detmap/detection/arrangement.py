@@ -66,19 +66,19 @@ class Side:
         cap: int = UNLIMITED,
         reverse: bool = False,
     ) -> Side:
-        """Arrange rows; rows with a category or image of -1 are left out.
+        """Arrange the rows, without rows whose category or image is -1.
 
-        `merged` treats all categories as one. If `scores` are given, the rows of a category on an image are sorted by
-        descending score, and only the first `cap` are kept. If `reverse` is true, rows of equal score are in reverse
-        order.
+        If `merged` is true, all categories are treated as one. If `scores` are given, the rows of a category on an
+        image are sorted by descending score, and only the first `cap` are kept. If `reverse` is true, rows of equal
+        score are in reverse order of the table.
         """
         kept = (category >= 0) & (image >= 0)
         count = int(np.count_nonzero(kept))
-        out_image, out_category, out_rank, out_scores = allocate(  # one block, freed as a whole
+        out_image, out_category, out_rank, out_scores = allocate(  # one allocation, freed as a whole
             *[(count, np.int32)] * 3, (count if scores is not None else 0, np.float64)
         )
         order, cells, starts = np.empty(count, np.int32), np.empty(count, np.int64), np.empty(images + 1, np.int64)
-        # For the kernel, empty `rows` mean all rows, so `image` is emptied if no row is kept.
+        # The kernel reads all rows if `rows` is empty, so `image` must be empty if no row is kept.
         rows = readonly(() if count == kept.size and not reverse else np.flatnonzero(kept), np.int32)
         if reverse:
             rows = readonly(rows[::-1], np.int32)
@@ -118,8 +118,8 @@ class Side:
 class Arrangement:
     """Both tables' rows in order of image, category and, for detections, descending score.
 
-    A position is a row's index in that order; columns "by position" have one value per position. Rows of unevaluated
-    images or categories have no position, nor do detections beyond the largest of the protocol's `max_dets`.
+    A position is a row's index in this order; columns "by position" have one value per position. A row has no position
+    if its image or category is not evaluated, or if it is a detection beyond the largest of the protocol's `max_dets`.
     """
 
     #: The protocol under which the tables are matched.
@@ -222,7 +222,7 @@ class Arrangement:
         roles = roles_of(group, boxed)
         notices = notices_of(boxed, notices, truth.order)
         zero = None if ground_truth.zero_ids is None else ground_truth.zero_ids[truth.order]
-        # counted on the selected images only, so that notices of merged tallies add up
+        # count only on the selected images, so that the counts of merged tallies add up
         if zero is not None and "zero_id" in notices:
             notices["zero_id"] = int(zero.sum())
 
@@ -245,8 +245,7 @@ class Arrangement:
         near = None if kind.reach is None else kind.reach(*compared, least)
         reach = None
         if near is not None:
-            # With inclusive pixels, boxes less than a pixel apart touch each other, and a box without width can touch
-            # others.
+            # With inclusive pixels, boxes less than a pixel apart touch, and so can boxes of width 0.
             reach = _nowhere(near[0].placed(order, 1.0), rows.unscored), near[1].placed(truth.order, 1.0)
         names = dict(zip(ground_truth.categories.ids.tolist(), ground_truth.categories.names, strict=True))
         clusters = ground_truth.images.clusters
@@ -310,15 +309,15 @@ class Arrangement:
             unknown = np.isnan(areas)
             if unknown.any():
                 areas = np.where(unknown, self._shape_areas(begin, end), areas)
-        # Under VOC's rule an unmatched box of negative size is a false positive. Its area is raised to 0, because an
-        # area below 0 would lie outside of all ranges.
+        # Under VOC's rule an unmatched box of negative size is a false positive. A negative area would lie outside of
+        # all area ranges, so it is raised to 0.
         if self.protocol.matching == "best":
             areas = np.maximum(areas, 0.0)
         return readonly(areas, np.float64)
 
     def unmatched_measures(self, begin: int, end: int) -> NDArray[np.float64]:
-        """Return the measures, such as area, that decide in which ranges an unmatched detection counts, shape (n, M). A
-        measure of -inf lies in no range.
+        """Return the measures, such as area, of detections if they are unmatched, shape (n, M). The measures decide in
+        which ranges a detection counts. A measure of -inf lies in no range.
         """
         areas = self.detection_areas(begin, end)
         measures = self._measuring.of_detections(areas, self._measured, begin, end)
@@ -339,14 +338,14 @@ class Arrangement:
     def candidates(
         self, cells: overlap.Cells, lowest: float, begin: int, end: int, stop: NDArray[np.uint8] = NEVER
     ) -> overlap.Candidates:
-        """Return the pairs of detection and object that overlap by at least `lowest`, with their overlaps. Only the
-        items ``[begin, end)`` of `cells` are searched.
+        """Return the pairs of detection and object that overlap by at least `lowest`, with their overlaps, within the
+        items ``[begin, end)`` of `cells`.
 
         An item of `cells` is a pair of image and category or, if pairs across categories are wanted, a whole image.
         Once `stop` is set, the remaining items are skipped.
         """
         kind, bounds = self.kind, self._bounds
-        if self.protocol.matching == "by-object":  # this rule needs all ignored objects that a detection touches
+        if self.protocol.matching == "by-object":  # this rule needs every ignored object that a detection touches
             lowest = min(lowest, _TOUCHING)
         least = {"threshold": lowest, "touch": min(lowest, _TOUCHING), "all": -np.inf}[kind.propose]
         if self._reach is not None and lowest >= self._least:
@@ -383,9 +382,10 @@ class _Evaluated(NamedTuple):
     found_category: NDArray[np.int32]
     truth_image: NDArray[np.int32]
     truth_category: NDArray[np.int32]
-    #: Detections that are ignored without being matched, but count towards `max_per_category`; None if there are none.
+    #: Mask of the detections that are ignored, are not matched, and count towards `max_per_category`; None if there are
+    #: none.
     unscored: NDArray[np.bool_] | None
-    #: Detections that are ignored if unmatched; None if there are none.
+    #: Mask of the detections that are ignored if unmatched; None if there are none.
     lenient: NDArray[np.bool_] | None
     #: The number of detections of categories that the ground truth does not list.
     unknown: int
@@ -400,8 +400,8 @@ def _evaluated(
 ) -> _Evaluated:
     """Find the rows that are scored.
 
-    `image_of` and `category_of` map images and categories to their indices among the evaluated images and categories,
-    or to -1.
+    `image_of` maps images to indices among the evaluated images, and `category_of` maps categories likewise; -1 if not
+    evaluated.
     """
     image = _translate(detections.images, ground_truth.images.ids)
     category = _translate(detections.categories, ground_truth.categories.ids)
@@ -414,7 +414,7 @@ def _evaluated(
     lenient = judgement.lenient
     if protocol.max_per_category is None:
         out_of_found, unscored = either(out_of_found, unscored), None
-    else:  # unscored detections are ignored rather than removed, because they count towards the cap
+    else:  # ignored rather than removed, because these detections count towards the cap
         lenient = either(lenient, unscored)
     if (image_of < 0).any():
         image = image_of[image]
@@ -451,7 +451,7 @@ def _objects(
 
 
 def _ignored(ground_truth: GroundTruth, kind: Kind, protocol: Protocol) -> NDArray[np.bool_]:
-    """Return which objects are ignored whatever their area."""
+    """Return a mask of the objects that are ignored in every area range."""
     ignored = np.zeros(len(ground_truth), np.bool_)
     for flag in protocol.ignore:
         ignored |= getattr(ground_truth, flag)
@@ -469,7 +469,8 @@ def _areas(
     annotations.
     """
     if isinstance(shape, Boxes) and (protocol.object_areas == "shape" or protocol.inclusive_pixels):
-        # An area that equals the area of the box follows the protocol's convention for pixels, as for detections.
+        # An annotated area that equals the box's area is recomputed by the protocol's pixel convention, like areas of
+        # detections.
         of_box = protocol.object_areas == "shape" or areas == annotated.areas()
         return np.where(of_box, shape.areas(pixel), areas)
     return shape.areas() if protocol.object_areas == "shape" else areas
@@ -562,7 +563,7 @@ def least_near(protocol: Protocol, iou: float, floor: float) -> float:
 
 
 def over_cells(task: Callable[[int, int], None], cells: overlap.Cells, threads: int | None) -> None:
-    """Run a task on blocks of pairs of image and category. The blocks have about the same cost."""
+    """Run a task on blocks of pairs of image and category of about equal cost."""
     found = cells.detection_stops - cells.detection_starts
     costs = found * (2.0 + (cells.ground_truth_stops - cells.ground_truth_starts) / 8)
     least = _LONG if parallel.thread_count(threads) == 1 else 1.0  # a single thread does not need small blocks
@@ -613,15 +614,15 @@ def _notices(ground_truth: GroundTruth, detections: Detections, missing: dict[An
 
 
 def _relevant(notices: dict[str, int], protocol: Protocol, own_areas: bool) -> dict[str, int]:
-    """Drop notices whose count is 0 or whose input has no effect under the protocol. `own_areas` tells whether areas
-    come from files.
+    """Drop notices with a count of 0, and notices on input that has no effect under the protocol. `own_areas` tells
+    whether areas come from files.
     """
     irrelevant = {
         "group_boxes": protocol.group_of != "object",
         # boxes as fractions of the image have the same IoU as boxes in pixels
         "shares_of_images": len(protocol.area_ranges) == 1 and not protocol.inclusive_pixels,
         "missing_iscrowd": "crowd" not in (*protocol.ignore, *protocol.left_out),
-        # with inclusive pixels, a box from a pixel to itself is a pixel wide
+        # with inclusive pixels, a box whose corners are equal is a pixel wide
         "zero_sized_boxes": protocol.inclusive_pixels,
         "missing_area": not own_areas,
     }
@@ -640,7 +641,7 @@ def _check_kinds_of_ids(ground_truth: GroundTruth, detections: Detections) -> No
 
 
 def _selection(ids: NDArray[Any], wanted: Any, what: str) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Return the selected ids, and for each of the `ids` its index among the selected ids (-1 if left out)."""
+    """Return the selected ids, and the index of each of `ids` among the selected ids (-1 if not selected)."""
     if wanted is None:
         return ids, np.arange(ids.size, dtype=np.int32)
     mask = select(wanted, ids, what)

@@ -1,7 +1,7 @@
 """Objects that have a box but lack the scored geometry, such as Open Images' boxes without a mask.
 
-The rules are those of TensorFlow's Object Detection API: an object with only a box counts as a positive, but a detection
-whose bounding box matches that box is ignored.
+The rules are those of TensorFlow's Object Detection API: an object with only a box counts as a positive, but a
+detection is ignored if its bounding box matches that box.
 """
 
 from __future__ import annotations
@@ -80,9 +80,7 @@ class BoxedObjects:
 
 
 def roles_of(group: NDArray[np.bool_] | None, boxed: BoxedObjects | None) -> NDArray[np.uint8] | None:
-    """Return bits that tell for each object whether it is a group, and whether it has only a box. None if there are no
-    such objects.
-    """
+    """Return the bits ``GROUP`` and ``BOXED`` of each object; None if no object is a group or has only a box."""
     if group is None and boxed is None:
         return None
     role = np.uint8(0) if group is None else np.where(group, np.uint8(matching.GROUP), np.uint8(0))

@@ -16,7 +16,7 @@ from detmap.kernels import matching, pairs
 from detmap.kernels import rematching as kernels
 from detmap.system import parallel
 
-#: Sentinel for a missing angle; a single detection without an angle makes the similarity of orientation undefined.
+#: Sentinel for a missing angle. If one detection has no angle, the similarity of orientation is undefined.
 NO_ANGLE = -10.0
 
 
@@ -52,7 +52,7 @@ def match_all(
 
 
 def _room(words: matching.Words, bits: int, angles: NDArray[np.float64], taken: NDArray[np.int32]) -> kernels.Steps:
-    """Return output arrays that hold the outcomes of unmatched detections. `words` tells which detections are ignored."""
+    """Return output arrays, initialised as if no detection were matched. `words` tells which detections are ignored."""
     count = len(words.hit)
     missed = np.empty((count, bits), np.int32)
     for bit in range(bits):

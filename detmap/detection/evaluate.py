@@ -102,7 +102,8 @@ def _match(
     category_ids: Any,
     threads: int | None,
 ) -> Tally:
-    """Return the tally with detections ordered by image. A separate function, so that its local variables are freed."""
+    """Return the tally with detections ordered by image. This is a separate function so that its local variables are
+    freed early."""
     arranged = Arrangement.of(ground_truth, detections, protocol, image_ids, category_ids, threads)
     words, steps, otherwise = _match_cells(arranged, threads)
     found, truth = arranged.found, arranged.truth

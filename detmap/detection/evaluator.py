@@ -110,7 +110,7 @@ class Evaluator(Accumulator):
         self.protocol = decided = resolve(protocol, iou_type=iou_type, caller=Evaluator, **decisions)
         self._inferred = iou_type is None and isinstance(protocol, str) and decided.iou_type == COCO.iou_type
         self._undecided = self._inferred
-        # Iterables among the decisions were consumed above, so keep their normalised values.
+        # `resolve` has consumed iterables among the decisions, so keep their normalised values.
         own: dict[str, Any] = {
             name: known
             for name, value in decisions.items()
@@ -129,7 +129,7 @@ class Evaluator(Accumulator):
         self._names = read_categories(categories)
         self._frequencies = dict(frequencies or {})
         frequency_column(self._frequencies, np.empty(0, np.int64), "evaluator")  # raises for invalid frequencies
-        # The lock is also held while the state is read, because the collected images may be matched first.
+        # Reading the state needs the lock, too, because the collected images may have to be matched first.
         self._lock = threading.RLock()
         self.reset()
 

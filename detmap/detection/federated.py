@@ -94,7 +94,7 @@ POOLED = _decision(
 #: The fields of an image with lists of categories.
 LISTS = ("neg_category_ids", "not_exhaustive_category_ids")
 
-#: For each decision: the default, and the JSON fields that every other value needs.
+#: The default of each decision, and the JSON fields that every other value needs.
 _FIELDS = {
     "judged": ("all", ("neg_category_ids", "pos_category_ids")),
     "not_exhaustive": ("wrong", ("not_exhaustive_category_ids",)),
@@ -172,9 +172,9 @@ def either(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> ND
 
 
 class Judgement:
-    """Two masks of detections, shape (n,); None if no flag is set. `unjudged`: annotators did not look for the category
-    on the image. `lenient`: annotators did not label all objects of the category on the image, so an unmatched
-    detection is ignored.
+    """Two masks of detections, shape (n,); None in place of a mask without a set flag. `unjudged` flags detections of
+    categories that annotators did not look for on the image. `lenient` flags detections of categories whose objects on
+    the image are not all labelled; these detections are ignored if unmatched.
 
     `images` and `categories` are the detections' indices among the images and categories of the ground truth, -1 for a
     category that the ground truth lacks. A `left_out` object does not prove that annotators looked for its category.

@@ -1,6 +1,6 @@
 """Decisions of a protocol about the input: which records are left out, how numbers are rounded, and how boxes are moved.
 
-A tool that drops low scores, or writes boxes with one decimal, changes the result as much as another matching rule does.
+A tool that drops low scores, or rounds boxes to one decimal, can change the result as much as another matching rule.
 Each decision is declared here; `detmap.detection.protocols.Protocol` has a field for each, and
 `detmap.detection.preparation` implements them.
 """

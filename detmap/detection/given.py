@@ -24,7 +24,7 @@ Found = Detections | str | os.PathLike[str] | Sequence[Mapping[str, Any]]
 #: Detections of several models: by name, or in a sequence.
 Models = Mapping[str, Found] | Sequence[Found]
 
-#: Fields of a JSON object that may hold COCO's results, which otherwise are a bare list.
+#: Fields that may hold COCO's results, if the JSON document is an object rather than a list.
 _WRAPPED = ("annotations", "predictions")
 
 
@@ -55,7 +55,7 @@ def by_name(detections: Found | Models) -> dict[str, Found]:
 
 
 def _is_one(detections: object) -> bool:
-    """Return whether detections are a table, a path or COCO's results, all of which belong to one model."""
+    """Return whether detections are of one model: a table, a path or COCO's results."""
     if isinstance(detections, Mapping):
         return any(isinstance(detections.get(name), list | tuple) and _is_one(detections[name]) for name in _WRAPPED)
     if isinstance(detections, list | tuple):
@@ -109,8 +109,8 @@ def tables_of(
 ) -> tuple[GroundTruth, Detections]:
     """Return tables of ground truth and detections. Raises `InputError` for other types and for swapped arguments.
 
-    From files and dictionaries, only the geometries to be scored and the object fields that `levels` use are read. By
-    default `levels` are those of the protocol. For `once` see `Input.detections`.
+    From files and dictionaries, only the scored geometries and the object fields that `levels` use are read. By default
+    `levels` are those of the protocol. For `once` see `Input.detections`.
     """
     detections = detections.take() if isinstance(detections, Owned) else detections
     if isinstance(ground_truth, GroundTruth) and isinstance(detections, Detections):
@@ -137,8 +137,8 @@ def tables_of(
 
 
 def _asked(given: Truth) -> str:
-    """Return the protocol that the fields of the ground truth suggest. For a pipe, which can be read only once, return
-    COCO's.
+    """Return the name of the protocol that the fields of the ground truth suggest. For a pipe, which can be read only
+    once, return COCO's.
     """
     if not isinstance(given, str | os.PathLike | Mapping):
         return COCO.name

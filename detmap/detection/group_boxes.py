@@ -61,7 +61,7 @@ def groups_of(ground_truth: GroundTruth, protocol: Protocol) -> NDArray[np.bool_
 
 
 def settle(words: matching.Words, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Turn detections that found a group into hits, and return a mask of them. `matching.match` has marked these detections
+    """Turn detections that found a group into hits, and return a mask of them. `matching.match` marks such detections
     both as hits and as ignored. A group whose best score is 0 or less is not found, because TensorFlow's program
     initialises the best score of each group with 0.
     """
@@ -77,7 +77,7 @@ def tie_order(protocol: Protocol, side: Any, found_groups: NDArray[np.bool_]) ->
     """Sort detections so that ties of scores within an image and category are broken by the protocol's rule. Return their
     positions, or None if the order does not change.
 
-    Under "reversed", detections that found a group rank first among equal scores. Remaining ties rank earlier rows
+    Under "reversed", detections that found a group rank first among equal scores. If ties remain, earlier rows rank
     first.
     """
     if protocol.ties != "reversed":

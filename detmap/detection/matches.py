@@ -38,8 +38,8 @@ class Matches(Frozen):
     """The outcome of every detection at one IoU threshold and in one area range: one row per detection.
 
     Rows are sorted by image, category and descending score. A detection has no row if it is beyond the largest of the
-    protocol's `max_dets`, or if its image or category is not selected or not in the ground truth. Where a detection has no
-    matched or nearest object, the object's index is -1 and the overlap NaN.
+    protocol's `max_dets`, or if its image or category is not evaluated. If a detection has no matched or nearest
+    object, the object's index is -1 and the overlap NaN.
 
     `outcome` agrees with the `detmap.Tally` of the same protocol at that threshold and area range. In each category the
     number of objects in `missed` is the number of false negatives.
@@ -71,9 +71,9 @@ class Matches(Frozen):
     overlap : ndarray of float64, shape (n,)
         The overlap with the matched object. Where distances are compared, all overlaps are negated distances.
     same, same_overlap : ndarray, shape (n,), or None
-        The object of the detection's category with the largest overlap, matched or not, and that overlap. Only objects
-        that count (neither ignored nor outside of the area range) and overlaps of at least the floor are considered. None
-        without ``across_categories``.
+        The object of the detection's category with the largest overlap, matched or not, and the overlap. Only objects
+        that count (neither ignored nor outside of the area range) and overlaps of at least ``floor`` are considered.
+        None without ``across_categories``.
     other, other_overlap, other_category : ndarray, shape (n,), or None
         As `same`, but among the objects of all other evaluated categories; `other_category` is an index into `categories`.
     in_group : ndarray of bool, shape (n,), or None
@@ -116,9 +116,7 @@ class Matches(Frozen):
         return 1 + self.overlap / self.iou if find(self.protocol.iou_type).falls else self.overlap
 
     def tie_keys(self) -> NDArray[np.int64]:
-        """Return sort keys, shape (n,). Of detections with the same category and score, the one with the smallest key
-        ranks first.
-        """
+        """Return the keys that break ties, shape (n,): detections of equal category and score rank by ascending key."""
         rows = np.arange(len(self))
         if self.protocol.ties in BY_FILE:
             return self.detection.astype(np.int64) * (1 if self.protocol.ties == "file" else -1)
@@ -222,7 +220,7 @@ def matches_of(
     group = None
     if objects.role.size:
         group = np.append(objects.role == GROUP, False)[taken.ground_truth]
-        unseen = (taken.outcome == HIT) & group & ~(found.scores > 0)  # see `group_boxes.settle`
+        unseen = (taken.outcome == HIT) & group & ~(found.scores > 0)  # these find no group, see `group_boxes.settle`
         taken.outcome[unseen] = IGNORED
     best = (
         None if floor is None else _nearest(arranged, objects, least_near(decided, float(iou), float(floor)), threads)
@@ -264,8 +262,8 @@ def _at(column: NDArray[np.int32], positions: NDArray[np.int32]) -> NDArray[np.i
 
 
 def taken_at(arranged: Arrangement, objects: Objects, iou: float, at: int, threads: int | None) -> pairs.Taken:
-    """Match at one threshold, in the area range with index `at`. The caller has flagged `objects` outside of it as
-    ignored.
+    """Match at one threshold, in the area range with index `at`. In `objects`, those outside of this range must be
+    flagged as ignored.
     """
     protocol = arranged.protocol
     if rematched(protocol):

@@ -1,4 +1,4 @@
-"""Measures of objects and detections, such as the area, whose limits define area ranges and levels."""
+"""Measures of objects and detections, such as the area. Limits of measures define area ranges and levels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Measured:
 
     #: The boxes of the table's rows.
     boxes: Boxes
-    #: The row and the image of each position, shape (n,).
+    #: The row and the image at each position of the arrangement, shape (n,).
     order: NDArray[np.int32]
     image: NDArray[np.int32]
     #: The number that is added to differences of corners: 1 with inclusive pixels, else 0.
@@ -62,8 +62,8 @@ class Measures:
     def of_objects(
         self, truth: GroundTruth, areas: NDArray[np.float64], side: Measured
     ) -> tuple[NDArray[np.float64], dict[str, int]]:
-        """Return the measures of objects by position, shape (n, M). Also return a notice that counts the objects in which a
-        field needed by a level is missing. Raises `InputError` if a field is missing in all objects.
+        """Return the measures of objects by position, shape (n, M), and a notice that counts the objects without a
+        field that a level needs. Raises `InputError` if all objects lack a field.
         """
         out = np.empty((areas.size, 1 + len(self._conditions)))
         out[:, 0] = areas
@@ -123,7 +123,7 @@ def _side(side: Measured, rows: slice, axis: int) -> NDArray[np.float64]:
 
 
 def _of_sides(of: str, side: Callable[[int], NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the width, the height, or the longer of the two; ``side(axis)`` returns widths (0) or heights (1)."""
+    """Return the widths, the heights, or the longer sides; ``side(axis)`` returns widths (0) or heights (1)."""
     if of == "length":
         return np.maximum(side(1), side(0))
     return side(("width", "height").index(of))

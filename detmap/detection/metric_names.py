@@ -13,9 +13,9 @@ from detmap.shapes import find
 #: A metric: kind, IoU threshold, index of the area range, index of the cap, and category. The category is an index, or
 #: the letter of a frequency group. None as threshold or category means all thresholds or categories. "AP" and "AR" are
 #: means over thresholds and categories, and "pooled" is the AP of several categories in one ranking. "group" is the AP
-#: on a group of images, and "published" is this AP computed as in CrowdPose's program. Both have the name of the group
-#: as category. Other kinds are nuScenes' errors of true positives, "score" (nuScenes' detection score), and the kinds
-#: in `OF_CLASS`.
+#: on a group of images, and "published" is this AP computed as in CrowdPose's program; both have the name of the group
+#: in place of the category. Other kinds are nuScenes' errors of true positives, "score" (nuScenes' detection score),
+#: and the kinds in `OF_CLASS`.
 Row = tuple[str, float | None, int, int, int | str | None]
 
 
@@ -23,7 +23,7 @@ Row = tuple[str, float | None, int, int, int | str | None]
 OF_IMAGES = ("group", "published")
 
 #: The two kinds of metrics that each class in `Protocol.class_thresholds` has: AP and similarity of orientation, both
-#: in percent. These metrics have the name of the class as category.
+#: in percent. They have the name of the class in place of the category.
 OF_CLASS = ("percent", "orientation")
 
 
@@ -40,8 +40,8 @@ def metric_table(protocol: Protocol, categories: tuple[tuple[Any, str], ...]) ->
     if kind == "published":
         crowds += [(f"AP_{name}_defined", ("group", None, 0, last, name)) for name, _ in protocol.crowd_groups]
     if protocol.class_levels:
-        start = min(1, len(areas) - 1)  # skip the range of all objects, which KITTI does not have
-        # as on KITTI's leaderboards, which rank by the moderate level
+        start = min(1, len(areas) - 1)  # skip the range of all objects, which KITTI lacks
+        # "moderate" first, because KITTI's leaderboards rank by it
         levels = sorted(list(enumerate(protocol.range_names))[start:], key=lambda one: one[1] != "moderate")
         return [
             (f"{name.lower()}{middle}_{level}", (kind, None, a, last, name))
@@ -109,8 +109,8 @@ _FREQUENT = {"r": "rare", "c": "common", "f": "frequent"}
 
 
 def scope(row: Row, protocol: Protocol) -> str:
-    """Describe which thresholds, objects and cap a metric of `metric_table` covers. For an error of true positives,
-    describe what it measures.
+    """Describe which thresholds, objects and cap a metric of `metric_table` covers or, for an error of true positives,
+    the measured quantity.
     """
     kind, iou, area, cap, category = row
     measured = find(protocol.iou_type)
@@ -148,9 +148,9 @@ def _root(area: float) -> str:
 
 
 def distinct_names(categories: tuple[tuple[Any, str], ...]) -> list[str]:
-    """Return a distinct name for every category. Unique names are kept. A shared name gets ``_`` and the category's id as a
-    suffix, more than once if necessary. For example, ``a`` (id 1), ``a`` (id 2) and ``a_1`` (id 3) become ``a_1_1``,
-    ``a_2`` and ``a_1``.
+    """Return a distinct name for every category. Unique names are kept. A shared name gets ``_`` and the category's id
+    as a suffix, repeatedly until it is unique. For example, ``a`` (id 1), ``a`` (id 2) and ``a_1`` (id 3) become
+    ``a_1_1``, ``a_2`` and ``a_1``.
     """
     count = Counter(name for _, name in categories)
     taken = {name for name, times in count.items() if times == 1}

@@ -20,7 +20,7 @@ from detmap.system import parallel
 #: Maximum number of detections in categories that are unpacked together. A larger category is unpacked alone.
 TOGETHER = 2**21
 
-#: The columns of detections that are stored; the column of categories follows from `PackedTally.starts`.
+#: The stored columns of detections; the column of categories follows from `PackedTally.starts`.
 _PACKED = tuple(column for column in COLUMNS if column.per == "detection" and column.name != "category")
 _HIT = next(column for column in _PACKED if column.name == "hit")
 
@@ -80,8 +80,8 @@ def _pieces(count: int) -> list[tuple[int, int]]:
 
 
 def _pieces_of(rows: NDArray[np.uint8]) -> list[tuple[int, int, NDArray[Any]]]:
-    """View rows of bytes as columns of integers, because integers are copied faster. Return each column with the index
-    of its 64-bit word and its shift in the word.
+    """View rows of bytes as columns of integers, because integers are copied faster. Return, for each column, the index
+    of its 64-bit word, its shift in the word, and the column.
     """
     count, width = rows.shape
     return [
@@ -113,8 +113,8 @@ def _widened(rows: NDArray[np.uint8], words: int) -> NDArray[np.uint64]:
 class ShardedTally:
     """The packed tallies of shards with disjoint images, merged and unpacked a few categories at a time. The shards
     have the same protocol and categories. `before` is the number of detections in all earlier shards. `frame` is the
-    merged tally without detections, and `notices` are the notices of the merged tally. `columns_of` returns each
-    shard's columns for a range of categories, and is needed only if the columns are in other processes.
+    merged tally without detections, and `notices` are its notices. `columns_of` returns each shard's columns for a
+    range of categories; it is needed only if other processes hold the columns.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class ShardedTally:
         return self.frame.every_notice(len(self))
 
     def in_ranking_order(self, threads: int | None = None) -> Tally | ShardedTally:
-        """Return the unpacked tally if it is small or its categories must be scored together, otherwise `self`."""
+        """Return the unpacked tally if it is small or if its categories must be scored together, else `self`."""
         if len(self) <= TOGETHER or self.frame.protocol.interpolation in SAMPLED:
             return self.whole(threads)
         return self
@@ -191,7 +191,7 @@ class ShardedTally:
         sorting.group_by(keys.category, keys.tie_order(), order, starts)
         scores = np.take(keys.scores, order)
         del keys
-        # Pass `order` in place of the column of images, so that the kernel sorts `order` and `rank` by score.
+        # Pass `order` as the column of images, so that the kernel sorts it and `rank` by score.
         rank = self._column("rank", columns)[order].astype(np.int32)
         words = np.empty((order.size, 0), np.uint64)
         rows = sorting.Rows(order, rank, np.empty(0, np.int64), scores.view(np.uint64), words, words)

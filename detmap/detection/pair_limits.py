@@ -1,4 +1,5 @@
-"""Overlapping pairs of boxes, within a memory limit. 12,000 detections and 12,000 objects can have 144 million pairs."""
+"""Overlapping pairs of boxes, within a memory limit: 12,000 detections and 12,000 objects can form 144 million
+pairs."""
 
 from __future__ import annotations
 

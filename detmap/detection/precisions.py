@@ -18,10 +18,10 @@ from detmap.hits import SAMPLED, SAMPLES, Hits
 from detmap.kernels import Frozen, matching, readonly
 from detmap.system import parallel
 
-#: Approximate number of blocks of rankings: few, because each block costs a call, but enough for all threads.
+#: Approximate number of blocks of rankings: enough for all threads, but few, because each block needs a call.
 _BLOCKS = 16
 
-#: Minimum cost of a block, in the units of `Rankings.blocks`: a smaller block takes less time than the call for it.
+#: Minimum cost of a block, in the units of `Rankings.blocks`; a smaller block takes less time than a call.
 _LEAST = 65_536.0
 
 
@@ -47,7 +47,7 @@ class Rankings:
         return len(self.caps) * len(self.tally.protocol.iou_thresholds)
 
     def _capacity(self, begin: int, end: int) -> NDArray[np.int64]:
-        """Return the maximum number of hits of each ranking, which is the number within the largest cap."""
+        """Return an upper bound on the hits of each ranking: the number of hits within the largest cap."""
         thresholds = len(self.tally.protocol.iou_thresholds)
         ranking = np.arange(begin, end)
         return np.asarray(
@@ -55,7 +55,7 @@ class Rankings:
         )
 
     def blocks(self) -> list[tuple[int, int]]:
-        """Cut the rankings into blocks. Blocks limit the memory in use at a time."""
+        """Cut the rankings into blocks, which limits the memory in use at a time."""
         hits, areas = int(self.tally.hit_counts.sum()), self.tally.positives.shape[1]
         if len(self.caps) * hits + areas * len(self.tally) + 4 * len(self) <= _LEAST:  # this sum equals that of `costs`
             return parallel.even(len(self), 1)
@@ -84,8 +84,7 @@ class Rankings:
 @dataclass(frozen=True, eq=False)
 class Curves(Frozen):
     """The curves of `detmap.DetectionResult` for some of the caps. `scores` is empty unless requested. `alike` is the
-    mean similarity of orientation, see `detmap.detection.sampling.Averages`. It is None except under KITTI's
-    interpolation.
+    mean similarity of orientation, see `detmap.detection.sampling.Averages`; None except under KITTI's interpolation.
     """
 
     precision: NDArray[np.float64]
@@ -191,10 +190,10 @@ def with_empty(values: NDArray[np.float64], protocol: Protocol) -> NDArray[np.fl
 
 def mean_of_defined(values: NDArray[np.float64]) -> float:
     """Return the mean of values that are not NaN; NaN if there are none."""
-    if values.ndim > 1 and values.size:  # usually, all values of a category (last axis) are NaN, or none is
+    if values.ndim > 1 and values.size:  # usually all or none of a category's values (last axis) are NaN
         undefined = np.isnan(values[(0,) * (values.ndim - 1)])
         if np.isnan(values[..., undefined]).all():
-            values = values[..., ~undefined]  # same values and order as in `defined`, so that the mean is equal
+            values = values[..., ~undefined]  # values and order are those of `defined`, so that the mean is equal
     mean = float(np.mean(values.ravel())) if values.size else float("nan")
     if mean == mean:  # no value is missing
         return mean
@@ -227,8 +226,8 @@ def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, in
 
 
 class Changed(NamedTuple):
-    """The effect of replacing the decision `id_zero` by its other value. `categories` is a mask, shape (K,), of the
-    affected categories. `values` is the result of `averaged` after the replacement, for these categories and the first area
+    """The effect of giving the decision `id_zero` its other value. `categories` is a mask, shape (K,), of the affected
+    categories. `values` is the result of `averaged` under the other value, for these categories and the first area
     range.
     """
 
@@ -237,8 +236,8 @@ class Changed(NamedTuple):
 
 
 def changed_by_zero_ids(tally: Tally, threads: int | None = None) -> Changed | None:
-    """Return the effect of replacing the decision `id_zero` by its other value. None if no annotation has the id 0, or
-    if the effect is unknown.
+    """Return the effect of giving the decision `id_zero` its other value. None if no annotation has the id 0, or if the
+    effect is unknown.
     """
     under = zero_ids.under_other(tally)
     if under is None:
@@ -252,8 +251,8 @@ def notice_of_zero_ids(tally: Tally, curves: Curves, changed: Sequence[Changed |
     """Return a notice that states AP for both values of the decision `id_zero`. It is empty if every item of `changed` is
     None.
 
-    `curves` has the curves of all categories within the largest cap. `changed` has an item per range of categories. The
-    ranges are consecutive and together hold all categories.
+    `curves` has the curves of all categories within the largest cap. `changed` has an item for each of consecutive
+    ranges that cover all categories.
     """
     parts = [part for part in changed if part is not None]
     if not parts:

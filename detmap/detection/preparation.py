@@ -25,10 +25,10 @@ T = TypeVar("T", GroundTruth, Detections)
 
 
 def prepared(ground_truth: GroundTruth, detections: Detections, protocol: Protocol) -> tuple[GroundTruth, Detections]:
-    """Move boxes, round boxes and scores as the protocol says, and return both tables with all of their rows. Raises
+    """Return both tables, all rows kept, with boxes moved and boxes and scores rounded as the protocol says. Raises
     `OptionError` if boxes are to be changed but masks or other geometries are compared.
 
-    Boxes are rounded to decimals before they are converted to single precision, as in a program that reads boxes from a
+    Boxes are first rounded to decimals and then converted to single precision, as in a program that reads boxes from a
     file.
     """
     if find(protocol.iou_type).column_name != BOXES and (protocol.box_decimals is not None or protocol.box_offset):
@@ -71,7 +71,7 @@ def _scored_by(detections: Detections, field: str) -> Detections:
 
 
 def prepared_scores(scores: NDArray[np.float64], protocol: Protocol) -> NDArray[np.float64]:
-    """Return scores rounded as the protocol says; the same array if it rounds nothing."""
+    """Return scores rounded as the protocol says; the same array if the protocol does not round scores."""
     if protocol.score_decimals is not None:
         scores = readonly(rounded(scores, protocol.score_decimals), np.float64)
     if protocol.numbers == "float32":
@@ -143,7 +143,7 @@ def beyond_cap(
     cap: int, groups: NDArray[np.int32], scores: NDArray[np.float64], counted: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """Return a mask, shape (n,), of the detections that are not among the `cap` best of their group. Only detections in
-    the mask `counted` are compared; of equal scores the first rows are best.
+    the mask `counted` are compared; of detections with equal scores the first are best.
     """
     out = np.zeros(groups.size, np.bool_)
     sizes = np.bincount(groups[counted], minlength=int(groups.max(initial=-1)) + 1)
@@ -158,8 +158,8 @@ def beyond_cap(
 
 
 def rounded(values: NDArray[np.float64], decimals: int) -> NDArray[np.float64]:
-    """Return values correctly rounded to some decimals, as Python does. `numpy.round` may be wrong for values about half
-    way between two decimals, so these are rounded by Python.
+    """Return values correctly rounded to some decimals, as Python does. `numpy.round` may be wrong for values near the
+    middle between two decimals, so Python rounds these values.
     """
     out = np.round(values, decimals)
     if not decimals:  # rounding to integers is exact

@@ -402,8 +402,9 @@ CROWDPOSE = replace(
     crowd_means="published",
 )
 
-#: Protocols of COCO-WholeBody's parts; each part has its own score. The benchmark's scripts divide the sigmas of parts
-#: by 10, but write the sigmas of the whole body directly, so that equal sigmas can differ in the last bits.
+#: Protocols of COCO-WholeBody's parts; each part has its own score. The benchmark's scripts compute the sigmas of parts
+#: by a division by 10, but write the sigmas of the whole body as literals, so that equal sigmas can differ in the last
+#: bits.
 WHOLE_BODY = [
     replace(
         one,
@@ -485,7 +486,7 @@ ACTIVITYNET = replace(
     threshold_metrics=True,
 )
 
-#: THUMOS14's evaluation kit as updated in 2015, to which published numbers refer; `THUMOS14_11` is the earlier kit.
+#: THUMOS14's evaluation kit as updated in 2015, which published numbers use; `THUMOS14_11` is the earlier kit.
 THUMOS14 = replace(
     ACTIVITYNET,
     name="thumos14",
@@ -754,8 +755,9 @@ def resolve(
     use_categories : bool, optional
         False treats all categories as one.
     iou_type : str, optional
-        The kind of shape. In a preset it also sets the other decisions that COCO makes for that kind. For example, poses
-        have a cap of 20 and no area range "small". A preset for a kind other than boxes accepts no other kind.
+        The kind of shape. In a preset it also sets the other decisions that COCO makes for that kind. For example,
+        poses have a cap of 20 and no area range "small". If a preset is for a kind other than boxes, no other kind is
+        accepted.
     caller : callable, optional
         The function called with these keywords; errors suggest its parameters in place of unknown keywords.
     **others

@@ -1,7 +1,6 @@
 """Area ranges and levels of difficulty. They decide which objects a metric covers and which unmatched detections count.
 Ranges and levels are decisions, declared here. They share an axis of a tally: first the area ranges, then the levels.
-Objects outside of a range are ignored in that range, and so are unmatched detections whose own size is outside of the
-range.
+Objects outside of a range are ignored in that range. So are unmatched detections whose size is outside of the range.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ _WORDS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 
 class Condition(NamedTuple):
     """A comparison such as ``height>=25``: a measure or field (`of`), an operator, and a number. `share` tells whether
-    the number is a percentage of the same measure of the image. `objects` and `detections` tell to which table the
-    condition applies. Conditions on fields apply to objects only.
+    the number is a percentage of the same measure of the image. `objects` and `detections` tell whether the condition
+    applies to objects and to detections. Conditions on fields apply to objects only.
     """
 
     of: str
@@ -295,14 +294,14 @@ def fields_of(levels: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def needs(protocol: Protocol) -> dict[str, Any]:
-    """Return the options with which ground truth must be read for a protocol's ranges and levels."""
+    """Return the options for reading the ground truth that a protocol's ranges and levels need."""
     fields = fields_of(protocol.levels)
     sizes = any(one.share for own in conditions(protocol) for one in own)
     return {**({"fields": fields} if fields else {}), **({"image_facts": True} if sizes else {})}
 
 
 def conditions(protocol: Protocol) -> list[tuple[Condition, ...]]:
-    """Return the conditions of each range that is not in square pixels."""
+    """Return the conditions of each range that is not given in square pixels."""
     made: list[tuple[Condition, ...]] = []
     for _, low, high, *of in protocol.area_ranges:
         if of:

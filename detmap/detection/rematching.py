@@ -1,5 +1,5 @@
-"""KITTI's rules, by which objects choose their detections. A first matching finds the scores at which precision is read,
-and matching is then repeated at each of these scores. Each class has its own thresholds and neighbouring classes.
+"""KITTI's rules, under which objects choose their detections. A first matching finds the scores at which precision is
+read. Matching is then repeated at each of these scores. Each class has its own thresholds and neighbouring classes.
 
 The source is the benchmark's program, the devkit of KITTI's object detection, with 40 recall points since October 2019.
 """
@@ -150,7 +150,7 @@ def chosen_thresholds(protocol: Protocol, categories: Sequence[tuple[Any, str]])
 
 
 class Repeated(NamedTuple):
-    """Columns of all objects and of the copies that `with_neighbours` adds. `neighbour` flags the copies."""
+    """Columns of all objects, including the copies that `with_neighbours` adds. `neighbour` flags the copies."""
 
     rows: NDArray[np.int64]
     category: NDArray[np.int32]
@@ -192,7 +192,7 @@ def absorbers(
     image: NDArray[np.int32],
     category: NDArray[np.int32],
 ) -> tuple[NDArray[np.int32], overlap.Cells]:
-    """Find the detections that can be matched to objects of other categories. The mask `small` flags such detections.
+    """Find the detections that can be matched to objects of other categories; the mask `small` flags them.
 
     Return their table rows, grouped by the pairs of image and category in `cells`, and where the rows of each pair start
     and stop. `small`, `image` and `category` have one value per row of the table.

@@ -139,7 +139,7 @@ class DetectionResult(Result):
 
     @property
     def intervals(self) -> Intervals | None:
-        """Confidence intervals by metric, ``(low, high)``, if `detmap.evaluate` was asked for them, else None."""
+        """Confidence intervals by metric, ``(low, high)``, if requested from `detmap.evaluate`, else None."""
         return self._intervals
 
     def add_intervals(self, intervals: Intervals) -> None:
@@ -238,7 +238,7 @@ class DetectionResult(Result):
         return self._largest.precision[self._threshold(iou), :, :, 0, 0]
 
     def _mean(self, kind: str, iou: float | None, area: int, cap: int, category: int | str | None) -> float:
-        """Return the value of a metric, which is a mean over thresholds and categories with ground truth; NaN if there are
+        """Return the value of a metric: the mean over thresholds and categories with ground truth, NaN if there are
         none. As in pycocotools, all values are averaged at once, because a mean of means can differ in the last bit.
         """
         if kind == "pooled":
@@ -264,7 +264,7 @@ class DetectionResult(Result):
         return mean_of_defined(values if category is None else values[..., chosen])
 
     def _few_positives(self) -> dict[str, int]:
-        """Return a notice for each metric that is based on few objects. If the benchmark has none of the categories, a
+        """Return a notice for each metric that is based on few objects. If no category belongs to the benchmark, a
         single notice says so.
         """
         if self.protocol.interpolation not in SAMPLED:
@@ -288,7 +288,7 @@ class DetectionResult(Result):
         return Sampled.of(self.tally, threads=self._threads).averages("sampled-40").alike
 
     def _values(self, kind: str, iou: float | None, area: int, cap: int) -> NDArray[np.float64]:
-        """Return the values of which a metric is the mean. The axes are threshold, recall (not for AR) and category."""
+        """Return the values that a metric averages. The axes are threshold, recall (not for AR) and category."""
         if kind == "AR":
             values = with_empty(self.recall[:, :, area, cap], self.protocol)
         else:
@@ -305,7 +305,7 @@ class DetectionResult(Result):
         values = self._values("AP", iou, 0, len(self.protocol.max_dets) - 1)
         if not values.size:  # the threshold was not evaluated
             return np.full(len(self.categories), np.nan)
-        # A category's values are all numbers, or all NaN without ground truth. They are made contiguous in the order
+        # A category's values are all NaN without ground truth, else all numbers. They are made contiguous in the order
         # that `_mean` uses, so that numpy sums them in the same order.
         side_by_side = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(len(self.categories), -1)
         if self.protocol.class_thresholds:
@@ -607,7 +607,7 @@ class DetectionResult(Result):
             return metrics[name]
         if "_frame" in self.__dict__ and (found := self._meant(name)):
             return metrics[found]
-        if hasattr(type(self), name):  # a property raised: show its own error
+        if hasattr(type(self), name):  # a property raised AttributeError: show that error
             value: float = object.__getattribute__(self, name)
             return value
         if name in _ELSEWHERE:

@@ -28,8 +28,8 @@ def of_class(
     values: NDArray[np.float64], name: str, protocol: Protocol, categories: Sequence[tuple[Any, str]], detected: Any
 ) -> float:
     """Return the mean of `values`, shape (K, T), over the thresholds of a class, in percent. NaN if the class is not
-    evaluated or has no ground truth. Also NaN if the class has no detections, because KITTI's program then prints nothing.
-    `detected`, shape (K,), is the number of detections of each class.
+    evaluated, has no ground truth, or has no detections, for which KITTI's program prints nothing. `detected`, shape
+    (K,), is the number of detections of each class.
     """
     places = [k for k, (_, own) in enumerate(categories) if own.casefold() == name.casefold()]
     if len(places) != 1 or not detected[places[0]]:
@@ -62,7 +62,7 @@ class Sampled:
         counts = np.ones(tally.image_ids.size, np.int64) if copies is None else copies
         positives = positives_of(tally, counts)
         columns = _steps(tally)
-        # One detection without an angle turns similarity off for all classes, as in the benchmark's program.
+        # One detection without an angle disables the similarity for all classes, as in the benchmark's program.
         oriented = bool(len(tally)) and not np.isnan(columns[2]).any()
         turned = columns[2] if oriented else readonly(np.empty((0, columns[2].shape[1])), np.float64)
         rows = rematching.Sampled(
@@ -93,8 +93,9 @@ def positives_of(tally: Tally, copies: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _steps(tally: Tally) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """Return what each detection adds to the numbers of hits and misses and to the sum of similarities of orientation,
-    at each area range and threshold. If matching is not repeated at each score, a detection adds only its own outcome.
+    """Return the changes of the number of hits, the number of misses and the sum of orientation similarities that each
+    detection causes, at each area range and threshold. If matching is not repeated at each score, a detection adds only
+    its own outcome.
     """
     if rematched(tally.protocol):
         return tally.found, tally.missed, tally.alike

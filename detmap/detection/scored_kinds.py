@@ -29,7 +29,7 @@ def asked_protocol(protocol: T, ground_truth: GroundTruth) -> T | PluginName:
 
 
 def readable(presets: Mapping[str, Protocol], ground_truth: GroundTruth) -> dict[str, Protocol]:
-    """Drop the protocols that need category lists or object fields which the ground truth does not have."""
+    """Drop the protocols that need category lists or object fields that the ground truth lacks."""
     lists = ground_truth.negatives, ground_truth.not_exhaustive, ground_truth.present
     federated = any(one is not None for one in lists)
     return {
@@ -52,7 +52,7 @@ def scored_kind(protocol: object, iou_type: str | None, *tables: GroundTruth | D
     if isinstance(protocol, Protocol) or decided.iou_type != COCO.iou_type:
         column = find(decided.iou_type).column_name
         for table in tables:
-            # A table without the column raises an error later, when the column is looked up.
+            # If a table lacks the column, the later look-up of the column raises an error.
             if column in table.shapes and column not in (find(kind).column_name for kind in table.kinds):
                 said = f"the protocol {decided.name!r} for {decided.iou_type!r}"
                 raise InputError(

@@ -39,7 +39,8 @@ class Column(NamedTuple):
     index_of: Literal["", "categories", "image_ids"] = ""
     #: What the column's second axis stands for. A bit is a pair of area range and threshold, and a word has 64 bits.
     width: Literal["", "words", "areas", "bits", "errors"] = ""
-    #: ``where(protocol)`` returns whether the column is used; an unused column is empty. If None, it is always used.
+    #: ``where(protocol)`` returns whether the column is used; an unused column is empty. None if the column is always
+    #: used.
     where: Callable[[Protocol], bool] | None = None
 
     def shape(self, protocol: Protocol, rows: int) -> tuple[int, ...]:
@@ -67,7 +68,8 @@ def in_file_order(protocol: Protocol) -> bool:
 
 
 def rematched(protocol: Protocol) -> bool:
-    """Return whether detections are matched anew at each score, so that earlier hits and misses change."""
+    """Return whether matching is repeated at each score, which can change the outcomes of detections with higher
+    scores."""
     return protocol.matching == BY_OBJECTS
 
 
@@ -90,10 +92,10 @@ COLUMNS = (
     Column("positive_counts", "<i4", "pair", width="areas"),
 )
 
-#: Names of the columns used if detections are matched anew at each score.
+#: Names of the columns used if matching is repeated at each score.
 STEPS = ("found", "missed", "alike")
 
-#: Maximum number of hit counts in memory at a time while a saved tally is checked.
+#: Maximum size of the array of hit counts while a saved tally is checked.
 _COUNTED = 2**20
 
 #: Maximum number of precision values in the result of a saved tally: 8 GB of float64.
@@ -133,11 +135,11 @@ class Tally(Frozen):
         Bit ``a * T + t`` says whether the detection is a hit, or is ignored, in area range *a* at IoU threshold *t*; the
         levels of the protocol follow its area ranges.
     found, missed : ndarray of int32, shape (n, A * T) or (0, A * T)
-        The change in the image's numbers of hits and misses when detections of this score are added, for each bit of `hit`.
-        Empty unless detections are matched anew at each score.
+        The changes of the image's numbers of hits and of misses when detections of this score are added, for each bit
+        of `hit`. Empty unless matching is repeated at each score.
     alike : ndarray of float64, shape (n, A * T) or (0, A * T)
         The sum of similarities of orientation over the image at this score; NaN if angles are unknown. Empty unless
-        detections are matched anew at each score.
+        matching is repeated at each score.
     errors : ndarray of float64, shape (n, E) or (0, 0)
         The errors of each detection that matches at `Protocol.error_threshold`; NaN for other detections and for unknown
         errors.
@@ -274,7 +276,8 @@ class Tally(Frozen):
         return replace(self, ranked=False, otherwise=None, **columns)
 
     def take(self, detections: Any, pairs: Any) -> Tally:
-        """Return the tally of some detections, and of some pairs of category and image, both selected by a numpy index."""
+        """Return the tally of some detections and of some pairs of category and image, each selected by a numpy
+        index."""
         columns: dict[str, Any] = {}
         for column in COLUMNS:
             values = getattr(self, column.name)
@@ -311,10 +314,11 @@ class Tally(Frozen):
         return replace(self.on_images(self.of_crowd_group(name)), otherwise=None)
 
     def pools(self, threads: int | None = None) -> Tally:
-        """Return a tally in ranking order in which the detections of all categories form one category. The detections
-        of each frequency group form a further category.
+        """Return a tally in ranking order whose first category has the detections of all categories. The detections of
+        each frequency group form a further category.
 
-        Ties are sorted by image, category and rank. Caps apply to the rank of a detection within its own category.
+        Ties of scores are broken by image, category and rank. Caps apply to the rank of a detection within its original
+        category.
         """
         groups = self.protocol.groups
         chosen = [np.ones(len(self.categories), np.bool_), *(self.in_group(group) for group in groups)]
@@ -341,8 +345,8 @@ class Tally(Frozen):
         return self._with_indices("categories", to, categories)
 
     def by_image_and_order(self) -> Tally:
-        """Return a tally in which ties of scores are broken by image, and by position in the file only within an image.
-        If the protocol does not use positions, the tally is unchanged.
+        """Return a tally that breaks ties of scores by image first, then by position in the file. If the protocol does
+        not use positions, return the tally unchanged.
         """
         if not self.order.size:
             return self
@@ -378,7 +382,8 @@ class Tally(Frozen):
             threads,
         )
         by_bits = ranked._replace(scores=ranked.scores.view(np.uint64))
-        # The rows of a category are contiguous now, so that most categories are sorted within the processor's cache.
+        # The rows of a category are contiguous here, so that most categories fit the processor's cache while they are
+        # sorted.
         parallel.run(
             lambda begin, end: sorting.sort_rows(starts, begin, end, by_bits, category),
             parallel.cut(starts, threads),
@@ -410,7 +415,7 @@ class Tally(Frozen):
             sorting.group_by(self.image, order, by_image, starts)
             order = readonly(by_image, np.int32)
         if self.protocol.ties in BY_FILE:
-            # If detections of merged files have equal positions, images break the tie, as under ``ties="image"``.
+            # Detections of merged files can have equal positions. Images then break the tie, as under ``ties="image"``.
             given = order if order.size else np.arange(len(self))
             key = self.order[given] if self.protocol.ties == "file" else -self.order[given]
             order = readonly(given[np.argsort(key, kind="stable")], np.int32)
@@ -425,8 +430,8 @@ class Tally(Frozen):
     def times_hit(self) -> NDArray[np.int64]:
         """Return the number of IoU thresholds at which each detection is a hit, in the first area range, shape (n,).
 
-        Where objects choose detections, a hit at one threshold is a hit at all lower thresholds. So if equal scores are
-        sorted by this number, hits stand ahead of misses at every threshold.
+        If objects choose detections, a hit at one threshold is a hit at all lower thresholds. So if detections of equal
+        score are sorted by descending number, hits precede misses at every threshold.
         """
         out = np.zeros(len(self), np.int64)
         for threshold in range(len(self.protocol.iou_thresholds)):
@@ -477,7 +482,7 @@ class Tally(Frozen):
     def every_notice(self, detections: int | None = None) -> dict[str, int]:
         """Return `notices`, and notices that follow from the tally: no detections, categories without ground truth.
 
-        `detections` is the number of detections, needed only if the tally does not store the detections.
+        `detections` is the number of detections; it is needed only if the tally does not store them.
         """
         found = self.positives[:, 0] > 0
         own = {
@@ -490,7 +495,7 @@ class Tally(Frozen):
         return {**self.notices, **{code: count for code, count in own.items() if count}}
 
     def _empty(self) -> str:
-        """Return the code of the notice on categories without ground truth."""
+        """Return the code of the notice that counts categories without ground truth."""
         return "empty_categories" if self.protocol.empty_classes == "undefined" else "zero_categories"
 
     def ignored_counts(self, area: int) -> NDArray[np.int64]:
@@ -567,7 +572,7 @@ class Tally(Frozen):
         try:
             header = msgspec.convert(content, Header, strict=True)
             unknown = set(header.protocol) - set(Protocol.__dataclass_fields__)
-            if unknown:  # decisions of a later version
+            if unknown:  # the saved protocol has decisions of a later version
                 raise StateError(f"its protocol decides {shorten(min(unknown))}, which this version does not know")
             saved = msgspec.convert(header.protocol, Protocol)
         except (msgspec.ValidationError, DetmapError, RecursionError) as error:
@@ -674,7 +679,7 @@ def _restore(header: Header, protocol: Protocol, payload: memoryview) -> Tally:
 
 
 def _columns(header: Header, protocol: Protocol, payload: memoryview) -> dict[str, Any]:
-    """Return the columns in the payload, and the image ids, which may be in the header instead."""
+    """Return the columns of the payload, and the image ids, which are in the payload or the header."""
     images, detections, pairs = header.rows
     if min(header.rows) < 0:
         raise StateError("not a tally: a number of rows is negative")
@@ -725,7 +730,7 @@ def _frequencies(header: Header, protocol: Protocol) -> dict[Any, str]:
 
 
 def _misses_first(tally: Tally, key: NDArray[np.int64], tied: NDArray[np.bool_]) -> bool:
-    """Return whether equal scores are in a wrong order. The right order is by descending `times_hit` and then by `key`.
+    """Return whether detections of equal score are not sorted by descending `times_hit`, then by `key`.
 
     `tied` flags successive detections of the same category and score.
     """
@@ -743,8 +748,8 @@ def _of_one_kind(ids: Sequence[Any], protocol: Protocol) -> bool:
 
 
 def _cells(tally: Tally, prefix: str = "", rows: Any = slice(None)) -> NDArray[np.int64]:
-    """Return, for each detection, a number that stands for its image and category. With the prefix ``positive_`` return
-    these numbers for the pairs of image and category with objects.
+    """Return a number for each detection that identifies its image and category. With the prefix ``positive_``, return
+    the numbers of the pairs of image and category with objects.
     """
     image, category = (getattr(tally, prefix + name)[rows].astype(np.int64) for name in ("image", "category"))
     return np.asarray(image * len(tally.categories) + category)
@@ -758,7 +763,7 @@ def _beyond_thresholds(tally: Tally) -> bool:
 
 
 def _misranked(tally: Tally) -> bool:
-    """Return whether the ranks of some image and category are not 0, 1, 2, … by descending score."""
+    """Return whether an image and category has ranks other than 0, 1, 2, … by descending score."""
     rows, starts = np.empty(len(tally), np.int32), np.empty(tally.image_ids.size + 1, np.int64)
     sorting.group_by(tally.image, readonly((), np.int32), rows, starts)
     cells, places = _cells(tally, rows=rows), np.arange(rows.size)

@@ -1,4 +1,4 @@
-"""Decisions of the temporal benchmarks ActivityNet and THUMOS14: unlisted videos, means, and names of metrics."""
+"""Decisions of the temporal benchmarks ActivityNet and THUMOS14 on unlisted videos, means, and names of metrics."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """nuScenes' errors of true positives, such as translation, and the detection score that combines these errors with AP.
 
 The rules are those of Caesar et al., "nuScenes: A multimodal dataset for autonomous driving", 2020. The matches of a
-class are sorted by descending score, and the running mean of an error over these matches is read at 101 recalls. The
-error of the class is the mean over the recalls above 0.1 that the detector reaches. A class that does not reach a recall
-of 0.1 has errors of 1.
+class are sorted by descending score. The running mean of an error over these matches is read at 101 recalls. The error
+of the class is the mean of these values over the recalls above 0.1 that the detector reaches. A class that does not
+reach a recall of 0.1 has errors of 1.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ def has_rule(protocol: Protocol, names: Iterable[str], rule: str) -> NDArray[np.
 
 
 def running_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return cumulative means that skip NaN. They are 0 before the first number, and all 1 if there are no numbers."""
+    """Return cumulative means that skip NaN. The means are 0 before the first number, and all 1 if there are no
+    numbers."""
     known = ~np.isnan(values)
     if not known.any():
         return np.ones(values.size)
@@ -165,7 +166,7 @@ def class_errors(tally: Tally, copies: NDArray[np.int64] | None = None) -> NDArr
 
 
 def mean_errors(errors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean of each error over the classes that have it, shape (E,); NaN if no class has it."""
+    """Return the mean of each error over the classes with that error, shape (E,); NaN if there are none."""
     known = ~np.isnan(errors).all(axis=0)
     out = np.full(errors.shape[1], np.nan)
     for column in np.flatnonzero(known).tolist():

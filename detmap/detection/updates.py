@@ -26,7 +26,7 @@ TRUE = ("true_boxes", "true_labels", "areas", "crowd", "difficult", "group_of")
 LISTS = ("neg_category_ids", "not_exhaustive_category_ids", "pos_category_ids")
 
 
-#: A list is reported as missing only if its alternative is missing, too.
+#: Maps a list to its alternative; a list counts as missing only if both are missing.
 _OR = {"neg_category_ids": "pos_category_ids"}
 
 
@@ -36,15 +36,15 @@ class Image(NamedTuple):
     boxes: NDArray[np.float64]
     scores: NDArray[np.float64]
     labels: NDArray[Any]
-    own_areas: NDArray[np.float64]  # areas of boxes if masks or poses are given too; else NaN
+    own_areas: NDArray[np.float64]  # areas of the boxes if masks or poses are given, too; else NaN
     true_boxes: NDArray[np.float64]
     true_labels: NDArray[Any]
-    areas: NDArray[np.float64]  # NaN if the area of the box is used instead
+    areas: NDArray[np.float64]  # given areas; NaN where the area of the box is used
     crowd: NDArray[np.bool_]
     difficult: NDArray[np.bool_]
     group_of: NDArray[np.bool_]
     dropped: int  # number of dropped boxes
-    shapes: Any = None  # column of masks, keypoints or other geometries besides boxes
+    shapes: Any = None  # column of masks, keypoints or other geometries; None for boxes
     true_shapes: Any = None
     unscored: int = 0  # 1 if masks or keypoints are left unscored, because boxes are given too
     lists: Mapping[str, list[Any]] = {}  # category ids of each given list of `LISTS`
@@ -203,7 +203,7 @@ def kind_of_images(given: Mapping[int, list[str]], before: str | None) -> str | 
         if not kinds:
             continue
         if kind not in (None, kinds[0]):
-            # The message must not depend on the order of images.
+            # sorted, so that the message does not depend on the order of images
             pair = sorted({str(kind), kinds[0]}, key=lambda name: (name != BOXES, name))
             first, second = (find(name).argument or "boxes" for name in pair)
             raise InputError(
@@ -267,8 +267,8 @@ def _read_boxes(
         raise InputError(
             f"shape {boxes.shape} where n x 4 was expected", source=source, record=f"image {i}", field="boxes"
         )
-    # Whole columns are compared, because reductions of rows are slow. If any value is NaN, so are the extremes, and the
-    # comparisons are false.
+    # Whole columns are compared, because reductions of rows are slow. If any value is NaN, the minimum and maximum are
+    # NaN, and the comparisons are false.
     if np.minimum.reduce(boxes, None) >= -FARTHEST and np.maximum.reduce(boxes, None) <= FARTHEST:
         left, top, right, bottom = boxes.T
         if box_format != "xyxy":
@@ -322,7 +322,7 @@ def read_ids(image_ids: Any, alone: bool) -> list[Any]:
 
 def _single(value: Any) -> Any:
     """Return the element of an array or tensor of size 1; other values unchanged."""
-    if isinstance(value, str):  # numpy strings too, because arrays drop trailing null characters
+    if isinstance(value, str):  # also numpy strings, because arrays drop trailing null characters
         return str(value)
     if not (hasattr(value, "detach") or hasattr(value, "__array__") or hasattr(value, "__dlpack__")):
         return value
@@ -371,7 +371,7 @@ def notices_of(
     inclusive_pixels: bool,
     fields: Sequence[str] = (),
 ) -> dict[str, int]:
-    """Return the notices of one image; they are stored by image because a merge may drop an image."""
+    """Return the notices of one image. They are stored separately for each image because a merge may drop an image."""
     empty, missed = 0, 0
     for boxes in (image.boxes, image.true_boxes):
         sizes = boxes[:, 2:] - boxes[:, :2] if box_format == "xyxy" else boxes[:, 2:]
@@ -395,7 +395,7 @@ def notices_of(
 
 
 def _own(value: Any, source: str, name: str, i: int, read: Callable[..., Any] = numbers) -> Any:
-    """Return a checked copy, because the caller may reuse the array before the image is matched."""
+    """Return a checked copy of an array, because the caller may reuse the array before the image is matched."""
     quick = plain(value, _DTYPES[read])
     if quick is not None:
         return quick

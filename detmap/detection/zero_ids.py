@@ -1,8 +1,8 @@
 """Whether objects whose annotation has the id 0 can be found, or are always missed as in pycocotools.
 
 pycocotools writes the id of the object that a detection matches into ``dtMatches``, where 0 means no match. So a
-detection that matches the object of id 0 counts as unmatched: as a false positive, or as ignored if its own area is
-outside of the area range. The object counts as a positive, and no other detection can match it.
+detection that matches the object of id 0 counts as unmatched. It is a false positive, or ignored if its own area is
+outside of the area range. The object still counts as a positive, and no other detection can match it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Otherwise(Frozen):
 
     #: The protocol used for matching.
     protocol: Protocol
-    #: False for a tally that was saved, because the saved form does not hold these detections.
+    #: False for a tally read from its saved form, which lacks these detections.
     known: bool = True
     #: Image id, category id, and rank within this image and category, which identify each detection; shape (n,).
     image: NDArray[Any]
@@ -74,10 +74,10 @@ def unknown(tally: Tally) -> Tally:
 
 
 def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
-    """Return a mask of the categories whose outcomes depend on the decision `id_zero`. Also return what the tally of these
-    categories would be if `id_zero` had its other value.
+    """Return a mask of the categories whose outcomes depend on the decision `id_zero`, and the tally of these
+    categories under the other value of `id_zero`.
 
-    None if there are no annotations of the id 0, or if their effect is unknown because the tally was saved.
+    Return None if no annotation has the id 0, or if the effect is unknown because the tally was saved.
     """
     known = tally.otherwise
     if known is None or not known.known or known.protocol != tally.protocol:
@@ -104,9 +104,9 @@ def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
 
 
 def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Words) -> Otherwise | None:
-    """Write the outcomes under the decision `id_zero` into `words`. Return the detections whose outcomes would differ under
-    its other value. To find the matches of objects of id 0, matching is repeated for the pairs of image and category with
-    such objects.
+    """Write the outcomes under the decision `id_zero` into `words`. Return the detections whose outcomes differ under
+    the other value of `id_zero`. To find the matches of objects with id 0, matching is repeated for the pairs of image
+    and category with such objects.
     """
     if arranged.zero is None:
         return None
@@ -132,7 +132,7 @@ def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Wo
     )
     found = matching.Words(words.hit[rows], words.ignored[rows])
     missed = unmatched_words(numbered, candidates, arranged.objects, levels, arranged.zero, outside, found)
-    differ = (found.hit != missed.hit).any(axis=1)  # only a lost hit can become ignored
+    differ = (found.hit != missed.hit).any(axis=1)  # `ignored` changes only where `hit` does
     chosen, left = (missed, found) if arranged.protocol.id_zero == MISSED else (found, missed)
     words.hit[rows], words.ignored[rows] = chosen
     changed, keys = rows[differ], [key for key, _ in arranged.categories]

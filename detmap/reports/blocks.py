@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Maximum number of verdicts shown. A verdict is a sentence that says whether two models differ.
 _VERDICTS = 6
 
-#: Maximum number of verdicts on the first screen; the other verdicts are in the section of differences.
+#: Maximum number of verdicts at the top of the page; the other verdicts are in the section of differences.
 _FIRST_VERDICTS = 3
 
 #: Heading of the section of differences.
@@ -77,7 +77,7 @@ class Bar(NamedTuple):
 
 
 class Card(NamedTuple):
-    """A card of the first screen: title, sentence, a bar with two parts and a legend, and named bars.
+    """A card at the top of the page: title, sentence, a bar with two parts and a legend, and named bars.
 
     `filled` and `gain` are the lengths of the two parts, from 0 to 100; `legend` is empty if the card has no bar with
     two parts.
@@ -94,8 +94,8 @@ class Card(NamedTuple):
 def summary(
     name: str, metric: str, shown: str, ends: tuple[float, float], why: str, level: float, **more: Any
 ) -> dict[str, Any]:
-    """Return a model's summary for the first screen: a metric with its interval. `why` says why an interval is missing.
-    `more` may have ``about`` (the scope of the interval), ``cards`` and ``mark`` (a warning about the value).
+    """Return a model's summary for the top of the page: a metric with its interval. `why` says why an interval is
+    missing. `more` may have ``about`` (the scope of the interval), ``cards``, and ``mark`` (a warning about the value).
     """
     low, high = ends
     known = not math.isnan(low)
@@ -119,9 +119,9 @@ def metric_row(
     rises: bool = True,
     top: int = 1,
 ) -> dict[str, Any]:
-    """Return a row of the first screen's table: a metric, its scope, and its value and interval for each model. Of
-    several models the best value is marked: the largest if the metric `rises` with quality, else the smallest. A full
-    bar stands for the value `top`.
+    """Return a row of the page's first table: a metric, its scope, and its value and interval for each model. If there
+    are several models, the best value is marked: the largest if `rises`, else the smallest. A full bar stands for the
+    value `top`.
     """
     known = [value for value in values if not math.isnan(value)]
     best = (max if rises else min)(known) if len(values) > 1 and known else math.nan
@@ -163,7 +163,7 @@ def _all_filters(alike: Sequence[Section]) -> dict[str, Any] | None:
 
 
 def picked(rows: Sequence[Mapping[str, Any]], names: Sequence[str], **renamed: str) -> list[dict[str, Any]]:
-    """Return `rows` with only the columns in `names`, as far as they exist; `renamed` maps a column to its new name."""
+    """Return `rows` with only the existing columns in `names`; `renamed` maps a column to its new name."""
     return [{renamed.get(name, name): row[name] for name in names if name in row} for row in rows]
 
 
@@ -178,8 +178,8 @@ def found_by_check(name: str, checked: Report | str) -> Section:
 
 class Apart(NamedTuple):
     """The difference of two models, second minus first, with its interval and a corrected p-value. If one model lacks
-    images or queries of the other, only the shared images or queries are compared. The phrase `common` describes them, and
-    `means` are the means of the two models over them.
+    images or queries of the other, only the shared images or queries are compared. `common` is a phrase that describes
+    the shared images or queries, and `means` are the means of the two models over them.
     """
 
     first: str
@@ -195,7 +195,7 @@ class Apart(NamedTuple):
 def differences(
     metric: str, level: float, alpha: float, too_few: str, found: Sequence[Apart], rows: Sequence[Mapping[str, Any]]
 ) -> list[Any]:
-    """Return sentences that say whether the models of a pair differ, and a table of the pairs."""
+    """Return a sentence for each pair of models that says whether they differ, and a table of the pairs."""
     told: list[Any] = [Lead(_verdict(one, metric, level, alpha, too_few)) for one in found[:_VERDICTS]]
     return [*told, table(f"Difference of {metric}, {level * 100:g} % interval and test", rows)]
 
@@ -210,7 +210,8 @@ def mark_doubts(rows: Sequence[dict[str, Any]], disagree: Sequence[bool]) -> Non
 def difference_row(
     one: Difference | QueryComparison, of: Mapping[str, Any], count: Mapping[str, int], p: float, corrected: float
 ) -> dict[str, Any]:
-    """Return a table row for a difference, with the columns `of` after the models, and `count` before the p-values."""
+    """Return a table row for a difference. The columns `of` come after the models, and the columns `count` before the
+    p-values."""
     names = {"from": one.first, "to": one.second}
     ends = {"difference": one.difference, "low": one.low, "high": one.high}
     return {**names, **of, **ends, **count, "p": p, "p corrected": corrected}
@@ -254,7 +255,7 @@ def _verdict(one: Apart, metric: str, level: float, alpha: float, too_few: str) 
 
 
 def _verdicts(sections: Sequence[Section]) -> tuple[list[str], list[Section]]:
-    """Return the verdicts that the first screen shows, and the sections without these verdicts."""
+    """Return the verdicts for the top of the page, and the sections without these verdicts."""
     told, rest = list[str](), list[Section]()
     for one in sections:
         if one.id == "differences":
@@ -284,10 +285,10 @@ def page(
     """Return a report as one self-contained HTML page.
 
     `kind` is the kind of geometry, for the title; it is empty for rankings. `summaries` has a `summary` of each model,
-    `metrics` has rows of `metric_row`, `brief` is a line on the evaluation, `notices` maps models to messages, and each
-    of `inputs` has ``role``, ``name`` and ``sha256``. `facts` describe the evaluation. `counts` pairs each model's name
-    with a text on the amount of its data. If there is only one model, `counted` is shown in place of its name.
-    `sections` follow the first screen.
+    and `metrics` has rows of `metric_row`. `brief` is a line on the evaluation, and `facts` are a table on it.
+    `notices` maps models to messages. Each of `inputs` has ``role``, ``name`` and ``sha256``. `counts` pairs each
+    model's name with a text on the amount of its data. If there is only one model, `counted` is shown in place of its
+    name. `sections` come last.
     """
     import detmap
 

@@ -34,16 +34,16 @@ class Plot:
     y: str
     #: A sentence that describes the plot, for screen readers.
     says: str
-    #: Each line has ``label``, ``path`` (SVG) and ``style``: "main", "thin", "ideal", "band" (an `area`, not in the
-    #: legend), or a style from `styles`.
+    #: Each line has ``label``, ``path`` (SVG) and ``style``. A style is "main", "thin", "ideal", "band" (an `area`,
+    #: which is not in the legend), or one from `styles`.
     lines: list[dict[str, str]] = field(default_factory=list)
     #: Each bar has ``x``, ``y``, ``width``, ``height`` and ``label``.
     bars: list[dict[str, Any]] = field(default_factory=list)
-    #: What a thin line stands for, such as "class", if readers can select a line; else empty.
+    #: What a thin line shows, such as a "class", if readers can select a line; else empty.
     choose: str = ""
-    #: If readers can select a variant of the lines, `variants_are` says what varies, such as the IoU threshold. `variants`
-    #: are the names of the variants, and `variant` is drawn first. Each line then has ``levels``, the `heights` of all its
-    #: variants, and ``labels``, the labels of its variants, separated by tabs.
+    #: If readers can select a variant of the lines, `variants_are` says what varies, such as the IoU threshold.
+    #: `variants` are the names of the variants, and `variant` is the one drawn first. Each line then has ``levels``
+    #: (the `heights` of all its variants) and ``labels`` (the tab-separated labels of its variants).
     variants_are: str = ""
     variants: list[str] = field(default_factory=list)
     variant: str = ""
@@ -117,9 +117,9 @@ class Heat:
     columns_are: str
     #: Names of the columns.
     columns: list[str]
-    #: Each row has a name and cells. The keys of a cell: ``shown`` is its text, ``shade`` its darkness (0 to 9), and
-    #: ``same`` whether it is on the diagonal; ``query`` selects linked pictures, and ``title`` names example images (both
-    #: may be empty).
+    #: Each row has a name and cells. A cell has ``shown`` (its text), ``shade`` (its darkness, 0 to 9), ``same``
+    #: (whether it is on the diagonal), ``query`` (selects linked pictures) and ``title`` (names example images).
+    #: ``query`` and ``title`` may be empty.
     rows: list[tuple[str, list[dict[str, Any]]]]
     #: A sentence below the table.
     note: str = ""

@@ -39,15 +39,16 @@ if TYPE_CHECKING:
     from detmap.explanations import Survival
     from detmap.statistics import Comparison
 
-#: The rules that change a model's AP are identified if the model has at most this number of detections.
+#: Maximum number of detections of a model for which the rules that change its AP are identified.
 REASONS = 100_000
-#: The order of models is tested under other rules if all models together have at most this number of detections.
+#: Maximum number of detections of all models together for which the order of models is tested under other rules.
 SURVIVAL = 200_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Settings of a report: the parameters of `report` except data and rules. With 0 replicates there are no intervals."""
+    """Settings of a report: the parameters of `report` except data and rules. No intervals are computed with 0
+    replicates."""
 
     iou: float = 0.5
     score: float | None = None

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #: Maximum gain in AP that is considered a rounding error.
 _NOTHING = 1e-9
 
-#: Maximum number of metrics, and maximum number of worst classes, on the first screen.
+#: Maximum number of metrics, and of worst classes, at the top of the page.
 _METRICS, _WORST = 24, 6
 
 
@@ -159,7 +159,7 @@ def _brief(diagnosis: Diagnosis) -> str:
 
 
 def _metrics(models: Sequence[Model], level: float) -> list[dict[str, Any]]:
-    """Return the metrics of all models for the first screen; metrics of single classes are in another table."""
+    """Return the metrics of all models for the top of the page, without the metrics of single classes."""
     first = models[0].result
     rows = []
     for name, row in metric_table(first.protocol, first.categories):
@@ -197,7 +197,7 @@ def _facts(diagnosis: Diagnosis) -> list[tuple[str, str]]:
 
 
 def _summary(model: Model, metric: str, level: float) -> dict[str, Any]:
-    """Return the first screen's numbers and sentences on a model."""
+    """Return the numbers and sentences on a model for the top of the page."""
     value = model.result[metric]
     low = high = math.nan
     why, about = "no interval was asked for", ""
@@ -217,7 +217,7 @@ def _summary(model: Model, metric: str, level: float) -> dict[str, Any]:
 
 
 def _costs(diagnosis: Diagnosis) -> Card:
-    """Return a card on the errors that cost most AP, with a sentence and bars."""
+    """Return a card on the errors that cost most AP."""
     tide = diagnosis.part("tide")
     rows = [row for row in tide.rows() if row["dAP"] > _NOTHING]
     ap, title = tide["AP"], "What costs most"

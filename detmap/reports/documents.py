@@ -43,8 +43,8 @@ def _ranked(found: list[tuple[str, int]]) -> str:
 def documents(
     qrels: Any, run: Any, convention: Convention, rules: Mapping[str, Any], queries: Iterable[str]
 ) -> dict[str, Documents]:
-    """Return the documents of some queries of a run, ranked by a convention. The result is empty if the rules remove
-    unjudged documents.
+    """Return the documents of some queries of a run, ranked by a convention. The result is empty if the convention
+    removes unjudged documents.
     """
     if rules.get("judged_only"):
         return {}

@@ -27,10 +27,10 @@ MOST, MOST_BARE = 200, 60
 #: Maximum total size in bytes of the thumbnails on a page, and of the outlines on a page.
 _PIXELS, _OUTLINES = 7_500_000, 1_200_000
 
-#: Desired number of images for each error, each pair of confused classes, and each class, if there is room.
+#: Desired number of example images of each error, each pair of confused classes, and each class.
 _EXAMPLES = (12, 1, 3)
 
-#: Maximum number of errors, of pairs and of classes for which examples are sought; the most frequent are preferred.
+#: Maximum number of errors, of pairs and of classes with examples; the most frequent are preferred.
 _KEYS = 1000
 
 #: Maximum number of hits, and of false positives, drawn on an image; the highest-scoring detections are drawn.
@@ -92,8 +92,8 @@ class Errors(NamedTuple):
 def images(
     diagnosis: Diagnosis, errors: Errors, worst: Sequence[Mapping[str, Any]], pictures: Pictures | None, share: int
 ) -> Gallery:
-    """Return a gallery of the worst images and of examples of each error, class and confusion. `share` is the number of
-    galleries among which the page's limits on images and bytes are divided. `worst` has the rows of the diagnosis's
+    """Return a gallery of the worst images and of examples of each error, class and confusion. The limits of the page
+    on images and bytes are divided by `share`, the number of its galleries. `worst` has the rows of the diagnosis's
     part ``images``. Without `pictures`, only outlines are drawn.
     """
     most = max((MOST_BARE if pictures is None else MOST) // share, 1)
@@ -169,7 +169,8 @@ def _chosen(diagnosis: Diagnosis, errors: Errors, worst: Sequence[int], most: in
 
 
 def _examples(key: NDArray[Any], images: NDArray[Any], enough: int, there: set[int]) -> Iterator[int]:
-    """Yield images until each value of `key` has `enough` examples. Frequent keys, and images with many keys, come first."""
+    """Yield images until each value of `key` has `enough` examples. Frequent values, and images with many values, come
+    first."""
     values, code, counts = np.unique(key, return_inverse=True, return_counts=True)
     both = np.unique(np.column_stack((code, images)), axis=0)
     holds = Counter[int](both[:, 1].tolist())

@@ -18,7 +18,7 @@ from detmap.shapes.kinds import BOXES, KINDS, Kind
 #: Maximum number of models with a curve on the page. Maximum number of AP values of models and classes on the page.
 CURVES, _VALUES = 200, 150_000
 
-#: Number of curves initially in the foreground.
+#: Number of curves initially highlighted.
 _CHOSEN = 5
 
 #: Number of points of a curve.
@@ -44,7 +44,7 @@ class Board:
     rows: Sequence[Mapping[str, Any]] = ()
     #: Columns whose best value is marked: the smallest value for errors, else the largest.
     metrics: Sequence[str] = ()
-    #: For each row the ends of the confidence interval of each metric.
+    #: The ends of each metric's confidence interval, for each row.
     intervals: Sequence[Mapping[str, Sequence[float | None]]] = ()
     #: The level of the intervals.
     level: float = 0.95
@@ -70,7 +70,8 @@ class Board:
     files: Sequence[Mapping[str, Any]] = ()
     #: Sentences on tests and intervals.
     sentences: Sequence[str] = ()
-    #: A row for each pair of neighbouring models that change places under other rules; None if no other rules were tried.
+    #: A row for each pair of neighbouring models whose order is reversed under other rules; None if no other rules were
+    #: tried.
     doubts: Sequence[Mapping[str, Any]] | None = None
     #: What follows "Leaderboard by" in the page's title; by default `rank_by`.
     title: str = ""
@@ -105,8 +106,8 @@ def markdown(
     notices: Sequence[Mapping[str, Any]] = (),
     doubts: Sequence[Mapping[str, Any]] = (),
 ) -> str:
-    """Return the leaderboard as Markdown. It has tables of the models, of pairs of models that change places under other
-    rules, of notices, and of files that were not scored.
+    """Return the leaderboard as Markdown. It has tables of the models, of pairs of models whose order is reversed under
+    other rules, of notices, and of files that were not scored.
     """
     sections = (("Orders that do not survive", doubts), ("Notices", notices), ("Not scored", errors))
     text = "".join(f"\n## {title}\n\n{to_markdown(found)}\n" for title, found in sections if found)
@@ -117,8 +118,8 @@ def html(board: Board) -> str:
     """Return the leaderboard as one self-contained HTML page (extra ``report``). Raises `MissingDependencyError`
     without jinja2.
 
-    Columns can be sorted and selected, rows filtered, and the table saved as CSV or JSON. Curves of models can be
-    brought to the front, and AP per category compared between any two models.
+    Readers can sort and select columns, filter rows, and save the table as CSV or JSON. They can highlight curves of
+    models, and compare AP per category between any two models.
     """
     columns, rows = _models(board)
     data, left_out = _categories(board)
@@ -149,8 +150,8 @@ def html(board: Board) -> str:
 
 
 def _models(board: Board) -> tuple[list[dict[str, Any]], list[list[dict[str, Any]]]]:
-    """Return the columns, and the rows as lists of cells. A column after the ranking metric draws the metric's interval
-    as a bar.
+    """Return the columns, and the rows as lists of cells. The column after the metric that ranks models draws the
+    metric's interval as a bar.
     """
     rows, ends = board.rows, board._ends
     header = list(rows[0]) if rows else []
@@ -307,7 +308,7 @@ def compared(categories: int) -> int:
 
 
 def _categories(board: Board) -> tuple[dict[str, Any], int]:
-    """Return the data for comparing models by category, and the number of models left out to limit the page's size."""
+    """Return the data for comparing models by category, and the number of models omitted to limit the page's size."""
     most = compared(len(board.categories))
     values = [[None if one is None else round(one, 6) for one in without_nan(row)] for row in board.values[:most]]
     data = {

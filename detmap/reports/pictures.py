@@ -179,8 +179,9 @@ class Shapes:
         return Drawing([np.array([[x, y], [right, y], [right, bottom], [x, bottom]])], np.empty((0, 2)))
 
     def limbs(self, side: str, row: int) -> NDArray[np.float64]:
-        """Return the ends of the limbs of a pose, shape (l, 2, 2), by the skeleton of its category. Limbs to unlabelled
-        points are left out, unless no point is labelled. If the skeleton names points that the pose lacks, return no limbs.
+        """Return the ends of the limbs of a pose, shape (l, 2, 2), by the skeleton of its category. Omit limbs to
+        unlabelled points, unless no point is labelled. If the skeleton names points that the pose lacks, return no
+        limbs.
         """
         kind, table = find(self.diagnosis.protocol.iou_type), getattr(self.diagnosis, side)
         categories = table.categories
@@ -209,7 +210,7 @@ class Shapes:
             away = second - first
             length = math.hypot(*away.tolist())
             if length > 0:
-                # A limb's outline turns the same way as the circles, so that overlaps are filled, not cut out.
+                # A limb's outline has the same orientation as the circles, so that overlaps are filled, not cut out.
                 across = np.array([-away[1], away[0]]) * (half / length)
                 ends = (first + across, second + across, second - across, first - across)
                 parts.append("M{}Z".format("L".join(f"{x:.1f} {y:.1f}" for x, y in ends)))

@@ -50,13 +50,13 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 
-#: Prefixes of the metrics that the first screen lists right after the leading metric.
+#: Prefixes of the metrics listed at the top of the page, right after the leading metric.
 _FIRST = ("nDCG@10", "CMC@1", "MRR", "P@10", "R@", "mAP")
 
-#: Maximum number of metrics on the first screen.
+#: Maximum number of metrics at the top of the page.
 _METRICS = 16
 
-#: Minimum difference of mean AP that is always visible in four decimals.
+#: Minimum difference of mean AP that four decimals always show.
 _LITTLE = 1e-4
 
 #: Number of bars of a distribution, and maximum number of queries listed.
@@ -69,7 +69,7 @@ _SHOWN = 50
 _SIZES = (1, 3, 10, 30, 100)
 
 
-#: Maximum number of ranked items of a run that is scored under every convention.
+#: Maximum number of ranked items of a run for which AP under other conventions is computed.
 ITEMS = 1_000_000
 
 
@@ -120,7 +120,8 @@ class Model:
 
     @property
     def depth(self) -> int | None:
-        """The last rank that `metric` counts, as 100 for AP@100; None for AP of all ranks, and for other metrics."""
+        """The cutoff rank if `metric` is AP, such as 100 for AP@100; None for AP over all ranks, and for other
+        metrics."""
         found = parse(self.metrics[self.metric])
         return found.cut if found.metric.name == "AP" and found.depth is not None else None
 
@@ -228,7 +229,8 @@ def _counts(result: RankingResult) -> str:
 
 
 def _lacking(models: Sequence[Model]) -> list[tuple[int, int]]:
-    """Return for each model the number of queries that only other models have, and the number of queries in total."""
+    """Return for each model the number of queries that it lacks but another model has, and the number of queries of all
+    models."""
     key = models[0].metrics[models[0].metric]
     if any(key not in model.result.per_query for model in models):
         return [(0, 0)] * len(models)
@@ -256,7 +258,8 @@ def _summary(model: Model, level: float, lacks: int, total: int) -> dict[str, An
 
 
 def _first_metrics(models: Sequence[Model], level: float) -> list[dict[str, Any]]:
-    """Return the means over queries of all models for the first screen, the leading metric first."""
+    """Return the metrics of all models for the top of the page, the leading metric first. All are means over
+    queries."""
     first = models[0]
     names = [first.metric, *(name for name in first.metrics if name != first.metric)]
     names.sort(key=lambda name: (name != first.metric, *(not name.startswith(begins) for begins in _FIRST)))
@@ -325,7 +328,7 @@ def _ties_card(model: Model) -> Card:
 
 
 def _metrics(models: Sequence[Model], level: float) -> list[Section]:
-    """Return a section with the metrics of every model; no section if the first screen shows all metrics."""
+    """Return a section with the metrics of every model; no section if the top of the page shows all metrics."""
     ends = [_ends(model, level) for model in models]
     several = len(models) > 1
     names = dict.fromkeys(name for model in models for name in model.result)
@@ -341,7 +344,7 @@ def _metrics(models: Sequence[Model], level: float) -> list[Section]:
             if is_mean and model.bootstrap is not None:
                 row[f"{of}low"], row[f"{of}high"] = own.get(name, (math.nan, math.nan))
         (means if is_mean else others).append(row)
-    all_above = len(means) <= _METRICS  # whether the first screen shows all means
+    all_above = len(means) <= _METRICS  # whether the top of the page shows all means
     of_bootstraps = (model.bootstrap.sentence(level=level) for model in models if model.bootstrap is not None)
     note = "" if all_above else next(of_bootstraps, "")
     bars = {f"{model.name}: value" if several else "value": 1.0 for model in models}
@@ -392,7 +395,7 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
     blocks = differences(metric, level, alpha_of(level), "queries", apart, rows)
     first, second = (columns[model.name] for model in models[:2])
     change = second - first
-    # With the metric in front, a column of a model named "query" does not replace the column of queries.
+    # The column names start with the metric, so that a model named "query" does not replace the column of queries.
     one_column, other_column = (f"{key} {model.name}" for model in models[:2])
     order = [at for at in np.argsort(-np.abs(change), kind="stable").tolist() if abs(change[at]) > 0][:_WORST]
     moved = [

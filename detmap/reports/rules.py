@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from detmap.explanations.presets import Under
     from detmap.explanations.survival import Survival
 
-#: Maximum number of pairs of models shown, and of changes shown for each pair. A change reverses the order of the pair.
+#: Maximum number of pairs of models, and of rule changes that reverse the order of a pair.
 _PAIRS, _CHANGES = 6, 20
 
 _UNDER = "What other tools and benchmarks would make of the same files."

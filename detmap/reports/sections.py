@@ -84,7 +84,7 @@ class Given:
 
 
 def most_gained(diagnosis: Diagnosis, options: Options) -> float:
-    """Return the largest gain in AP from fixing errors of one kind."""
+    """Return the largest gain in AP from fixing one kind of error."""
     gains = (value for name, value in part(diagnosis, "tide", options).items() if name.startswith("dAP_"))
     return max((value for value in gains if value == value), default=0.0)
 
@@ -96,7 +96,7 @@ def of(name: str, diagnosis: Diagnosis, given: Given, checked: Report | None) ->
         try:
             blocks = fill(diagnosis, given)
         except OptionError as error:
-            if given.options.get(anchor):  # the part was requested by name
+            if given.options.get(anchor):  # the caller requested the part by name
                 raise
             blocks = [Text(printable(f"This cannot be told: {error}."))]
         filters = next((block.filters for block in blocks if isinstance(block, Gallery)), None)
@@ -170,7 +170,7 @@ def of_classes(diagnosis: Diagnosis) -> dict[str, dict[str, str]]:
 def _curves(diagnosis: Diagnosis, given: Given) -> list[Any]:
     ranking = diagnosis.ranking
     values = ranking.precision_at(_RECALLS)
-    averaged = ~np.isnan(ranking.ap)  # includes classes without objects if their AP counts as 0
+    averaged = ~np.isnan(ranking.ap)  # also classes without objects, if their AP counts as 0
     with_objects = np.flatnonzero(averaged & (ranking.positives > 0))
     if not with_objects.size:
         return [Text("There are no objects to find.")]
@@ -197,8 +197,8 @@ def _curves(diagnosis: Diagnosis, given: Given) -> list[Any]:
 def _by_threshold(
     diagnosis: Diagnosis, given: Given, lines: list[dict[str, str]], chosen: list[int], averaged: NDArray[np.bool_]
 ) -> dict[str, Any]:
-    """Add the curves at all IoU thresholds to `lines`. Return arguments of `Plot` with which readers can select a
-    threshold; they are empty if there is only one.
+    """Add the curves at all IoU thresholds to `lines`. Return the arguments of `Plot` that let readers select a
+    threshold; empty if there is only one threshold.
     """
     result = given.result
     if result is None or len(result.protocol.iou_thresholds) < 2:

@@ -61,7 +61,7 @@ def table(
 ) -> Table:
     """Return the first `most` of `rows`, which all have the same columns, as a table with a note below.
 
-    `bars` maps columns to the value of a full bar; None stands for the column's maximum. Rows are sorted by ascending
+    `bars` maps a column to the value of a full bar; None means the column's maximum. Rows are sorted by ascending
     values of the column `worst`, if given. ``queries[column][value]`` selects the pictures that a cell links to.
     Undefined numbers are NaN.
     """

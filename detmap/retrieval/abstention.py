@@ -53,7 +53,7 @@ def abstention_area(confidence: ArrayLike, values: ArrayLike) -> float:
 
     Each point of the curve is the metric's mean over the queries that remain when the least confident 0, 10, 20 … 90 %
     of the queries are left out (at least one query remains). The area is normalised: leaving out random queries gives
-    0, leaving out the worst queries gives 1. Queries of equal confidence are given the mean of their metric values.
+    0, leaving out the worst queries gives 1. For queries of equal confidence the mean of their metric values is used.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def abstention_area(confidence: ArrayLike, values: ArrayLike) -> float:
 
 
 def _curve(confidence: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean of the values that are not left out, at each of the `RATES`."""
+    """Return the mean of the values of the remaining queries, at each of the `RATES`."""
     order = np.argsort(confidence, kind="stable")
     _, first, sizes = np.unique(confidence[order], return_index=True, return_counts=True)
     means = np.repeat(np.add.reduceat(values[order], first) / sizes, sizes)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Maximum number of relevant items per block of queries.
 _BLOCK_ITEMS = 1 << 21
 #: Maximum number of relevant items per block if the result keeps no ranks of hits. All blocks then reuse one buffer of
-#: this size. Blocks of this size keep all threads busy.
+#: this size, which keeps all threads busy.
 _PASSING_ITEMS = 1 << 22
 #: Maximum number of comparisons of codes between two checks for cancellation.
 _STEP = 1 << 24
@@ -35,7 +35,7 @@ _PART = 1 << 18
 #: Integer labels are grouped by a counting sort if their range is smaller than this multiple of the number of items.
 _SPREAD = 4
 
-#: Metrics that, at depth k, ignore hits beyond rank k.
+#: Metrics whose value at depth k does not depend on hits beyond rank k.
 _SHALLOW = ("AP", "P", "R", "R_cap", "F1", "RR", "success", "hits", "CMC", "nDCG", "DCG", "ERR", "RBP")
 
 #: Maximum number of bits of a code, because distances are 16-bit integers and one value is reserved for the query's own
@@ -73,8 +73,8 @@ def _pack(
     """Return codes as rows of 64-bit words, the bits per code, and the form of the input: "packed", "signs" (-1 and 1)
     or "bits" (0 and 1).
     """
-    # If `packed` is None, uint64 codes count as packed. If `either` is true, uint8 codes may be packed or not: they count
-    # as packed unless all elements are 0 or 1.
+    # If `packed` is None, uint64 codes are taken as packed. If `either` is true, uint8 codes are taken as packed unless
+    # all elements are 0 or 1.
     if packed or (packed is None and array.dtype == np.uint64):
         if array.dtype not in (np.uint8, np.uint64):
             raise InputError("packed codes are uint8 or uint64", source=source, value=array.dtype.name)
@@ -82,14 +82,14 @@ def _pack(
         return words, 8 * array.itemsize * array.shape[1], "packed"
     count, bits = array.shape
     whole = np.zeros((count, -(-bits // 64) * 8), np.uint8)
-    rows = max(1, _PART // bits)  # a part stays in the cache while it is checked and packed
+    rows = max(1, _PART // bits)  # the rows of a part stay in the cache while they are checked and packed
     plain = readonly(array.view(np.uint8), np.uint8).ravel() if array.dtype.itemsize == 1 else None
 
     def pack(begin: int, end: int) -> tuple[bool, bool]:
         if plain is not None:
             found = packing.pack_bytes(plain, bits, begin, end, whole)
             return bool(found & packing.ZEROS_AND_ONES), bool(found & packing.SIGNS) and array.dtype == np.int8
-        zeros = ones = True  # whether all elements are 0 or 1, and whether all are -1 or 1
+        zeros = ones = True  # whether all elements are 0 or 1; whether all elements are -1 or 1
         for low in range(begin, end, rows):
             part = array[low : min(low + rows, end)]
             positive = part > 0
@@ -155,7 +155,7 @@ def _labels(
     query: ArrayLike, gallery: ArrayLike, queries: int, items: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], bool]:
     """Return the labels of queries and gallery as rows of 64-bit words, and whether an item may have several labels. If
-    so, a row has a bit for each label; otherwise it holds the number of the item's label.
+    an item may have several labels, a row has a bit for each label. Otherwise it holds the number of the item's label.
     """
     ours, theirs = _label_array(query, "query_labels"), _label_array(gallery, "gallery_labels")
     for name, array, count in (("query_labels", ours, queries), ("gallery_labels", theirs, items)):
@@ -199,8 +199,8 @@ def evaluate_codes(
     ----------
     query_codes, gallery_codes : array_like, shapes (q, bits), (g, bits)
         Binary codes, with one element per bit (-1 and 1, 0 and 1, or bool) or packed. Codes of dtype uint64 are packed,
-        64 bits to a word. Codes of dtype uint8 are packed, 8 bits to a byte as in faiss and numpy.packbits, if
-        `packed` is true or an element is neither 0 nor 1.
+        64 bits to a word. Codes of dtype uint8 are packed if `packed` is true or an element is neither 0 nor 1: 8 bits
+        to a byte, as in faiss and numpy.packbits.
     query_labels, gallery_labels : array_like, shapes (q,), (g,) or (q, l), (g, l)
         One label per item, or a row of 0 and 1 per item. An item is relevant to a query if they share a label.
     k : int, optional
@@ -246,7 +246,8 @@ def evaluate_codes(
     own = _own(self_match, len(ours), len(theirs))
     if (own < len(theirs)).any():
         positives -= _shared(labels, wanted, own, several)
-    # If neither the result nor a metric needs all hits, only the hits up to the metrics' depth are kept.
+    # If neither the result nor a metric needs all hits, only the hits up to the largest depth of the metrics are
+    # written.
     shallow = decided.cmc in (None, "market") and all(r.metric.name in _SHALLOW for r in read)
     complete = keep_curve or not shallow or int(positives.sum()) <= KEPT_HITS
     if complete:
@@ -361,7 +362,7 @@ def _rank(
             ranking.rank_codes(coded, relevant, starts, depth, b, e, out)
 
     parallel.run(rank, parallel.together(count, ranking.GROUP))
-    if counts.sum() < ranks.size:  # only hits that the metrics need were written
+    if counts.sum() < ranks.size:  # only the hits that metrics need were written
         kept = np.arange(int(counts.sum())) + np.repeat(starts[:-1] - (np.cumsum(counts) - counts), counts)
         ranks = ranks[kept]
         ahead, tied = (ahead[kept], tied[kept]) if ahead.size else (ahead, tied)

@@ -1,4 +1,4 @@
-"""Conventions: named sets of decisions, such as the order of ties, that reproduce how projects score rankings."""
+"""Conventions: named sets of decisions, such as the order of ties. They reproduce how projects score rankings."""
 
 from __future__ import annotations
 
@@ -386,7 +386,7 @@ for _convention in (
     register(_convention)
 
 
-#: Parameters that concern the lines of a run. Only functions that evaluate runs have them.
+#: Decisions on the lines of a run; only functions that evaluate runs take them as keywords.
 _OF_RUNS = ("missing", "order", "single", "positive_scores", "drop_same_id")
 
 
@@ -423,8 +423,8 @@ class RunChoices(CommonChoices, total=False):
 def convention_of(convention: str | Convention, choices: Mapping[str, Any], *, run: bool = False) -> Convention:
     """Return the given convention (a name or a `Convention`) with the decisions in `choices` replaced. A choice of None
     keeps the decision, except where None is a valid value: ``digits=None`` turns rounding off. If `run` is false,
-    decisions that only concern runs get their defaults, and `choices` may not contain these decisions. Raises
-    `OptionError` for an unknown name, decision or value.
+    decisions on runs get their defaults, and `choices` may not contain them. Raises `OptionError` for an unknown name,
+    decision or value.
     """
     if isinstance(convention, str):
         convention = CONVENTIONS.find(convention)

@@ -1,4 +1,4 @@
-"""Features and distances in the memory of another device, such as a GPU, are multiplied, sorted and ranked there.
+"""Multiplies, sorts and ranks features and distances on the device, such as a GPU, whose memory holds them.
 
 This module only calls functions of the array API that PyTorch and CuPy share, with the same names and arguments, so it
 imports no device library. Features are copied to the host once, in parts, to check them and to find equal rows. For
@@ -33,7 +33,8 @@ _FLOATS = {"float16": "float16", "bfloat16": "float32", "float32": "float32", "f
 
 
 def array_table(values: Any, source: str, *, booleans: bool = False) -> NDArray[Any] | DeviceTable:
-    """Return a matrix of unchanged dtype. A dense float matrix stays on its device; all else is copied to the host."""
+    """Return a matrix of unchanged dtype. A dense float matrix stays on its device; any other matrix is copied to the
+    host."""
     namespace, name = _namespace(values), str(getattr(values, "dtype", None)).rpartition(".")[2]
     is_dense = str(getattr(values, "layout", "strided")).endswith("strided")  # PyTorch has sparse tensors
     if namespace is None or name not in _FLOATS or values.ndim != 2 or not is_dense:
@@ -44,11 +45,11 @@ def array_table(values: Any, source: str, *, booleans: bool = False) -> NDArray[
 
 
 def _namespace(values: Any) -> Any:
-    """Return the array library (such as the module torch) of an array on a device; None for any other value."""
+    """Return the array library of an array on a device, such as the module torch; None for any other value."""
     try:
         if values.__dlpack_device__()[0] in _HOST:
             return None
-    except Exception:  # not an array, or an array without memory (PyTorch's device "meta")
+    except Exception:  # not an array, or an array without memory, such as on PyTorch's device "meta"
         return None
     if hasattr(values, "__array_namespace__"):
         return values.__array_namespace__()
@@ -167,11 +168,11 @@ class DeviceRows:
         return -1
 
     def _places(self, values: Any, rows: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return three counts for each element (row, item), shape (3, n): smaller elements of its row, smaller or equal
-        elements, and elements before it in a stable sort of the row.
+        """Return three counts for each element (row, item), shape (3, n): the smaller elements of the row, the smaller
+        or equal elements of the row, and the elements that precede it in a stable sort of the row.
         """
         xp, width = self.table.xp, int(values.shape[1])
-        # Some libraries sort -0 before 0, so 0 is added, which turns -0 into 0.
+        # Some libraries sort -0 before 0. Adding 0 turns -0 into 0.
         order = xp.reshape(xp.argsort(values + 0.0, stable=True), (-1,))
         values = xp.reshape(values, (-1,))
         start, item = self.table.put(rows * width), self.table.put(items)

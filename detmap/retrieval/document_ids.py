@@ -89,7 +89,7 @@ def texts(ids: Located | Keys) -> Texts:
 
 
 def names(ids: list[Any], source: str, field: str) -> list[Any]:
-    """Return ids of queries as integers or strings. Bytes that are not UTF-8 stay bytes."""
+    """Return ids of queries as integers or strings; bytes that are not UTF-8 stay bytes."""
     found = [decoded(name) if isinstance(name, bytes) else name for name in ids]
     strings([name for name in found if isinstance(name, str)], source, field)  # raises for invalid ids
     return found
@@ -190,7 +190,7 @@ def _too_long(name: bytes, source: str, field: str) -> InputError:
 class Keys:
     """The keys of several mappings, numbered consecutively. There is one mapping per query. Keys are read a few
     mappings at a time, because copying all keys into a buffer would double the memory of a large run. If `checked` is
-    true, the caller makes sure that all keys are strings without a zero byte.
+    true, the caller guarantees that all keys are strings without a zero byte.
     """
 
     def __init__(
@@ -292,8 +292,8 @@ class Keys:
         return f"query {shorten(self.queries[which])}, document {shorten(key)}"
 
     def take(self, which: list[int]) -> Keys:
-        """Return the keys of the mappings with the indices `which`; -1 stands for an empty mapping. All other mappings
-        are also read, so that invalid keys in them raise an error.
+        """Return the keys of the mappings with the indices `which`; -1 stands for an empty mapping. The remaining
+        mappings are read, too, so that their invalid keys raise an error.
         """
         if not self.checked:
             others = self.some(sorted(set(range(len(self.mappings))) - set(which)))

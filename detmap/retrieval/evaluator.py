@@ -56,7 +56,7 @@ class Evaluator(Accumulator):
     """A streaming evaluator. It takes batches of queries to one gallery, parts of runs with one set of judgements, or
     samples with scores.
 
-    `update` ranks a batch immediately and keeps the ranks of the relevant items (for runs, of the judged documents),
+    `update` ranks a batch immediately. It keeps the ranks of the relevant items (for runs, of the judged documents),
     but neither distances nor features. `compute` may be called at any time and repeatedly. Without gallery and
     judgements, `update` takes samples, like the retrieval metrics of torchmetrics. All samples are kept, because the
     samples of one query may come in several batches.
@@ -68,8 +68,8 @@ class Evaluator(Accumulator):
     restored evaluator returns the same results.
 
     Results from features may depend on the batches, because BLAS may round the same distance differently in another
-    batch. Equal features always tie, but two distances that only differ in the last bit may be ordered differently
-    after another split into batches. Distances of integer features are exact.
+    batch. Equal features always tie, but the order of two distances that differ only in the last bit may depend on the
+    split into batches. Distances of integer features are exact.
 
     Parameters
     ----------
@@ -330,7 +330,7 @@ class Evaluator(Accumulator):
         elif rows_of is not None:
             width = shot_ranks(self._requests, relation, self.convention)
             ranked = ranked_rows(cuts, rows_of, relation, self.convention, width, 0)
-            for block, junk in map(itemgetter(3, 4), ranked):  # drops the distances, to free their memory
+            for block, junk in map(itemgetter(3, 4), ranked):  # `itemgetter` drops the distances to free memory
                 junk = junk + relation.dropped
                 parts.append(Seen.of([None] * junk.size, block, junk=junk, short=np.zeros(junk.size)))
         return Seen.join(parts)
@@ -449,7 +449,7 @@ class Evaluator(Accumulator):
         InputError
             If no query has a relevant item.
         StateError
-            If missing queries count as 0, but their names are not known, because this evaluator was restored without
+            If missing queries count as 0, but their names are unknown because this evaluator was restored without
             judgements.
         """
         with self._lock:

@@ -19,9 +19,9 @@ from detmap.retrieval.conventions import Convention
 from detmap.retrieval.pools import Pool
 from detmap.retrieval.ranked import Ranked
 
-#: All columns of a state. The value says what an element belongs to: a query, an item, a gain in a query's ideal
+#: All columns of a state, mapped to the meaning of an element: the value of a query, an item, a gain in a query's ideal
 #: ranking, or a rank. ``counts`` is the number of stored items of each query, and ``gains`` the number of gains in its
-#: ideal ranking. ``place`` is the index of the query in the judgements, for runs. ``short`` flags queries with fewer
+#: ideal ranking. ``place`` is the index of a run's query in the judgements. ``short`` flags queries with fewer
 #: neighbours than a metric reads. Items are all judged items if there is a column ``grades``, else only the relevant
 #: items. Other names are as in `Hits`, `Pool` and `Ranked`.
 COLUMNS = {
@@ -58,7 +58,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     layout: list[tuple[str, int]]
     extra: list[str]
     notices: dict[str, int] = {}
-    longer: int = 0  # occurrences of the notice "text_after_name", in states of earlier versions
+    longer: int = 0  # occurrences of the notice "text_after_name"; only in states of earlier versions
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +99,7 @@ class Seen(Frozen):
         """Return the rankings of all `parts`, concatenated."""
         if len(parts) == 1:
             return parts[0]
-        # Parts without hits are left out, because they have the columns ``ahead`` and ``tied`` even if ties are not
-        # known.
+        # Parts without hits are skipped, because they have the columns ``ahead`` and ``tied`` even if ties are unknown.
         telling = [part for part in parts if part.columns["ranks"].size] or list(parts[:1])
         names = set.intersection(*(set(part.columns) for part in telling))
         columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in COLUMNS if name in names}
@@ -188,8 +187,8 @@ def _rows(counts: NDArray[np.int64], which: NDArray[np.int64]) -> NDArray[np.int
 
 
 def _problems(seen: Seen, level: int, grades: int) -> Iterator[tuple[str, Any]]:
-    """Yield pairs of an error message and whether it applies to the restored columns. Each check relies on the checks
-    before it.
+    """Check the restored columns: yield pairs of an error message and whether the error occurs. Each check relies on
+    the earlier checks.
     """
     c, queries = seen.columns, len(seen)
     needed = {"counts", "positives", "items", "junk", "short", "ranks"}

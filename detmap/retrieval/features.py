@@ -1,11 +1,11 @@
 """Distances between features of queries and a gallery, in blocks. Equal features have equal distances.
 
 BLAS may round equal elements of a product differently, because it uses other code at the edges of a block. On some
-processors (single precision on Haswell and Zen), it even uses other code for neighbouring rows within a block. The
-number of threads determines how a long sum is split. Padding does not prevent this. Therefore equal features are found
-first, and their distances are computed once and copied, so that they always tie. Products are padded to fixed
-multiples, so that the number of queries and items has little influence on other distances. Rows are copied to one
-memory layout, so that the layout of the given arrays has no influence.
+processors (single precision on Haswell and Zen), BLAS even uses other code for neighbouring rows within a block. The
+split of a long sum depends on the number of threads. Padding prevents none of this. Therefore equal features are found
+first, and their distances are computed once and copied, so that they always tie. Other distances should hardly depend
+on the number of queries and items, so products are padded to fixed multiples. Rows are copied to one memory layout, so
+that results do not depend on the layout of the given arrays.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ DistanceMetric = Literal["euclidean", "sqeuclidean", "cosine", "dot"]
 #: Number of distances computed per block of queries, and number of gallery rows multiplied at a time.
 _BLOCK_DISTANCES, _TILE = 1 << 25, 16384
 
-#: The number of queries in a block is a multiple of this number. OpenBLAS copies the gallery once per block. With
-#: blocks of only 48 queries, copying would take a third of the time.
+#: The number of queries in a block is a multiple of this number. OpenBLAS copies the gallery for every block, which
+#: would take a third of the time with blocks of only 48 queries.
 _TOGETHER = 96
 
 #: Products are padded to multiples of these numbers of queries, items and features. The inner loops of every tested
@@ -68,9 +68,9 @@ def evaluate_features(
     query, gallery : array_like of float, shapes (q, d), (g, d)
         Features of any float type (float16 and bfloat16 are multiplied in single precision); may be a `numpy.memmap`.
         Float arrays of PyTorch, or of a library with the array API, may be on another device. They are multiplied and
-        ranked there, so both must be on the same device. Distances computed on a device may differ in the last bits from
-        distances computed on the processor. Whole numbers give exact distances as long as their products are exact,
-        unless the library is set to multiply in lower precision (TF32).
+        ranked there, so both must be on the same device. Distances computed on a device may differ in the last bits
+        from distances computed on the processor. Distances of whole numbers are exact if all products are exact and the
+        library does not multiply in lower precision (TF32).
     metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
         ``euclidean`` ranks by the squared distance, as ``sqeuclidean`` does; ``dot`` ranks larger products first.
     query_ids, gallery_ids, query_cameras, gallery_cameras, metrics, convention, junk_id, ignore, self_match, seed
@@ -125,9 +125,9 @@ class Side:
     rows: NDArray[Any] | DeviceTable
     #: The float type in which features are multiplied.
     kind: type
-    #: The squared length of each row, shape (n,).
+    #: The squared norm of each row, shape (n,).
     squares: NDArray[Any]
-    #: For each row, the index of the first row that equals it, possibly the row itself, shape (n,).
+    #: For each row, the index of the first equal row, which may be the row itself, shape (n,).
     first: NDArray[np.int64]
     #: A hash of every row, shape (n,).
     hashes: NDArray[np.uint64]
@@ -144,7 +144,7 @@ def _padded(rows: NDArray[Any], kind: type, step: int) -> NDArray[Any]:
 
 
 def survey(features: NDArray[Any] | DeviceTable, kind: type, source: str) -> Side:
-    """Compute the squared length of every row, and find equal rows; raise `InputError` for a row that is not finite."""
+    """Compute the squared norm of every row, and find equal rows; raise `InputError` for a row that is not finite."""
     squares: NDArray[Any] = np.empty(len(features), kind)
     hashes = np.empty(len(features), np.uint64)
 
@@ -162,8 +162,7 @@ def survey(features: NDArray[Any] | DeviceTable, kind: type, source: str) -> Sid
     return Side(features, kind, squares, _first_equal(features, hashes, kind), hashes)
 
 
-#: Number of rows that a thread copies, squares and hashes at a time, and minimum number of elements for which several
-#: threads are used.
+#: Number of rows that a thread copies, squares and hashes at a time. Minimum number of elements for several threads.
 _SURVEYED, _MANY = 2048, 1 << 18
 
 
@@ -196,8 +195,8 @@ def _distances_of(ours: Side, begin: int, end: int, height: int, theirs: Side, m
     again = np.flatnonzero((source >= begin) & (source != np.arange(begin, end)))
     made[again] = made[source[again] - begin]
     wanted = np.unique(source[source < begin])
-    # A query that equals a query of an earlier block must get the same distances. BLAS may round them differently in
-    # another row of a block, so they are computed in the row that the earlier query had.
+    # A query that equals a query of an earlier block must get the same distances. BLAS may round distances differently
+    # in another row of a block, so they are computed again in the row of the earlier query.
     while wanted.size:
         places, some = np.unique(wanted % height, return_index=True)
         members = np.zeros(height, np.int64)

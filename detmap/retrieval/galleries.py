@@ -1,4 +1,5 @@
-"""Rank a gallery for queries by distances, with the junk rules of re-identification and landmarks."""
+"""Rank a gallery for queries by distances, and remove junk by the rules of re-identification and landmark
+benchmarks."""
 
 from __future__ import annotations
 
@@ -60,8 +61,8 @@ class Gallery:
     gallery_cameras: NDArray[np.int64] | None
     #: Further junk items of each query.
     ignored: Sequence[NDArray[np.int64]] | None
-    #: For each query, whether the items in `hidden` are junk (SYSU-MM01), shape (queries,). In the protocol of
-    #: SYSU-MM01, items of the query's camera and identity are not junk.
+    #: For each query, whether the items in `hidden` are junk, shape (queries,); None except for SYSU-MM01. In
+    #: SYSU-MM01's protocol, items of the query's camera and identity are not junk.
     hiding: NDArray[np.bool_] | None
     #: The items that are junk to the queries flagged in `hiding`.
     hidden: NDArray[np.int64]
@@ -69,8 +70,8 @@ class Gallery:
     people: NDArray[np.int64]
 
     def parts(self, begin: int, end: int, width: int) -> list[tuple[int, int]]:
-        """Split queries ``[begin, end)`` into blocks that fit into memory. Besides items, a query needs memory for `width`
-        values, such as the values of CMC.
+        """Split queries ``[begin, end)`` into blocks that fit into memory. A query needs memory for its items and for
+        `width` further values, such as CMC at each rank.
         """
         costs = self.last[begin:end] - self.first[begin:end] + 1 + width
         if self.ignored is not None:
@@ -80,8 +81,8 @@ class Gallery:
         return [(begin + a, begin + b) for a, b in parallel.split(costs, _BLOCK_ITEMS)]
 
     def lists(self, begin: int, end: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Return the relevant items of queries ``[begin, end)`` in two arrays: the bounds of each query, and item numbers.
-        Two further arrays hold the junk items in the same form.
+        """Return the relevant items of queries ``[begin, end)`` as two arrays: the bounds of each query, and item
+        numbers. Return the junk items as two further arrays of the same form.
         """
         sizes = self.last[begin:end] - self.first[begin:end]
         starts = np.concatenate(([0], np.cumsum(sizes)))
@@ -156,7 +157,7 @@ def relate(
             raise OptionError("junk_id is a string and gallery_ids are not")
         if named or theirs.dtype.kind in "iub":
             everywhere = theirs == junk_id
-        elif theirs.dtype.kind == "U":  # compared as text, because ids from Market-1501's file names include "-1"
+        elif theirs.dtype.kind == "U":  # compare as text, because ids from Market-1501's file names include "-1"
             everywhere = theirs == str(junk_id)
     ignored: list[NDArray[np.int64]] | None = None
     if ignore is not None:
@@ -173,7 +174,7 @@ def relate(
     cameras = _cameras(query_cameras, gallery_cameras, queries, items, sysu)
     columns = None
     dropped = int(everywhere.sum())
-    if dropped:  # dropped once for all queries, because galleries hold thousands of distractors
+    if dropped:  # drop these once for all queries, because galleries hold thousands of distractors
         columns = np.flatnonzero(~everywhere)
         theirs, people = theirs[columns], people[columns]
         cameras = cameras[0], None if cameras[1] is None else cameras[1][columns]
@@ -296,7 +297,7 @@ def _columns(rows: Rows, columns: NDArray[np.int64] | None) -> Rows:
 
 
 def shot_ranks(requests: Sequence[Request], gallery: Gallery, convention: Convention) -> int:
-    """Return the maximum rank at which the CMC of CUHK03 or SYSU-MM01 is evaluated; 0 for any other CMC."""
+    """Return the maximum rank at which the CMC of CUHK03 or SYSU-MM01 is evaluated; 0 for other conventions."""
     if convention.cmc not in SHOTS:
         return 0
     return min(max([SHOT_RANKS, *(r.cut for r in requests if r.metric.name == "CMC")]), gallery.items)
@@ -305,8 +306,8 @@ def shot_ranks(requests: Sequence[Request], gallery: Gallery, convention: Conven
 def ranked_rows(
     cuts: Blocks, rows_of: RowsOf, gallery: Gallery, convention: Convention, width: int, seed: int
 ) -> Iterator[tuple[int, int, Rows, Ranked, NDArray[np.int64]]]:
-    """Rank block by block; yield the bounds of a block's queries, and their distances, rankings, and numbers of junk
-    items.
+    """Rank block by block. Yield the bounds of a block's queries, and the queries' distances, rankings and numbers of
+    junk items.
     """
     for low, high in cuts:
         rows = _columns(rows_of(low, high), gallery.columns)
@@ -380,10 +381,10 @@ def _true_positive_rates(
     wanted: list[float],
 ) -> list[float]:
     """Return fast-reid's TPR at given FPRs, over all pairs that are not junk."""
-    # Pairs at distance *t* or more are called different. TPR is the share of pairs of different identity that are
-    # rightly called different. FPR is the share of matching pairs that are wrongly called different. The TPR is read at
-    # the point of scikit-learn's ``roc_curve`` with the nearest FPR (the first of tied points). ``roc_curve`` omits a
-    # point that lies exactly halfway between its two neighbours.
+    # Pairs at distance *t* or more are classified as different. TPR is the share of pairs of different identities that
+    # are classified as different. FPR is the share of pairs of one identity that are classified as different. The TPR
+    # is read at the point of scikit-learn's ``roc_curve`` with the nearest FPR (the first of tied points).
+    # ``roc_curve`` omits a point that lies exactly halfway between its two neighbours.
     steps, matches = np.unique(matched, return_counts=True)
     between, equal = np.zeros(steps.size + 1, np.int64), np.zeros(steps.size, np.int64)
     read = readonly(steps, np.float64)
@@ -412,8 +413,8 @@ def _true_positive_rates(
             add(rows, begin, end)
         del rows  # free the distances before the next block is made
     different = equal - matches
-    # Steps are the distances that occur between matching pairs, here in descending order. `p` and `n` are the numbers of
-    # matching and other pairs at each step. `gap` is the number of pairs between two steps.
+    # Steps are the distances of pairs of one identity, here in descending order. At each step, `p` is the number of
+    # pairs of one identity, and `n` the number of other pairs. `gap` is the number of pairs between two steps.
     p, n = matches[::-1], different[::-1]
     gap = between[::-1]
     false_rate = np.cumsum(p) / max(int(matches.sum()), 1)
@@ -513,9 +514,9 @@ def evaluate_landmarks(
     Returns
     -------
     dict of str to RankingResult
-        ``easy``: the easy items are relevant and the hard ones junk; ``medium``: both are relevant; ``hard``: the hard
-        ones are relevant and the easy ones junk. Items marked as junk are junk in all three set-ups. Set-ups without
-        relevant items are left out.
+        ``easy``: easy items are relevant, hard items are junk. ``medium``: easy and hard items are relevant. ``hard``:
+        hard items are relevant, easy items are junk. Items marked as junk are junk in all three set-ups. Set-ups
+        without relevant items are left out.
 
     Raises
     ------

@@ -1,5 +1,5 @@
-"""Look up judged documents in the dicts of a run, without hashing or copying the ids of other documents. The score of a
-document determines its rank; ids are compared only within a group of documents with the same score.
+"""Look up judged documents in the dicts of a run, without hashing or copying the ids of other documents. Documents are
+ranked by score; ids are compared only between documents with the same score.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from detmap.kernels.texts import LENGTHS, Grouped, Tied, count_before, find_stri
 from detmap.retrieval.document_ids import Keys, strings
 from detmap.system import parallel
 
-#: Function that returns the ids of documents with the given indices. The indices ascend, and refer to the documents of a
-#: block of queries.
+#: Function that returns the ids of documents, given their ascending indices among the documents of a block of queries.
 Ids = Callable[[NDArray[np.int64]], Texts]
 
-#: Maximum number of comparisons per tied document, on average; if more are needed, the tied documents are sorted by id.
+#: Maximum average number of comparisons per tied document; if more are needed, the tied documents are sorted by id.
 _FEW = 16
 
 #: Number of scores processed together.
@@ -67,8 +66,8 @@ class Order(NamedTuple):
 
 
 def groups_of(starts: NDArray[np.int64], which: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Concatenate the groups with the indices `which`, where -1 stands for an empty group. Return the new bounds of these
-    groups, and the former index of each row.
+    """Concatenate the groups with the indices `which`, where -1 stands for an empty group. Return the bounds of the
+    concatenated groups, and the original index of each row.
     """
     sizes = np.where(which >= 0, starts[which + 1] - starts[which], 0)
     new = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
@@ -86,7 +85,7 @@ class Found(NamedTuple):
     scores: NDArray[np.float64]
     #: For each document, the number of documents of the same query with a better score.
     ahead: NDArray[np.int64]
-    #: For each document, the number of documents of the same query with the same score, itself included.
+    #: For each document, the number of documents of the same query with the same score, including the document.
     tied: NDArray[np.int64]
     #: For each document, the number of documents with the same score that precede it.
     before: NDArray[np.int64]
@@ -97,9 +96,8 @@ class Found(NamedTuple):
         return cls(order, np.full(count, math.nan), *(np.zeros(count, np.int64) for _ in range(3)))
 
     def place(self, begin: int, run: Scores, sought: Scores, ids: Ids, names: Sequence[str]) -> None:
-        """Rank each document in `sought` among the documents of the same query in `run`, and write the results from
-        element `begin` on. ``ids`` returns the ids of documents in `run`; `names` are the ids of the documents in
-        `sought`.
+        """Rank each document in `sought` among the documents of the same query in `run`. Write the results from index
+        `begin` on. ``ids`` returns the ids of documents in `run`; `names` are the ids of the documents in `sought`.
         """
         self.scores[begin : begin + sought.values.size] = sought.values
         got = np.flatnonzero(~np.isnan(sought.values))

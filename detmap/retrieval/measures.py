@@ -59,8 +59,8 @@ def _precision_at_hits(ranked: Ranked, rule: str, divisor: str, cut: NDArray[np.
     known = ("step", "trapezoid") if ranked.expected else tuple(r for r in INTERPOLATIONS if r != "trapezoid-hits")
     if convention.ties in ("expected", "collapsed") and rule not in known:
         raise OptionError(f"ties={convention.ties!r} is defined for AP by {', '.join(known)}, not by {rule!r}")
-    # Rules other than step and trapezoid read the maximum precision at a hit or any later hit. Within tied hits, this is
-    # the precision at the last hit, so ties need no special case.
+    # Rules other than step and trapezoid read the maximum precision at a hit or any later hit. Within tied hits, the
+    # maximum is the precision at the last hit, so ties need no special case.
     if convention.ties in ("expected", "collapsed") and rule in ("step", "trapezoid") and hits.tied.size:
         out = np.empty(len(hits))
         trapezoid = rule == "trapezoid"
@@ -84,7 +84,7 @@ def _precision_at_hits(ranked: Ranked, rule: str, divisor: str, cut: NDArray[np.
 
 
 def _ties(hits: Hits, positives: NDArray[np.int64], depth: NDArray[np.int64]) -> ties.Ties:
-    """Return the tied groups of rankings, for kernels. Ranks beyond ``depth[q]`` do not count for query *q*."""
+    """Return the tied groups of rankings for the kernels, up to rank ``depth[q]`` of query *q*."""
     return ties.Ties(hits.starts, hits.ahead, hits.tied, readonly(positives, np.int64), readonly(depth, np.int64))
 
 
@@ -101,7 +101,7 @@ def band(hits: Hits, convention: Convention, depth: int | None) -> NDArray[np.fl
 
 
 def within(ranked: Ranked, depth: Any) -> Values:
-    """Return the number of hits up to `depth`, which is a rank or one rank per query. If ties="expected", it is the
+    """Return the number of hits up to `depth`, which is a rank or one rank per query; under ties="expected", return the
     expected number over all orders of tied items.
     """
     hits = ranked.hits
@@ -148,7 +148,7 @@ def capped_recall(ranked: Ranked, request: Request) -> Values:
 
 
 def precision_to_last(ranked: Ranked, request: Request) -> Values:
-    """mP: precision at k, or at the rank of the last hit if that rank is smaller."""
+    """mP: precision at k or at the rank of the last hit, whichever is smaller."""
     depth = np.minimum(ranked.hits.last(), request.cut)
     return ratio(ranked.hits.within(depth), depth)
 
@@ -216,8 +216,8 @@ def inverse_negative_penalty(ranked: Ranked, request: Request) -> Values:
 
 
 def best_ranking(ranked: Ranked) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return the bounds of each query's ideal ranking, and the ranks and grades of the items in it. An ideal ranking
-    contains every item with a gain, whether the system ranked it or not.
+    """Return the bounds of each query's ideal ranking, and the ranks and grades of its items. An ideal ranking contains
+    every item with a gain, ranked by the system or not.
     """
     if ranked.ideal_starts is not None and ranked.ideal is not None:
         starts, grades = ranked.ideal_starts, ranked.graded(ranked.ideal)
@@ -238,7 +238,7 @@ def _gains(grades: NDArray[Any], request: Request) -> NDArray[Any]:
     if request.level is not None:
         grades = np.where(grades >= request.level, grades, 0.0)
     if "exp" in request.options:
-        request.flag("exp")  # refuses further options
+        request.flag("exp")  # raises for further options
         if grades.size and grades.max() > _HIGHEST_POWER:
             raise InputError(
                 f"exponential gains are for grades up to {_HIGHEST_POWER}", source="grades", value=grades.max()
@@ -403,6 +403,6 @@ def eleven_points(ranked: Ranked, request: Request) -> Values:
         raise OptionError(f"11pt takes recalls from 0 to 1, as in 11pt(0.25,0.5), not {shorten(request.key)}")
     columns = _at_recalls(ranked, recalls or [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
     total = np.zeros(len(ranked.raw))
-    for column in columns.T[::-1]:  # trec_eval sums from recall 1 downwards, which determines the last bit
+    for column in columns.T[::-1]:  # summed from recall 1 downwards, so that the last bit equals trec_eval's
         total += column
     return np.asarray(total / columns.shape[1])

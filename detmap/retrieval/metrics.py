@@ -15,8 +15,7 @@ from detmap.retrieval import measures, trec_measures
 from detmap.retrieval.conventions import Convention
 from detmap.retrieval.ranked import GEOMETRIC, TOTAL, Metric, Order, Request
 
-#: Constructors for metrics that do not depend on the order of the ranked items, and for counts that are summed over
-#: queries.
+#: Constructors for metrics that do not depend on the order of the ranked items, and for counts summed over queries.
 _of_set = partial(Metric, depth="never", reads="set")
 _total = partial(_of_set, aggregate=TOTAL, bounded=False)
 
@@ -299,7 +298,7 @@ _BY_ALIAS = {alias: metric for metric in METRICS for alias in metric.aliases}
 def parse(name: str, convention: Convention | None = None) -> Request:
     """Parse a metric's name in detmap's spelling (``nDCG@10``), trec_eval's (``ndcg_cut_10``), or the spelling of the
     tool whose names the convention uses. Raises `OptionError` for an unknown name, a depth that the metric does not
-    take, and a number that may mean a depth or a parameter.
+    take, and a number that can be read as a depth or as a parameter.
     """
     if not isinstance(name, str):
         raise OptionError(f"a metric is named by a string, not {type(name).__name__}")
@@ -361,8 +360,8 @@ def _depth(metric: Metric, name: str, text: str) -> float:
 
 
 def _of_ranx(name: str) -> Request:
-    """Parse a name as ranx does: ``rbp.95`` sets p=0.95, ``_burges`` means exponential gains, ``-l2`` means that grades from
-    2 on are relevant, and ``@0`` means no depth.
+    """Parse a name as ranx does: ``rbp.95`` sets p=0.95, ``_burges`` means exponential gains, ``-l2`` makes 2 the
+    lowest relevant grade, and ``@0`` means no depth.
     """
     text, _, level = name.strip().partition("-l")
     found = re.fullmatch(r"(?i)rbp[.@]([0-9]+)", text)
@@ -398,7 +397,7 @@ _MSMARCO = _Provider(("docid-ascending", False))
 _CWL = _Provider(("index", False), depth=1000.0)
 
 #: Supported measures of ir_measures, each with two programs: the first computes the measure without a depth, the second
-#: with a depth. None: ir_measures lacks this form of the measure.
+#: with a depth. None if ir_measures lacks the measure without, or with, a depth.
 IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
     "AP": (_TREC, _TREC),
     "P": (_TREC, _TREC),
@@ -421,8 +420,8 @@ IR_MEASURES: Mapping[str, tuple[_Provider | None, _Provider | None]] = {
     "num_rel_ret": (_TREC, None),
 }
 
-#: Metrics that ir_measures also has. Of these, num_q and num_rel are refused, because ir_measures counts only the queries
-#: in the run.
+#: Metrics of detmap that ir_measures also has. num_q and num_rel are refused, because ir_measures counts only the
+#: queries in the run.
 _OF_IR_MEASURES = {*(name.partition("(")[0] for name in IR_MEASURES), "num_q", "num_rel"}
 
 #: The only option that ir_measures supports for each measure, or the first characters of that option.

@@ -135,10 +135,10 @@ def places(
 
 
 def of_search(indices: Any, distances: Any) -> tuple[Any, Any]:
-    """Return indices and distances. `indices` may be the pair of arrays that a search returns. `OptionError` is raised
-    if `distances` are given in addition. faiss and scikit-learn return distances first, but hnswlib and scann return
-    indices first. Therefore the array of integers is taken as the indices. If both arrays are integers, as with faiss'
-    Hamming distances, the first array is taken as the distances.
+    """Return indices and distances. `indices` may be the pair of arrays that a search returns; `OptionError` is raised
+    if `distances` are given, too. faiss and scikit-learn return distances first, but hnswlib and scann return indices
+    first. Therefore the array of integers is taken as the indices. If both arrays are integers, as with faiss' Hamming
+    distances, the first array is taken as the distances.
     """
     if not isinstance(indices, tuple) or len(indices) != 2:
         return indices, distances
@@ -257,8 +257,8 @@ def _measured(distances: ArrayLike, items: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def scattered(items: NDArray[np.int64], measured: NDArray[Any] | None, count: int) -> Any:
-    """Return a function that returns distances in gallery order. All items must be neighbours of every query. If
-    `measured` is None, ranks take the place of distances.
+    """Return a function that returns distances in gallery order, or ranks in place of distances if `measured` is None.
+    Every query must have all items as neighbours.
     """
 
     def rows(begin: int, end: int) -> NDArray[Any]:
@@ -276,7 +276,7 @@ def scattered(items: NDArray[np.int64], measured: NDArray[Any] | None, count: in
 def _marked(
     items: NDArray[np.int64], starts: NDArray[np.int64], members: NDArray[np.int64], count: int
 ) -> NDArray[np.bool_]:
-    """Return a mask of `items` that is true for items in the query's list. The list of query *q* is
+    """Return a mask of the `items` that are in their query's list. The list of query *q* is
     ``members[starts[q]:starts[q + 1]]``, in ascending order.
     """
     if not members.size:

@@ -1,4 +1,4 @@
-"""Pools: the ranked documents of a query that were judged, or selected for judgement."""
+"""Pools: the ranked documents of a query that were judged or selected for judgement."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Pool(Frozen):
     grades: NDArray[np.int64]
     #: Number of ranked documents of each query, pooled or not, shape (q,).
     items: NDArray[np.int64]
-    #: The tied group of each document, as in `detmap.Hits`, shape (n,), or (0,) if the scores are not known.
+    #: The tied group of each document, as in `detmap.Hits`, shape (n,), or (0,) if scores are unknown.
     ahead: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     tied: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
@@ -59,8 +59,8 @@ class Pool(Frozen):
         return replace(some, ranks=place + 1, items=np.diff(some.starts), ahead=ahead, tied=tied)
 
     def hits(self, level: int, positives: ArrayLike | None = None) -> Hits:
-        """Return the documents of grade `level` or higher as hits. If `positives` is None, each query has as many
-        positives as hits.
+        """Return the documents of grade `level` or higher as hits. By default, `positives` is the number of hits of
+        each query.
         """
         some = self._where(self.grades >= level)
         found = np.diff(some.starts) if positives is None else np.asarray(positives)

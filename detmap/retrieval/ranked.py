@@ -20,7 +20,7 @@ from detmap.retrieval.pools import Pool
 Values = NDArray[np.float64]
 
 
-#: Tie rules that give every item a rank of its own, by index or document id.
+#: Tie rules that give every item a distinct rank, by index or document id.
 BY_PLACE = ("index", "docid", "docid-ascending")
 
 #: The order of a run's documents: a rule for ties, and whether scores are compared in single precision.
@@ -31,8 +31,8 @@ Order = tuple[TieRule, bool]
 class Ranked:
     """A block of rankings, the input of metrics."""
 
-    #: The relevant items. Ties are in the order of the items, or of document ids. If scores are known, the hits also
-    #: tell which items are tied.
+    #: The relevant items. Ties are ranked by item index or document id. If scores are known, the hits also tell which
+    #: items are tied.
     raw: Hits
     #: The decisions under which metrics are computed.
     convention: Convention
@@ -41,19 +41,21 @@ class Ranked:
     #: For each query, the number of documents judged not relevant, ranked or not, shape (q,).
     negatives: NDArray[np.int64] | None = None
     #: ``ideal``, shape (g,), holds the grades above 0 of all judged documents, in descending order within each query.
-    #: ``ideal_starts``, shape (q + 1,), holds the bounds of the queries. None if every relevant item has grade 1.
+    #: ``ideal_starts``, shape (q + 1,), holds the bounds of the queries. Both are None if every relevant item has grade
+    #: 1.
     ideal_starts: NDArray[np.int64] | None = None
     ideal: NDArray[np.int64] | None = None
     #: The lowest grade that counts as relevant.
     level: int = 1
     #: The highest grade of the judgements.
     highest: float = 1
-    #: If grades are fractions: the distinct grades above 0, ascending, shape (d,). A stored grade *c* of at least 1
-    #: stands for the grade ``scale[c - 1]``.
+    #: The distinct grades above 0, ascending, shape (d,), if grades are fractions; else None. A stored grade *c* above
+    #: 0 stands for the grade ``scale[c - 1]``.
     scale: Values | None = None
     #: The probability of a match up to each rank, shape (q, k), for the CMC of CUHK03 and SYSU-MM01.
     shots: Values | None = None
-    #: For hash codes: the numbers of items, and of relevant items, within each Hamming radius, shape (q, bits + 1, 2).
+    #: The numbers of items, and of relevant items, within each Hamming radius, shape (q, bits + 1, 2); only for hash
+    #: codes.
     radius: NDArray[np.int64] | None = None
     #: The ranked documents that are judged for at least one query, if a metric needs them.
     anywhere: Pool | None = None
@@ -84,7 +86,7 @@ class Ranked:
         return self.graded(hits.grades) if hits.grades.size else np.ones(hits.ranks.size)
 
     def graded(self, stored: NDArray[np.int64]) -> Values:
-        """Return the grades that stored grades stand for; see `scale`."""
+        """Convert stored grades to grades; see `scale`."""
         if self.scale is None:
             return stored.astype(np.float64)
         return np.append(0.0, self.scale)[np.maximum(stored, 0)]
@@ -132,7 +134,7 @@ class Request:
     """A requested metric: ``nDCG(exp)@10`` is the metric nDCG with options ("exp",) and depth 10.
 
     ``AP(rel=2)@100`` is the metric AP with depth 100 and level 2: only items of grade 2 or higher count as relevant. If
-    the convention reproduces several programs, `order` and `digits` are the order of documents and the rounding of the
+    the convention reproduces several programs, `order` is the order of documents, and `digits` the rounding, in the
     program that computes this metric.
     """
 
@@ -199,12 +201,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """How the values of queries become one number."""
+    """How the values of queries are combined into one number."""
 
     #: ``combine(values)`` returns the number; `values` is not empty and has no NaN.
     combine: Callable[[Values], float]
-    #: A convention may count a query without relevant items as 0 or 1. This function converts that number to the scale
-    #: of the values, such as logarithms.
+    #: A convention may count a query without relevant items as 0 or 1. This function converts 0 and 1 to the scale of
+    #: the values, such as logarithms.
     scale: Callable[[float], float] = float
     #: Whether values are counts, which are defined even for queries without relevant items.
     counts: bool = False

@@ -18,7 +18,7 @@ from detmap.retrieval.scoring import RankingResult, check_level, flat, graded, i
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-#: Maximum number of relevant items that are in the ideal rankings but not in the given rankings.
+#: Maximum number of relevant items that were not ranked, over all ideal rankings.
 _MOST_UNSEEN = 1 << 24
 
 #: Default metrics.
@@ -47,10 +47,10 @@ def evaluate_rankings(
         For each query, the relevance of the ranked items, best first: booleans, or grades, which may be fractions (0:
         judged not relevant; negative: not judged). With `query_ids` or `relevant`, the ids of the ranked items instead.
     positives : array_like of int, shape (q,), or int, optional
-        The number of relevant items of each query, including items that were not ranked (which have the lowest relevant
-        grade in nDCG's ideal ranking). By default the relevant items in the ranking are counted, with a notice, because a
-        truncated ranking may lack some. For neighbours from an index use `evaluate_neighbors`, which counts relevant items
-        in the gallery.
+        The number of relevant items of each query, including items that were not ranked. In nDCG's ideal ranking, the
+        latter have the lowest relevant grade. By default the relevant items in the ranking are counted, with a notice,
+        because a truncated ranking may lack some. For neighbours from an index use `evaluate_neighbors`, which counts
+        relevant items in the gallery.
     query_ids : sequence, shape (q,), optional
         Identities of the queries: an item is relevant if its id equals the query's.
     relevant : sequence of collections, shape (q,), optional
@@ -152,7 +152,7 @@ def _divides(request: Request, convention: Convention) -> bool:
 
 def _unpacked(values: Any, source: str) -> Any:
     """Return arrays, tensors, and lists of tensors as lists of Python values; other collections unchanged."""
-    # A set treats two tensors of the same value as different members.
+    # Convert tensors to numbers, because a set treats two tensors of the same value as different members.
     if isinstance(values, list | tuple) and any(hasattr(value, "detach") for value in values):
         return [table(value, source).tolist() for value in values]
     return table(values, source).tolist() if hasattr(values, "__array__") else values
@@ -191,8 +191,8 @@ def _positives(positives: ArrayLike, found: NDArray[np.int64]) -> NDArray[np.int
 def _ideal(
     grades: NDArray[np.int64], owner: NDArray[Any], unseen: NDArray[np.int64], lowest: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the bounds of each query's ideal ranking, and the grades in it. An ideal ranking has all grades above 0 in
-    descending order. The `unseen` items have grade `lowest`.
+    """Return the bounds of each query's ideal ranking, and its grades: all grades above 0 in descending order. The
+    `unseen` items have grade `lowest`.
     """
     good = grades > 0
     if unseen.astype(np.float64).sum() > _MOST_UNSEEN:

@@ -211,7 +211,7 @@ def _table_of_mappings(data: Mapping[Any, Mapping[Any, Any]], kind: str) -> Tabl
     mappings = list(data.values())
     listed = Keys(mappings, queries, kind, "documents")
     # To save memory, the keys of a run are read later, block by block, if all mappings are dicts with strings as keys.
-    # Mappings of other types may return different keys on the next iteration.
+    # Mappings of other types are read now, because their next iteration may return other keys.
     late = kind == "run" and all(type(one) is dict and isinstance(next(iter(one), ""), str) for one in mappings)
     documents = listed if late else listed.whole()
     return Table(queries, listed.starts, documents, _values_of_mappings(mappings, kind, listed))
@@ -229,10 +229,10 @@ def table_of_dicts(
     order: Order | None = None,
     keep: bool = False,
 ) -> Table:
-    """Return a table of dicts that map strings to floats or integers, without copying the strings. While the dict of a
-    query is read, the documents in `sought` are looked up in it and ranked by `order`. This is faster, because the dict
-    is still in the processor's cache. If `keep` is true, a copy of the ids is kept for later lookups. Raises
-    `TypeError` for other types, and `OverflowError` for a score beyond the range of floats.
+    """Return a table of dicts that map strings to floats or integers, without copying the strings. When the dict of a
+    query is read, the documents in `sought` are looked up at once, while the dict is in the processor's cache, and
+    ranked by `order`. If `keep` is true, a copy of the ids is kept for later lookups. Raises `TypeError` for other
+    types, and `OverflowError` for a score beyond the range of floats.
     """
     mappings = list(data.values())
     listed = Keys(mappings, list(data), kind, "documents", checked=True)
@@ -242,8 +242,8 @@ def table_of_dicts(
         found = Found.empty(order, sum(len(sought[query]) for query in data))
 
     def read(begin: int, end: int, done: int) -> int:
-        """Read the dicts of queries ``[begin, end)``. `done` is the number of documents that were looked up before.
-        Return the new number.
+        """Read the dicts of queries ``[begin, end)``. `done` is the number of documents looked up before; return this
+        number after the block.
         """
         scores, ends = [], [0]
         names: list[str] = []
@@ -280,7 +280,7 @@ def table_of_dicts(
 def _write_numbers(numbers: list[Any], out: NDArray[np.float64]) -> None:
     """Write floats and integers to `out`; raise TypeError for other types."""
     try:
-        # The type of the sum is checked, because that is faster than to check the type of each number.
+        # Checking the type of the sum is faster than checking the type of each number.
         if type(sum(numbers, 0.0)) is float:
             pack_into(f"{out.size}d", out.data, 0, *numbers)
             return
@@ -357,8 +357,8 @@ def evaluate_run(
         Whether unjudged documents are removed from the ranking (trec_eval's ``-J``). With `depth`, the ranking is first cut
         to that depth.
     empty_input : {"error", "skip"}
-        ``skip`` behaves like pytrec_eval: a query with an empty dict of judgements counts as not judged, and a result is
-        returned even if there are no queries or no relevant documents (a mean over no queries is NaN).
+        ``skip`` behaves like pytrec_eval: a query with an empty dict of judgements counts as not judged. A result is
+        returned even if there are no queries or no relevant documents; a mean over no queries is NaN.
     keep_curve : bool
         Keep the mean curve for `RankingResult.plot` even if there are more than 2**21 hits.
 
@@ -383,8 +383,8 @@ def evaluate_run(
 
 @dataclass(frozen=True)
 class Rules:
-    """How a run is ranked. If `lenient` is true, judgements and run may be empty. If `all_empty` is true, all queries
-    may lack relevant documents.
+    """Rules for ranking a run. If `lenient` is true, judgements and run may be empty. If `all_empty` is true, it is no
+    error that no query has relevant documents.
     """
 
     convention: Convention
@@ -498,7 +498,7 @@ def _judged_anywhere(every: Located | Keys, ranked: Table, rules: Rules) -> Pool
     starts = np.searchsorted(known, ranked.starts).astype(np.int64)
     table = Table(ranked.queries, starts, own[known], np.zeros(known.size, np.int64))
     pool = rank_run(table, ranked, rules.convention, 1, rules.depth, False, None)[0].pool
-    if pool is not None and rules.judged_only:  # documents judged for no query are removed from the rankings
+    if pool is not None and rules.judged_only:  # remove documents that are judged for no query
         return pool.judged()
     return pool
 
@@ -523,7 +523,7 @@ def _find(
     documents: Located | Keys, starts: NDArray[np.int64], wanted: Located | Keys, wanted_starts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], int]:
     """Return each wanted document's index among the query's documents, and the line of a repeated document (-1: none)."""
-    # If a document is repeated, the indices are incomplete.
+    # The indices are incomplete if a document is repeated.
     own: Texts | Keys
     if isinstance(documents, np.ndarray) and isinstance(wanted, np.ndarray):
         own, others = Texts.of(documents), Texts.of(wanted)
@@ -549,7 +549,7 @@ def _find(
 
 
 def _check(table: Table, repeated: int, source: str, what: str) -> None:
-    """Refuse a document repeated on line `repeated` (-1: none)."""
+    """Raise `InputError` if line `repeated` repeats a document (-1: no such line)."""
     if repeated >= 0:
         text = table.documents[np.array([repeated])].tolist()[0]
         query = table.queries[int(np.searchsorted(table.starts, repeated, side="right")) - 1]
@@ -566,9 +566,9 @@ def rank_run(
     judged_only: bool,
     scale: NDArray[np.float64] | None,
 ) -> tuple[Ranked, int, int]:
-    """Rank the judged documents of a run. Both tables have the same queries. Also return the number of lines of the run
-    that the convention removes, and the number of lines with a judged document. If grades have fractions, `level`
-    and the grades are codes, see `Ranked.scale`.
+    """Rank the judged documents of a run; both tables have the same queries. Also return the number of lines that the
+    convention removes, and the number of lines with a judged document. If grades are fractions, `level` and the grades
+    are stored grades, see `Ranked.scale`.
     """
     count = len(judged.queries)
     starts, grades = judged.starts, judged.values
@@ -578,7 +578,7 @@ def rank_run(
     positives = np.bincount(owner[grades >= level], minlength=count)
     if depth is not None:
         pool = pool.cut(depth)
-    if judged_only:  # after the cut to `depth`, as in trec_eval
+    if judged_only:  # after the cut at `depth`, as in trec_eval
         pool = pool.judged()
     ideal = np.flatnonzero(grades > 0)
     ideal = ideal[np.lexsort((-grades[ideal], owner[ideal]))]
@@ -605,7 +605,7 @@ def _searched(judged: Table, ranked: Table, convention: Convention) -> tuple[Poo
     found, repeated = _find(ranked.documents, ranked.starts, judged.documents, judged.starts)
     _check(ranked, repeated, "run", "there")
     owner = np.repeat(np.arange(count), np.diff(judged.starts))
-    # The kernel needs the judged documents of the run in the order of query and line.
+    # The kernel needs the judged documents sorted by query and line.
     got = np.flatnonzero(found >= 0)
     known = got.size
     lines = ranked.starts[owner[got]] + found[got]
@@ -632,8 +632,8 @@ def _starts_of(owner: NDArray[np.int64], count: int) -> NDArray[np.int64]:
 
 
 def _can_look_up(judged: Table, ranked: Table, convention: Convention) -> bool:
-    """Return whether judged documents can be looked up in the dicts of a run. This requires that scores decide the
-    order, and that the convention removes no document.
+    """Return whether judged documents can be looked up in the dicts of a run. Documents must be ordered by score, and
+    the convention must not remove documents.
     """
     return (
         isinstance(judged.documents, Keys)
@@ -669,9 +669,9 @@ def _places(
     ranked: Table, relevant: NDArray[np.int64], hit_starts: NDArray[np.int64], convention: Convention
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Rank the `relevant` lines of a run, given as ascending indices among the lines of their query."""
-    # Returns four arrays of shape (h,), sorted by query and rank: the rank, the number of the query's lines with a
-    # better score, the number with the same score, and the index in `relevant`. The fifth array, shape (q,), is the
-    # number of lines per query.
+    # Return four arrays of shape (h,), sorted by query and rank: the rank, the number of the query's lines with a
+    # better score, the number of its lines with the same score, and the index in `relevant`. The fifth array, shape
+    # (q,), is the number of lines of each query.
     queries = hit_starts.size - 1
     ranks, ahead, tied, which = (np.empty(relevant.size, np.int64) for _ in range(4))
     items = np.empty(queries, np.int64)
@@ -693,7 +693,7 @@ def _places(
         hits = slice(hit_starts[begin], hit_starts[end])
         if not convention.ties.startswith("docid") or not np.any(tied[hits] > 1):
             return
-        # For each query with a tied hit, sort all lines by score and then by document.
+        # For each query with a tied hit, sort all lines by score, then by document.
         owner = np.repeat(np.arange(end - begin), np.diff(hit_starts[begin : end + 1]))
         some = np.unique(owner[tied[hits] > 1])
         starts, lines = groups_of(rows, some)

@@ -39,7 +39,7 @@ def average_precision_score(
 ) -> float | NDArray[np.float64]:
     """Return average precision from scores of samples, as ``sklearn.metrics.average_precision_score`` does.
 
-    Equal scores form one point of the curve: AP is the sum over distinct scores of (R_i - R_(i-1)) P_i.
+    Equal scores form one point of the curve: AP is the sum of (R_i - R_(i-1)) P_i over distinct scores.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def _labels(y_true: Any) -> NDArray[Any]:
     """Return labels as booleans, whole numbers or strings. The shape is (n,), or (n, c) if there are several columns."""
     if hasattr(y_true, "toarray"):  # scipy's sparse matrices, which scikit-learn takes as rows of labels
         y_true = y_true.toarray()
-    if isinstance(y_true, list | tuple):  # numpy would ignore the masks of elements
+    if isinstance(y_true, list | tuple):  # numpy would ignore the masks of the arrays in a list
         hidden = any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, y_true)))
         labels = columns.numbers(y_true, source="y_true", booleans=True) if hidden else table(y_true, "y_true")
     else:
@@ -213,11 +213,11 @@ def _averaged(
 
 
 def _positive(truth: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
-    """Mask of the positive samples, shape (n,), for binary labels. The labels must contain `pos_label`, unless they are
-    all equal.
+    """Mask of the positive samples, shape (n,), for binary labels. `pos_label` must be one of the labels, unless all
+    labels are equal.
     """
     usual = truth.dtype.kind == "b" or (truth.dtype.kind in "iu" and truth.min() >= 0 and truth.max() <= 1)
-    if not usual or pos_label not in (0, 1):  # labels 0 and 1 skip this check, because it sorts all labels
+    if not usual or pos_label not in (0, 1):  # skipped for labels 0 and 1, because the check sorts all labels
         labels = np.unique(truth)
         if labels.size > 2:
             raise InputError(
@@ -243,7 +243,8 @@ def _warned(binary: Binary, positive: NDArray[Any], scores: NDArray[Any], weight
 
 
 def _binary(positive: NDArray[Any], scores: NDArray[Any], interpolation: Interpolation) -> float:
-    """Return AP of unweighted samples, NaN without positives. Positive and negative scores are sorted apart, then merged."""
+    """Return AP of unweighted samples, NaN without positives. Positive and negative scores are sorted separately, then
+    merged."""
     sides: list[NDArray[Any]] = [np.empty(0), np.empty(0)]
 
     def sort(side: int, _: int) -> None:

@@ -121,8 +121,8 @@ class RankingResult(Result):
         The metric values of each query; NaN for a query that is left out of the mean.
     queries : dict of str to int
         Numbers of queries that were ``scored``, ``empty`` (without relevant items), ``missing`` (from the run) and
-        ``extra`` (in the run, not judged). Under conventions such as ``hashnet``, AP is undefined for queries without hits
-        up to AP's depth, and ``without hits`` is their number.
+        ``extra`` (in the run, not judged). Under conventions such as ``hashnet``, AP is undefined for queries without
+        hits up to AP's depth; ``without hits`` is the number of these queries.
     junk : int
         Number of (query, item) pairs removed from the rankings.
     cmc : ndarray of float64, shape (k,), or None
@@ -240,8 +240,8 @@ class RankingResult(Result):
         return self._radius[:, 1]
 
     def interpolated_precision(self, recalls: ArrayLike) -> NDArray[np.float64]:
-        """Return the interpolated precision at the given recalls, averaged over queries, shape (r,). It is the maximum
-        precision at this recall or a higher recall.
+        """Return the interpolated precision at the given recalls, averaged over queries, shape (r,). Interpolated
+        precision is the maximum precision at the recall or a higher recall.
         """
         hits = self._kept().break_ties(self.convention.ties)
         precision, _ = hits.interpolate(recalls)
@@ -345,21 +345,21 @@ class RankingResult(Result):
 
 
 def plot_rankings(results: Mapping[str, RankingResult], path: str | os.PathLike[str] | None = None) -> Any:
-    """Draw CMC beside the precision-recall curves of results by name; the legend has metric values. If `path` is given,
+    """Draw CMC beside the precision-recall curves of named results; the legend has metric values. If `path` is given,
     the picture is written to that file, as .svg, .pdf or .png. Raises `OptionError` if there is nothing to draw.
     """
     curves = {name: cmc for name, one in results.items() if (cmc := one._matched()) is not None}
     curves = curves if len(curves) == len(results) else {}
     drawable = all(one.hits is not None or one._curve is not None for one in results.values())
     if not curves and not drawable:
-        next(iter(results.values()))._kept()  # raise the error that hits were not kept
+        next(iter(results.values()))._kept()  # raises the error that hits were not kept
     lines = [one.line(name) for name, one in results.items()] if drawable else []
     return plots.cmc_and_precision(curves, lines, path=path)
 
 
 def by_query(results: Mapping[str, RankingResult], metric: str) -> tuple[NDArray[Any], dict[str, NDArray[np.float64]]]:
-    """Return all queries of the results, shape (q,), and the values of `metric` by name of the result. A value is NaN
-    if the result lacks the query. `metric` must be in `per_query` of every result.
+    """Return all queries of the results, shape (q,), and the values of `metric` by name of the result; NaN if the
+    result lacks the query. `metric` must be in `per_query` of every result.
     """
     queries = np.unique(np.concatenate([one.query_ids for one in results.values()]))
     columns = {}
@@ -393,11 +393,11 @@ class _ByName(Mapping[str, NDArray[np.float64]]):
 def _empty(
     values: NDArray[np.float64], hits: Hits, convention: Convention, aggregate: Aggregate = MEAN
 ) -> NDArray[np.float64]:
-    """Give queries without relevant items the value that the convention defines for them."""
+    """Replace the values of queries without relevant items by the value that the convention defines."""
     # Some values exist even without relevant items, such as judged@k. The convention ``zero`` keeps these values.
     if aggregate.counts:
         return values
-    if convention.empty != "skip":  # AP is NaN if it is divided by the number of hits up to k, and this is 0
+    if convention.empty != "skip":  # AP is NaN if it is divided by the number of hits up to k, and there are none
         values = np.where(np.isnan(values), aggregate.scale(0.0), values)
     if convention.empty == "zero":
         return values
@@ -405,7 +405,7 @@ def _empty(
 
 
 def _mean(values: NDArray[np.float64], convention: Convention, aggregate: Aggregate = MEAN) -> float:
-    """Return the aggregate of a metric over queries: the mean, or what `aggregate` defines."""
+    """Return a metric over all queries: the mean, or another `aggregate`."""
     kept = values if convention.empty == "nan" else values[~np.isnan(values)]
     if aggregate.counts:
         return aggregate.combine(kept)
@@ -431,9 +431,9 @@ def score(
     notices: Mapping[str, int] | None = None,
 ) -> RankingResult:
     """Evaluate the metrics on each block and combine the queries. If `complete` is false, the blocks hold only the hits
-    up to the metrics' depth, and the result keeps no hits. `lenient` allows that no query has a relevant item;
-    otherwise an error names the likely `reason`. `keep_curve` keeps the mean curve even if there are too many hits to
-    keep. `notices` are notices about the input; the result adds notices about missing, extra and empty queries.
+    up to the metrics' depth, and the result keeps no hits. If no query has a relevant item, an error names the likely
+    `reason`, unless `lenient` is true. If `keep_curve` is true, the mean curve is kept even if there are too many hits
+    to keep. `notices` are notices about the input; the result adds notices about missing, extra and empty queries.
     """
     columns: dict[str, list[NDArray[np.float64]]] = {request.key: [] for request in requests}
     kept: list[Hits] | None = [] if complete else None
@@ -476,7 +476,7 @@ def score(
             queries = {**queries, "scored": counted - hitless, "without hits": hitless}
     if radius_sum is not None:
         radius_sum /= count if convention.empty == "nan" else counted
-        for request in requests:  # take the exact mean, because a sum by blocks may differ in the last bit
+        for request in requests:  # replace by the exact mean, because a sum by blocks may differ in the last bit
             named = _RADII.get(request.metric.name)
             if named is not None and any(option.startswith("radius") for option in request.options):
                 radius_sum[min(int(request.number("radius", 0)), len(radius_sum) - 1), named] = means[request.name]

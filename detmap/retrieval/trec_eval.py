@@ -1,7 +1,7 @@
 """trec_eval's measures: names, order, parameters, nicknames, and the corresponding names in the metric table.
 
-trec_eval prints measures in a fixed order, whatever the order of the request; a family such as ``P`` has a value per
-cutoff. Versions 9.0.8 (which pytrec_eval contains) and 10.0 are supported.
+trec_eval prints measures in a fixed order, which the order of the request does not change. A family such as ``P`` has a
+value for each cutoff. Versions 9.0.8 (which pytrec_eval contains) and 10.0 are supported.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Measure:
     takes: Literal["nothing", "ranks", "shares", "numbers", "pairs"] = "nothing"
     #: The default parameters.
     defaults: tuple[str, ...] = ()
-    #: For parameters of type "numbers", the names of the metric's options that they set, in order. If empty, the numbers
-    #: themselves are the metric's options.
+    #: For parameters of type "numbers", the names of the metric's options that the parameters set, in order. If empty,
+    #: the parameters are the options.
     options: tuple[str, ...] = ()
     #: Whether the value is printed as an integer.
     counts: bool = False
@@ -111,7 +111,7 @@ _SET = (
     "set_F",
 )  # fmt: skip
 
-#: Unsupported nicknames with their measures. These measures need preferences, or judgements by several assessors.
+#: Unsupported nicknames with their measures, which need preferences or judgements by several assessors.
 ABSENT: Mapping[str, tuple[str, ...]] = {
     "all_prefs": (
         "runid", "num_q", "prefs_num_prefs_poss", "prefs_num_prefs_ful", "prefs_num_prefs_ful_ret", "prefs_simp",
@@ -168,13 +168,13 @@ def values_of(measure: Measure, parameters: Sequence[str] = ()) -> list[Value]:
         if sorted(numbers) != numbers:
             raise OptionError(f"{measure.name}: the recalls must ascend: {given}")
         return [Value(measure.name, f"{measure.name}({given})")]
-    options = zip(measure.options, parameters, strict=False)  # further parameters are ignored
+    options = zip(measure.options, parameters, strict=False)  # surplus parameters are ignored
     return [Value(measure.name, f"{measure.name}({','.join(f'{name}={text}' for name, text in options)})")]
 
 
 def undefined(hits: Hits, request: Request, convention: Convention) -> NDArray[np.bool_]:
-    """Mask, shape (q,), of the queries for which trec_eval divides 0 by 0, whereas detmap's value is 0. This can only
-    happen for interpolated precision, if nothing was ranked and the recall requires no hit.
+    """Mask, shape (q,), of the queries for which trec_eval divides 0 by 0, whereas detmap's value is 0. This happens
+    only to interpolated precision, if nothing was ranked and the recall requires no hit.
     """
     if request.metric.name not in ("iprec", "11pt"):
         return np.zeros(len(hits), np.bool_)

@@ -1,7 +1,8 @@
 """Measures specific to trec_eval: variants of nDCG, measures of sets, counts and residuals.
 
-Values equal trec_eval's to the last bit. A value that trec_eval leaves unset, for example without relevant documents,
-is 0 in trec_eval and detmap. The functions have the same arguments as the functions of `detmap.retrieval.measures`.
+Values equal trec_eval's to the last bit. If trec_eval does not set a value, for example without relevant documents, the
+value is 0 in trec_eval and detmap. The functions have the same arguments as the functions of
+`detmap.retrieval.measures`.
 """
 
 from __future__ import annotations
@@ -113,7 +114,8 @@ def residual(ranked: Ranked, request: Request) -> Values:
 
 
 def retrieved(ranked: Ranked, request: Request) -> Values:
-    """num_ret: the number of ranked items; with ``rel``, the number of ranked items of at least that grade."""
+    """num_ret: the number of ranked items; with ``rel``, the number of ranked items with this grade or a higher
+    grade."""
     return (ranked.raw.items if request.level is None else ranked.raw.counts).astype(np.float64)
 
 

@@ -51,7 +51,7 @@ def p_mrr(
     after: Mapping[Any, Mapping[Any, float]],
     changed: Mapping[Any, Iterable[Any]],
 ) -> float:
-    """Return p-MRR (FollowIR, Weller et al., 2024): how far documents drop when an instruction makes them irrelevant.
+    """Return p-MRR (FollowIR, Weller et al., 2024): how far documents fall if an instruction makes them irrelevant.
 
     Parameters
     ----------

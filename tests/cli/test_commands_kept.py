@@ -8,7 +8,7 @@ import tiny
 
 from detmap import cli
 
-FIXTURES = kept.KEPT.parent
+FIXTURES = kept.FOLDER.parent
 PANOPTIC = [str(FIXTURES / "panoptic" / f"{name}.json") for name in ("ground_truth", "before", "after")]
 PEOPLE = [str(FIXTURES / "people" / f"{name}.json") for name in ("ground_truth", "poses")]
 

@@ -13,7 +13,7 @@ import detmap
 from detmap import cli, retrieval
 from detmap.reports import rankings
 
-FIXTURES = kept.KEPT.parent
+FIXTURES = kept.FOLDER.parent
 
 
 @pytest.fixture(scope="module")

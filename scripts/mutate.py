@@ -162,7 +162,7 @@ def drawn(options: argparse.Namespace) -> int:
         trees = [copied(folder / str(job)) for job in range(options.jobs)]
         if (ROOT.parent / "shared").is_dir():  # data that tests read beside the checkout
             (folder / "shared").symlink_to(ROOT.parent / "shared")
-        trial = Trial(ROOT, options.records or folder / "records", options.tests, trees)
+        trial = Trial(ROOT, options.records or folder / "records", options.tests, trees, options.seconds)
         for one, result in trial.of(chosen):
             counts["/".join(Path(one.path).parts[:2])][result.partition(" (")[0]] += 1
             print(f"{result}: {one}", flush=True)
@@ -185,6 +185,13 @@ def main() -> int:
     )
     parser.add_argument(
         "--tests", nargs="+", default=["tests"], metavar="DIR", help="tests that are to kill drawn mutants"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=90.0,
+        metavar="S",
+        help="of tests that are tried with a drawn mutant; default: 90",
     )
     parser.add_argument("--records", type=Path, metavar="DIR", help="keep there which tests carry out which line")
     options = parser.parse_args()

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 #: Packages that tests load, loaded once; none of them may import detmap.
 PRELOADED = ("numba", "hypothesis", "msgspec", "yaml", "scipy.stats", "scipy.ndimage", "pandas", "pyarrow", "PIL.Image")
-#: Seconds that the tests of a mutant take without a change, at most.
+#: Seconds that the tests of a mutant take without a change, at most, by default.
 SECONDS = 90.0
 #: Those of the first tests to be tried; each further group takes four times as long.
 FIRST = 3.0
@@ -168,8 +168,8 @@ class Chosen:
 class Records:
     """What `Recorder` has written of all files of tests."""
 
-    def __init__(self, tree: Path, folder: Path, tests: list[str]) -> None:
-        self.tree, self.folder = tree, folder
+    def __init__(self, tree: Path, folder: Path, tests: list[str], seconds: float) -> None:
+        self.tree, self.folder, self.most = tree, folder, seconds
         self.files = [
             path.relative_to(tree).as_posix()
             for name in tests
@@ -227,7 +227,7 @@ class Records:
             return rank, not file.startswith(own), sum(seconds[name] for name in names)
 
         groups: list[dict[str, float]] = [{}]
-        left = SECONDS
+        left = self.most
         for _, names in sorted(files.items(), key=soonest):
             for name in sorted(names, key=seconds.__getitem__):
                 if left > 0:
@@ -253,10 +253,10 @@ def functions(path: Path, line: int) -> list[set[int]]:
 class Trial:
     """Tries mutants in copies of a checkout, each used by a process."""
 
-    def __init__(self, root: Path, folder: Path, tests: list[str], trees: list[Path]) -> None:
+    def __init__(self, root: Path, folder: Path, tests: list[str], trees: list[Path], seconds: float = SECONDS) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.root, self.folder, self.trees = root, folder.resolve(), trees
-        self.records = Records(root, self.folder, tests)
+        self.records = Records(root, self.folder, tests, seconds)
         for name in PRELOADED:
             with suppress(ImportError):
                 import_module(name)

@@ -166,8 +166,8 @@ def _single(facts: Facts, evidence: Evidence, unreported: NDArray[np.bool_]) -> 
 
 def largest_overlaps(evidence: Evidence) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return for each image the largest IoU between two detections of the same category (row 0), and of different
-    categories (row 1), shape (2, images). Pairs of equal boxes (see `SAME`) are left out. Return also a mask of the same
-    shape that marks the images with such a pair.
+    categories (row 1), shape (2, images). Pairs of equal boxes (see `SAME`) are left out. Return also a mask, shape (2,
+    images), of the images with a pair of equal boxes.
 
     Only the `TOP` best detections of an image are compared. The value is 0 if no two boxes overlap.
     """

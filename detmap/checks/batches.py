@@ -31,7 +31,8 @@ ONE_STEP = 0.75
 _PAIRS = 4_000_000
 
 #: Limits for confident detections on an object of the mirrored image: minimum number, and minimum share of the part's
-#: confident detections. `TIMES` is the minimum ratio to the number on an object of their own image.
+#: confident detections. `TIMES` is the minimum ratio of their number to the number of detections on an object of their
+#: own image.
 FEWEST, SHARE, TIMES = 20, 0.2, 3.0
 
 
@@ -44,7 +45,7 @@ class Order(NamedTuple):
     total: int
 
     def batch_of(self, place: Array) -> NDArray[np.int64]:
-        """Return the batch number of each position; it may be negative."""
+        """Return the batch number, which may be negative, of each position."""
         return np.asarray((place - (self.total - self.batch + 1) // 2) // self.batch if self.batch else 0 * place)
 
     def mirrored(self, place: Array) -> NDArray[np.int64]:

@@ -46,7 +46,7 @@ BESIDE = {
 #: Limits for flagged images to form a part. At least the share `_FLAGGED` of the part's images must be flagged, and at
 #: least `_FLAGGED_TIMES` the share outside. The part must hold at least the share `_OF_FLAGGED` of all flagged images.
 #: If detections of a part are mirrored, for example, only a third of its images are flagged, because many objects lie
-#: in the middle. Elsewhere one in 400 images is flagged by chance.
+#: in the middle. In other parts one in 400 images is flagged by chance.
 _FLAGGED, _FLAGGED_TIMES, _OF_FLAGGED = 0.15, 4.0, 0.4
 
 #: Assumed share of a defective part's images that are not flagged.
@@ -173,7 +173,8 @@ class Facts:
 
     def gathered(self, flags: NDArray[np.bool_], known: NDArray[np.bool_]) -> Part | None:
         """Return the part of the images in which more images are flagged than elsewhere; None if there is no such part.
-        Unlike `concentrated`, it assumes that nearly all of the part is flagged. Both masks have the shape (images,).
+        Unlike `concentrated`, this method assumes that nearly all of the part is flagged. Both masks have the shape
+        (images,).
         """
         image = np.flatnonzero(known)
         bad = flags[image]

@@ -19,7 +19,7 @@ from detmap.checks.findings import Finding, found
 from detmap.checks.rates import CHANCE, FLOOR, Part
 
 #: Quantiles that are tested as limits, of the most extreme size on each image. The tested limits need not include the
-#: exact limit of a part, because few images lie between two of them.
+#: exact limit of a part, because few images lie between two tested limits.
 SHARES = np.arange(0.05, 0.96, 0.05)
 
 #: Number of limits: a minimum and a maximum for each of three sizes.
@@ -29,8 +29,8 @@ SIZES = 6
 #: image.
 EXCEEDED = 1e-4
 
-#: Maximum ratio of the share of missed objects in the part to the share elsewhere, among objects within the limit. If boxes
-#: are scaled or cut, these objects are missed, too.
+#: Maximum ratio of the share of missed objects in the part to the share elsewhere, among objects within the limit. If
+#: boxes are scaled or cut, objects within the limit are missed, too.
 WITHIN = 1.5
 
 

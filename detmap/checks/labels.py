@@ -65,7 +65,9 @@ def explained(facts: Facts, findings: list[Finding]) -> list[Finding]:
 
 
 def _undetected(facts: Facts, truth: GroundTruth) -> Iterator[Finding]:
-    """Yield the finding of categories without detections, except those that name the same class as another one."""
+    """Yield the finding of categories without detections, except categories that name the same class as another
+    category.
+    """
     objects = np.bincount(truth.categories.codes[~truth.crowd], minlength=truth.categories.ids.size)
     place = locate(facts.detections.categories.ids, truth.categories.ids)
     known = place[facts.detections.categories.codes]

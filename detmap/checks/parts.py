@@ -61,8 +61,8 @@ MEANT = 0.02
 #: another category. For a detector on VOC2007 the share is 1/60.
 ALL_DOUBLED = 0.25
 
-#: The shares of `SCATTERED` for "unsuppressed" if the threshold of non-maximum suppression can be estimated. Then
-#: hardly any image without the defect has detections that overlap by more than the threshold.
+#: The shares of `SCATTERED` for "unsuppressed" if the threshold of non-maximum suppression can be estimated. Hardly any
+#: image without the defect has detections that overlap by more than the threshold.
 BEYOND_THRESHOLD = (0.25, 0.1)
 
 #: Minimum share of confident detections on no object, for an image whose objects are missed to be defective. Of 11
@@ -85,10 +85,11 @@ CUT_OFF = 1.2
 
 #: For a limit of the number of objects per image that holds only in a part of the images. `LIMITS` is the largest
 #: tested limit, because larger numbers of objects are rare. `FEW_BEYOND` is the minimum share of all images that exceed
-#: the limit. `EXCEEDED` is the assumed share of the part's images that exceed it; a small value makes the part end at
-#: such an image. `EXCEEDING` is the maximum of this share. `REACHED` is the minimum ratio of the share of the part's
-#: images at the limit to the share of other images at or above the limit. The ratio is 1 if the limit is the only
-#: difference, and smaller if the images of the part have fewer objects for another reason.
+#: the limit. `EXCEEDED` is the assumed share of the part's images that exceed the limit; a small value makes the part
+#: end at such an image. `EXCEEDING` is the maximum share of the part's images that exceed the limit. `REACHED` is the
+#: minimum ratio of the share of the part's images at the limit to the share of other images at or above the limit. The
+#: ratio is 1 if the limit is the only difference, and smaller if the images of the part have fewer objects for another
+#: reason.
 LIMITS, FEW_BEYOND, EXCEEDED, EXCEEDING, REACHED = 20, 0.05, 1e-4, 0.01, 0.6
 
 #: Minimum number of categories with nearly the same part, for the part to be reported once, for all categories.
@@ -130,13 +131,13 @@ EXPLAINED = 0.1
 
 
 #: To report that labels of a part leave out one kind of object, such as small objects, two ratios must be at most this
-#: value. The first is the share of this kind among the objects of the part, divided by its share elsewhere. The second is
-#: the share of detections on no object among the other detections of the part, divided by the same share among the
-#: detections of this kind.
+#: value. The first ratio is the share of this kind among the objects of the part, divided by its share elsewhere. The
+#: second ratio is the share of detections on no object among the other detections of the part, divided by the same
+#: share among the detections of this kind.
 LEFT_OUT = 0.5
 
-#: Boxes lie at the border if they are at most `AT_BORDER` pixels from the edge of the image. They are small or large if
-#: their area is below or above these quantiles of the areas of objects.
+#: Boxes lie at the border if they are at most `AT_BORDER` pixels from the edge of the image. Boxes are small or large
+#: if their area is below or above these quantiles of the areas of objects.
 AT_BORDER, SMALL, BIG = 2.0, 0.25, 0.75
 
 #: End of the description of images that form no range or group of images.
@@ -347,8 +348,8 @@ class _PartFindings(NamedTuple):
 
 
 def _add(said: list[_PartFindings], made: _PartFindings) -> None:
-    """Add the findings about a part. Of two overlapping parts with the same code and category only the wider one stays; a
-    part whose cause is known stays even if it is narrower.
+    """Add the findings about a part. Of two overlapping parts with the same code and category, only the wider part
+    stays. A narrower part stays if its cause is known.
     """
     width = np.count_nonzero(made.part.images)
     for at, one in enumerate(said):
@@ -568,8 +569,8 @@ def _alike(one: Array, other: Array) -> bool:
 def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDArray[np.bool_] | None:
     """Return a mask of the defective images (see `SCATTERED`); None unless they far outnumber the halfway images.
 
-    If images differ only in difficulty, larger shares of bad records are rarer. A second mode at large shares is
-    therefore a defect.
+    If images differ only in difficulty, larger shares of bad records are rarer. A second peak at large shares of bad
+    records is therefore a defect.
     """
     if code not in SCATTERED:
         return None
@@ -586,7 +587,7 @@ def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDA
         both = np.where(known, np.minimum(share_of, alone), 0.0)
         some, many, most = (float(np.count_nonzero(both >= low)) for low in (BOTH_QUARTER, BOTH_HALFWAY, BOTH))
         # Without a defect, the number of images falls at least geometrically from each limit to the next higher one. In
-        # addition, images with few records may reach these limits by chance.
+        # addition, images with few records may reach the limits `BOTH` by chance.
         rarer = (many - most) ** 2 / max(some - many, 1) + 0.5 + BY_CHANCE * _reaching_both(evidence, units)
         found_among = [(bad & (alone >= ALONE), found_among[0][1]), (both >= BOTH, rarer)]
     for which, expected in found_among:

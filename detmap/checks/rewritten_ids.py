@@ -16,7 +16,8 @@ from detmap.checks.rates import tail
 _IMAGES, _LOOKED_AT = 20_000, 40
 
 #: Maximum p-value of the number of unknown ids that a change explains. The number expected by chance is twice the
-#: number that follows from the images with detections. It is at least 0.5, so that a change must explain seven ids.
+#: number that follows from the images with detections. The expected number is at least 0.5, so that a change must
+#: explain seven ids.
 _CHANCE = 1e-5
 
 #: Maximum number of characters that are cut off.

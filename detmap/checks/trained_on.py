@@ -23,8 +23,8 @@ KNOWN, HALFWAY, TWO = 0.8, 0.4, 2
 
 #: Minimum ratio of the number of known images to the number expected by chance. The expected number follows from the
 #: share of objects that are found precisely on other images. If precision varies between images, more images are
-#: halfway than expected. Then the expected number is multiplied by the square of the ratio of observed to expected
-#: halfway images.
+#: halfway than expected. In this case the expected number of known images is multiplied by the square of the ratio of
+#: observed to expected halfway images.
 TIMES = 2.0
 
 #: Maximum share of known images. If most images are known, boxes and labels may be of one origin.

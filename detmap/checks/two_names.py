@@ -78,7 +78,8 @@ def _pairs(evidence: Evidence) -> dict[int, tuple[int, int, int]]:
         hits = int(by_category[most])
         if hits < MOSTLY * taken.size:
             continue
-        # The other category has as many confident detections as objects, so enough hits imply that it has objects.
+        # The other category has as many confident detections as objects, so enough hits imply that the other category
+        # has objects.
         if tail(hits, 2 * wrong * taken.size + 1) * count < CHANCE:
             out[one] = most, hits, int(taken.size)
     return out

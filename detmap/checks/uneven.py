@@ -38,10 +38,10 @@ LOW = 0.25
 
 #: If objects of a part are harder to detect, its true positives have lower scores, but its false positives do not.
 #: `ALSO` is the maximum share, as in `LOW`, for false positives, unless the share for true positives is at most `FAR`.
-#: In 520 scenes of ``tests/planting/natural.py``, 5 harder parts pass `LOW`. Their share for true positives is at least
-#: 0.21, and in 4 of them the share for false positives is 0.46 to 0.53. If scores are scaled, squared or halved in a
-#: part of ``tests/planting/scenes.py``, the share for false positives is at most 0.39. The share for true positives is
-#: at most 0.08 if scores are halved.
+#: In 520 scenes of ``tests/planting/natural.py``, 5 harder parts pass `LOW`. In these parts the share for true
+#: positives is at least 0.21; in 4 of the 5 parts the share for false positives is 0.46 to 0.53. If scores are scaled,
+#: squared or halved in a part of ``tests/planting/scenes.py``, the share for false positives is at most 0.39. The share
+#: for true positives is at most 0.08 if scores are halved.
 ALSO, FAR = 0.42, 0.15
 
 #: The score at which a part was cut is estimated from the lowest score of each image. The quantile `AT_THE_ENDS` of these
@@ -60,7 +60,7 @@ BELOW, ALIKE = 0.3, 0.5
 ANOTHER, MOVED = 0.01, 0.2
 
 #: A part counts as cut if its detections per image and object, divided by those of the rest, are at most q ** `FEWER`.
-#: Here q is the ratio expected from the cut.
+#: The ratio expected from the cut is q.
 FEWER = 0.5
 
 #: Minimum share of a part's images that have the same number of detections, 2 or more, for this number to be a limit. In
@@ -81,9 +81,10 @@ FACTOR = 2.0
 #: range reaches from the quantile `APART` to the quantile 1 - `APART`.
 APART = 0.05
 
-#: A category is also reported if at least the share `ABOVE` of the other categories' scores exceed its maximum. If its
-#: scores are halved, half of the other scores exceed it. `OF_THOSE` is the share of the category's scores that count as
-#: independent draws in the test. It is below 1, because difficult categories have few high scores even without a defect.
+#: A category is also reported if at least the share `ABOVE` of the other categories' scores exceed its maximum. If the
+#: category's scores are halved, half of the other scores exceed this maximum. `OF_THOSE` is the share of the category's
+#: scores that count as independent draws in the test. The share is below 1, because difficult categories have few high
+#: scores even without a defect.
 ABOVE, OF_THOSE = 0.5, 0.3
 
 #: Minimum share of the variance of score ranks that lies between images: with two scales, each on half of the images,
@@ -93,9 +94,9 @@ BETWEEN = 0.5
 #: Minimum number of images with several scores, for the variance between images to be computed.
 FEWEST_IMAGES = 40
 
-#: Minimum lead of true positives for scores to be informative. The lead of an image is the mean rank of its true
-#: positives minus that of its false positives; the median over images counts. It is 0.25 or more for detectors, and 0 by
-#: chance.
+#: Minimum lead of true positives for scores to be informative. The lead of an image is the mean rank of true positives
+#: minus the mean rank of false positives; the median over images counts. The lead is 0.25 or more for detectors, and 0
+#: by chance.
 AHEAD = 0.06
 
 #: If true positives lead by less in a part than elsewhere: maximum ratio of the median lead inside the part to the
@@ -106,8 +107,8 @@ AHEAD = 0.06
 LESS_AHEAD, LESS_IF_LISTED = 0.25, 0.5
 
 #: The scores of a part are reversed, and not merely uninformative, if false positives lead true positives by a margin.
-#: The margin is at least this multiple of the median lead of true positives elsewhere. If scores are reversed the ratio
-#: is about 1, and if they are shuffled about 0.
+#: `BEHIND` is the minimum ratio of the margin to the median lead of true positives elsewhere. If scores are reversed
+#: the ratio is about 1, and if they are shuffled about 0.
 BEHIND = 0.5
 
 #: To report that only in a part the file lists detections by descending score: minimum share of the part's images with
@@ -123,8 +124,8 @@ MINORITY = 0.5
 BIAS = 0.08
 
 #: Share of images that count as having the largest (or smallest) detections, and assumed share of a resized part's
-#: images that do not count. With sides times 0.83, 6 of 10 images of the part are among the 3 of 10 with the smallest
-#: detections.
+#: images that do not count. With sides times 0.83, 6 of 10 images of the part are among the 3 of 10 images with the
+#: smallest detections.
 RESIZED, LEFT_RESIZED = 0.3, 0.4
 
 #: Minimum median deviation of width and height for a finding, in pixels, if small and large objects have the same
@@ -134,14 +135,14 @@ PIXELS = 0.75
 #: Limits for images on which all objects are drawn larger, or smaller, than elsewhere. The width and height of an
 #: object are divided by the width and height of the detection that finds it. In a category with at least
 #: `FEWEST_OF_CATEGORY` objects, these ratios are divided by their median. Only the best share `BETTER` of a category's
-#: confident detections is used, because other detections may lie on an object by chance. An object is drawn larger by
-#: the smaller of its two ratios. Ratios above `MOST_DRAWN` count as `MOST_DRAWN`.
+#: confident detections is used, because other detections may lie on an object by chance. The smaller of an object's two
+#: ratios is the factor by which the object is drawn larger. Ratios above `MOST_DRAWN` count as `MOST_DRAWN`.
 BETTER, MOST_DRAWN = 0.5, 1.22
 
-#: `CORRELATED` is the minimum correlation between the ratios of two objects on one image. It must exceed `NATURAL`, the
-#: correlation without a defect, by at least `SURE` standard errors. Without a defect the correlation is 0.04 to 0.12
-#: for two detectors on VOC2007, with a standard error of 0.03 to 0.06. If a fifth of the images of VOC2007 have a
-#: margin of 12% at each edge, the correlation is 0.17 to 0.23.
+#: `CORRELATED` is the minimum correlation between the ratios of two objects on one image. The correlation must exceed
+#: `NATURAL`, the correlation without a defect, by at least `SURE` standard errors. Without a defect the correlation is
+#: 0.04 to 0.12 for two detectors on VOC2007, with a standard error of 0.03 to 0.06. If a fifth of the images of VOC2007
+#: have a margin of 12% at each edge, the correlation is 0.17 to 0.23.
 CORRELATED, NATURAL, SURE = 0.15, 0.06, 3.1
 
 #: An image is reported if it has two or more objects and all of them are larger by at least the factor `DRAWN`. There
@@ -273,8 +274,8 @@ class Scores(NamedTuple):
 
 
 def _of_part(evidence: Evidence, own: Scores, other: Scores | None) -> Finding | None:
-    """Return the finding of a part of the images with low or high scores; None if there is none. If scores of `other`
-    detections do not differ, the part is merely easier or harder, and not returned.
+    """Return the finding of a part of the images with low or high scores; None if there is none. If the scores of
+    `other` detections do not differ, the images of the part are merely easier or harder, and there is no finding.
     """
     made = _part_of_scores(evidence, own.scores, own.label, own.image)
     if made is None:
@@ -326,7 +327,7 @@ def place_of(own: Array, rest: Array, high: bool) -> float:
 
 def _of_others(evidence: Evidence, rows: Array) -> Scores | None:
     """Return the scores of all detections except those at `rows`, which find objects; None if there are few. If mainly
-    low scores are changed, these detections differ, but detections that find objects hardly do.
+    low scores are changed, the scores at `rows` hardly differ, but the other scores do.
     """
     finds = np.zeros(len(evidence.found), np.bool_)
     finds[rows] = True

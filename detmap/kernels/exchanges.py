@@ -1,8 +1,9 @@
 """Sums of interpolated precision after images are exchanged between two models. These kernels are faster than
 `resampling.average`, but have other rounding errors.
 
-Interpolated precision at a recall of the grid is the maximum precision at the hits that reach this recall. The sum over
-the grid is therefore a sum over hits. The weight of a hit is the number of recalls that this hit is the first to reach.
+At a recall of the grid, interpolated precision is the maximum precision at the hits that reach this recall. The sum
+over the grid is therefore a sum over hits. The weight of a hit is the number of recalls that this hit is the first to
+reach.
 """
 
 from __future__ import annotations

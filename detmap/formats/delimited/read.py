@@ -264,8 +264,8 @@ _LISTED, _SIDES = BOX_FIELD, {"width", "height"}
 
 
 def _are_sizes(cells: Mapping[str, list[str]]) -> bool:
-    """Return whether ``width`` and ``height`` are sizes of images. This is so if boxes are given by corners, and no
-    corner exceeds the sizes.
+    """Return whether ``width`` and ``height`` are sizes of images. The columns are image sizes if boxes are given by
+    corners, and no corner exceeds the sizes.
     """
     if len(_ways(cells.keys() - _SIDES)) != 1 or not {"x2", "y2"} <= cells.keys() or len(_ways(cells)) > 1:
         return False

@@ -261,7 +261,7 @@ def settings_near(folder: str) -> str | None:
 
 
 def results_in(path: str) -> str:
-    """Return the folder with the files of predictions: the given one, or its subfolder ``labels``."""
+    """Return the folder with the files of predictions: the given folder, or its subfolder ``labels``."""
     inside = os.path.join(path, "labels")
     return inside if os.path.isdir(inside) else path
 

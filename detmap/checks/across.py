@@ -51,8 +51,8 @@ SAMPLE = 250_000
 
 #: Images with fewer than `TWO` detections are ignored. A part of the images is reported if overlaps stay below the
 #: threshold on at least the share `ALL` of its images. A few images at the ends of a part may belong to the rest.
-#: `EXCEEDING` is the assumed share of a part's images that exceed the threshold. A small value makes a part end at such
-#: an image.
+#: `EXCEEDING` is the assumed share of a part's images that exceed the threshold. A small value makes a part end at an
+#: image that exceeds the threshold.
 TWO, ALL, EXCEEDING = 2, 0.95, 0.01
 
 #: A part of the images is reported if every box has a single category on at least the share `INSIDE` of its images, and

@@ -51,10 +51,10 @@ _WORSE, _ROUNDED = 0.1, {"normalised_boxes"}
 #: gain by chance.
 _NEARBY = {"scaled_boxes", "shifted_boxes"}
 
-#: Limits of the test for objects cut into pieces at the middle of the image. A piece that is scaled by 2 overlaps the
-#: object by chance. `_MIDDLE` is the maximum distance of an edge from the middle in pixels, because the middle of an
-#: odd side is rounded. `_ENDING` is the minimum share of gaining detections that end at the middle. `_BEGINNING` is the
-#: minimum ratio of the number of sampled boxes that begin at the middle to the number that end there.
+#: Limits of the test for objects cut at the middle of the image: such a half, scaled by 2, overlaps the whole object.
+#: `_MIDDLE` is the maximum distance of an edge from the middle in pixels, because the middle of an odd side is rounded.
+#: `_ENDING` is the minimum share of gaining detections that end at the middle. `_BEGINNING` is the minimum ratio of the
+#: number of sampled boxes that begin at the middle to the number that end there.
 _MIDDLE, _ENDING, _BEGINNING = 0.51, 0.5, 0.5
 
 #: Minimum share of gaining detections in the sample, for a hypothesis to be accepted.
@@ -92,11 +92,11 @@ _SHIFT, _FEWEST_SHIFTED = 0.75, 50
 #: a share of the box. At most `_PAIRS_MOVED` pairs are compared.
 _ALIKE, _STEPS, _PAIRS_MOVED = 0.15, (8.0, 0.02, 0.1), 150_000
 
-#: Minimum ratio of the gain of moving boxes by a share of their own sides to the best gain of another hypothesis, for
-#: the former to be preferred. If only one level of a feature pyramid is displaced, moving boxes by a number of pixels
-#: undoes a part of the displacement. If boxes of 64 to 128 pixels are moved by 0.35 of their sides, the ratio is 1.6 or
-#: more in the 9 scenes of ``tests/planting`` with seeds 0 to 2. If all boxes are moved by half a side, as if centres
-#: were corners, the ratio is at most 1.001.
+#: Minimum ratio of two gains for boxes to be considered moved by a share of their own sides: the gain of this
+#: hypothesis, and the best other gain. If only one level of a feature pyramid is displaced, moving boxes by a number of
+#: pixels undoes a part of the displacement. If boxes of 64 to 128 pixels are moved by 0.35 of their sides, the ratio is
+#: 1.6 or more in the 9 scenes of ``tests/planting`` with seeds 0 to 2. If all boxes are moved by half a side, as if
+#: centres were corners, the ratio is at most 1.001.
 _OF_OWN_SIDES = 1.2
 
 #: The sides of a detection on no object and of the nearest object are compared if their top left corners differ by at
@@ -206,8 +206,8 @@ class Agreement:
         """Return the AUC and its standard error for the detections at `rows`, or for a sample of them. The AUC is the
         probability that a detection on an object outscores a detection on no object.
 
-        A tie counts as one half. Both numbers are NaN if there are too few detections on objects or on no object, or
-        fewer than `_ON_NONE` detections on no object per detection on an object.
+        A tie counts as one half. Both numbers are NaN if too few detections lie on objects, if too few lie on no
+        object, or if the ratio of detections on no object to detections on objects is below `_ON_NONE`.
         """
         rows = np.random.default_rng(0).permutation(rows)[:_LOOKED_AT] if len(rows) > _LOOKED_AT else rows
         rows = self.thinned(rows, _LOOKED_AT)

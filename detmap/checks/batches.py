@@ -22,8 +22,8 @@ MOST = 128
 #: order with the wrong batch size explains detections on some images only.
 EVEN = 0.7
 
-#: Maximum number of detections that lie on an object a fixed number of images away, as a share of the detections that
-#: the order explains. In reversed batches of two, half of the detections belong to the next image. If instead every
+#: Maximum ratio of the number of detections that one fixed distance between images explains to the number that the
+#: reverse order explains. In reversed batches of two, half of the detections belong to the next image. If instead every
 #: image holds the detections of the next image, batches of two explain only half of the detections.
 ONE_STEP = 0.75
 

@@ -66,7 +66,7 @@ _FEWEST = 3
 #: nearly equal boxes occurs in 1 of 10 scenes of ``tests/planting``, and three pairs in 1 of 6,000 scenes.
 _FEWEST_CLOSE = 3
 
-#: IoU from which two objects of one category are considered to have nearly the same box.
+#: Minimum IoU of two objects of one category that have nearly the same box.
 SAME = 0.95
 
 #: Two objects of one category form a pair if each has its largest IoU with the other, and this IoU is at least `TIGHT`.
@@ -97,9 +97,9 @@ SMALLER = 0.25
 ALL_CROWDS, FEWEST_CROWDS, MORE_CROWDS = 0.9, 10, 2.0
 
 #: Wrong areas belong to another image size if the quartiles of their ratios to the right areas differ at most by the
-#: factor `STEADY`. If masks are missing, at least the share `EXACT` of the other areas must fit the box, so that the
-#: right areas are known. If longer sides are scaled to one length, VOC2007's images have one factor, and images of 500
-#: to 640 pixels have factors of 1 to 1.6.
+#: factor `STEADY`. Without masks, the right areas are known only if at least the share `EXACT` of the other areas fit
+#: their boxes. If the longer side of every image is scaled to one length, all images of VOC2007 have one area factor,
+#: and the factors of images of 500 to 640 pixels differ by up to 1.6 times.
 STEADY, EXACT = 1.6, 0.9
 
 #: Limits for coordinates that were stored as bytes. Judging by the other file, at least `EXPECTED` boxes of a part
@@ -110,7 +110,7 @@ STEADY, EXACT = 1.6, 0.9
 BYTE, EXPECTED, LEFT, WHOLE, CORNERS = 255.0, 20.0, 0.05, 0.95, 5
 
 
-#: Limits for reporting that boxes beyond their images are shifted. On these images, at least `_FEWEST_BESIDE`
+#: Limits for reporting that boxes beyond their images are shifted. On images with such boxes, at least `_FEWEST_BESIDE`
 #: detections must have an IoU of at least `_BESIDE` with an object. The median offset of these detections must be at
 #: least `_OFF` pixels, and at least `_SURE` times its standard error. The IoU is low because shifted boxes overlap
 #: less.

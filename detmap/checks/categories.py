@@ -45,16 +45,16 @@ MISSED = 0.7
 #: for all categories together.
 UNLABELLED, ALONE = 0.06, 0.06
 
-#: Minimum ratio of the share of detections on no object in the best quarter of the confident detections to the share in
-#: their lower half: for one category, and for all categories together. Missing labels do not depend on scores. For a
-#: detector on VOC2007 the ratio is 0.17 for all categories together, and up to 0.44 for a single category, which is not
-#: reported because of other limits.
+#: Minimum ratio of two shares of detections on no object, for one category and for all categories together: the share
+#: in the best quarter of the confident detections, divided by the share in the lower half. Missing labels do not depend
+#: on scores. For a detector on VOC2007 the ratio is 0.17 for all categories together, and up to 0.44 for a single
+#: category, which is not reported because of other limits.
 FLAT, FLAT_ALONE = 0.2, 0.2
 
-#: Minimum ratio of the share of detections on no object in the best eighth of the confident detections to the share in
-#: the second eighth. The minimum applies to one category and to all categories together. Missing labels do not depend
-#: on scores. Objects that are hard to detect have more false positives at lower scores: if half of the objects are
-#: missed, the ratio is 0.3.
+#: Minimum ratio of two shares of detections on no object, for one category and for all categories together: the share
+#: in the best eighth of the confident detections, divided by the share in the second eighth. Missing labels do not
+#: depend on scores. Objects that are hard to detect have more false positives at lower scores: if half of the objects
+#: are missed, the ratio is 0.3.
 STEADY = 0.5
 
 #: Minimum share of the objects of a category A that are detected as a category B. If B has fewer detections than A has

@@ -43,7 +43,7 @@ BESIDE = {
     "suppressed_across",
 }
 
-#: Limits for flagged images to form a part. At least the share `_FLAGGED` of the part's images must be flagged, and at
+#: Limits for flagged images to form a part. The share of flagged images in the part must be at least `_FLAGGED`, and at
 #: least `_FLAGGED_TIMES` the share outside. The part must hold at least the share `_OF_FLAGGED` of all flagged images.
 #: If detections of a part are mirrored, for example, only a third of its images are flagged, because many objects lie
 #: in the middle. In other parts one in 400 images is flagged by chance.
@@ -119,7 +119,7 @@ class Facts:
 
     @cached_property
     def evidence(self) -> Evidence | None:
-        """Matches between objects and detections; None if these cannot be compared."""
+        """Matches between objects and detections; None if objects and detections cannot be compared."""
         if self.agreement is None or {code for _, code in self.causes} - BESIDE:
             return None
         assert self.found is not None

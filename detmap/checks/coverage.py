@@ -41,8 +41,8 @@ CUT_EMPTY = 1.2
 #: million cases. No part may lack detections on more than the share `TOGETHER` of its images.
 CROWDED, SURE, TOGETHER = 1.5, 5.0, 0.9
 
-#: The largest number of detections on other images is reported as a limit if at least `FEWEST_NEXT` images lie within a
-#: factor of `BAND` below it, and at least `SHARP` times as many images as in the next lower band.
+#: To report the largest number of detections on other images as a limit: minimum number `FEWEST_NEXT` of images within
+#: the factor `BAND` below this number, and minimum ratio `SHARP` of these images to the images in the next lower band.
 BAND, FEWEST_NEXT, SHARP = 1.15, 12, 0.5
 
 #: Maximum number of detections per image and category under the protocol coco.

@@ -25,8 +25,8 @@ SHARES = np.arange(0.05, 0.96, 0.05)
 #: Number of limits: a minimum and a maximum for each of three sizes.
 SIZES = 6
 
-#: Assumed share of the part's images with a detection beyond the limit. A small value makes the part end at such an
-#: image.
+#: Assumed share of the part's images with a detection beyond the limit. A small value makes the part end at an image
+#: with a detection beyond the limit.
 EXCEEDED = 1e-4
 
 #: Maximum ratio of the share of missed objects in the part to the share elsewhere, among objects within the limit. If

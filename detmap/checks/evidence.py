@@ -390,8 +390,8 @@ class Evidence:
 
     @cached_property
     def suppressed(self) -> float:
-        """IoU from which non-maximum suppression removes one of two detections. The value is the first of `THRESHOLDS`
-        that the largest IoU between detections of an image rarely exceeds, else `SUPPRESSED`.
+        """Minimum IoU at which non-maximum suppression removes one of two detections. The value is the first of
+        `THRESHOLDS` that the largest IoU between detections of an image rarely exceeds, else `SUPPRESSED`.
         """
         largest = np.zeros(self.images)
         np.maximum.at(largest, self.found.image[self.sure], self.between_detections)
@@ -603,7 +603,8 @@ class Evidence:
 #: a third.
 THRESHOLDS, WIDTH, FEWEST_BELOW, DIP = (0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05, 8, 0.2
 
-#: IoU from which non-maximum suppression is assumed to remove one of two detections. Common thresholds are 0.45 to 0.7.
+#: Minimum IoU at which non-maximum suppression is assumed to remove one of two detections. Common thresholds are 0.45
+#: to 0.7.
 SUPPRESSED = 0.75
 
 #: Minimum ratio of the lower to the higher score of two detections of different categories in the same place. Many models

@@ -55,8 +55,8 @@ FINER = 0.5
 BESIDE = 3
 
 #: `MARGIN` is the minimum difference between the IoU of two objects and the largest IoU of two detections. `ONE_OBJECT`
-#: is the IoU from which two objects are considered one object labelled twice. Of 2,426 objects of COCO and LVIS, one
-#: has this IoU with another object of its category.
+#: is the minimum IoU of two objects that are considered one object labelled twice. Of 2,426 objects of COCO and LVIS,
+#: one has this IoU with another object of its category.
 MARGIN, ONE_OBJECT = 0.02, 0.85
 
 #: Strict suppression is reported if objects that overlap a found object of their category are missed far more often than
@@ -273,8 +273,8 @@ def _score_cuts(evidence: Evidence) -> Iterator[Finding]:
         next_to = np.count_nonzero(own < least[one] * BAND)
         if next_to < FEWEST_NEXT / 2 or next_to < SHARP * (np.count_nonzero(own < least[one] * BAND**2) - next_to):
             continue  # the scores thin out towards their minimum
-        # `part` is the share of the other categories' scores below the limit; the number expected in this category
-        # follows from this share.
+        # `part` is the share of scores below the limit in the other categories. The number expected in this category
+        # follows from `part`.
         if part >= 0.1 and BEYOND * held[one] * part / max(1 - part, 0.05) >= EXPECTED:
             cut.append(one)
     if cut and len(cut) <= 0.5 * np.count_nonzero(held):

@@ -25,7 +25,7 @@ LEFT = 0.5
 #: Maximum number of detections that are compared with objects.
 _LOOKED_AT = 2_000
 
-#: IoU from which a detection lies on an object.
+#: Minimum IoU at which a detection lies on an object.
 _ON = 0.5
 
 

@@ -23,7 +23,7 @@ from detmap.errors import many
 FEWEST = 5
 
 #: Minimum share of the pairs of equal objects that have the same distance in one order of the images. If the share is
-#: reached, copies are searched at this distance, including objects that were clipped to a smaller image.
+#: reached, copies are searched at the common distance, including objects that were clipped to a smaller image.
 STEP = 0.5
 
 #: Minimum number of equal objects on two images, if equal objects have no common distance.

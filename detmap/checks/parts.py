@@ -41,11 +41,11 @@ HALF_INSIDE, HALF_TIMES = 0.6, 3.0
 #: finds half of the objects at night, bad images are 4 times as frequent at night without a defect.
 SIZES_TIMES = 5.0
 
-#: By code, minimum share of bad records for an image to be defective, and to be halfway between clean and defective.
-#: Defective images anywhere in the data are reported if they outnumber halfway images, because differences in difficulty
-#: do not explain this. In 28 clean scenes of ``tests/planting`` (seeds 0 to 3 of each kind, 19,200 images), 2, 11, 2 and
-#: 3 images are defective by these shares, in the order of the codes below, and 9, 349, 17 and 20 are halfway.
-#: ("unsuppressed" has the shares of `BEYOND_THRESHOLD` in 15 of the scenes.)
+#: For each code, minimum share of bad records on a defective image, and on an image halfway between clean and
+#: defective. Defective images anywhere in the data are reported if they outnumber halfway images, which differences in
+#: difficulty do not explain. In 28 clean scenes of ``tests/planting`` (seeds 0 to 3 of each kind, 19,200 images), 2,
+#: 11, 2 and 3 images are defective by these shares, in the order of the codes below, and 9, 349, 17 and 20 are halfway.
+#: In 15 of the scenes, the shares of `BEYOND_THRESHOLD` apply to "unsuppressed".
 SCATTERED = {
     "unsuppressed_across": (0.8, 0.4),
     "misplaced": (0.85, 0.5),
@@ -86,10 +86,10 @@ CUT_OFF = 1.2
 #: For a limit of the number of objects per image that holds only in a part of the images. `LIMITS` is the largest
 #: tested limit, because larger numbers of objects are rare. `FEW_BEYOND` is the minimum share of all images that exceed
 #: the limit. `EXCEEDED` is the assumed share of the part's images that exceed the limit; a small value makes the part
-#: end at such an image. `EXCEEDING` is the maximum share of the part's images that exceed the limit. `REACHED` is the
-#: minimum ratio of the share of the part's images at the limit to the share of other images at or above the limit. The
-#: ratio is 1 if the limit is the only difference, and smaller if the images of the part have fewer objects for another
-#: reason.
+#: end at the first image above the limit. `EXCEEDING` is the maximum share of the part's images that exceed the limit.
+#: `REACHED` is the minimum ratio of the share of the part's images at the limit to the share of other images at or
+#: above the limit. The ratio is 1 if the limit is the only difference, and smaller if the images of the part have fewer
+#: objects for another reason.
 LIMITS, FEW_BEYOND, EXCEEDED, EXCEEDING, REACHED = 20, 0.05, 1e-4, 0.01, 0.6
 
 #: Minimum number of categories with nearly the same part, for the part to be reported once, for all categories.
@@ -113,11 +113,11 @@ MOST_SAID = 10
 RECORDS = 2
 
 #: For boxes cut at lines to explain a part: maximum ratio of the share of missed objects in the part to the share
-#: elsewhere, among objects that no line crosses.
+#: elsewhere. Only objects that no line crosses are counted.
 WHOLE = 1.5
 
-#: For boxes cut at lines to explain detections on no object: minimum share of these detections with an edge at a line. By
-#: chance the share is small, as only one in a hundred images has a box with an edge at any one coordinate.
+#: For boxes cut at lines to explain detections on no object: minimum share of these detections with an edge at a line.
+#: By chance the share is small, because only one in a hundred images has a box with an edge at a given coordinate.
 CUT_ALONE = 0.5
 
 #: Minimum share of square boxes among a part's detections that do not touch the edges of images, for squares to explain
@@ -125,15 +125,15 @@ CUT_ALONE = 0.5
 #: images.
 SQUARE = 0.5
 
-#: A change of ids or boxes explains a part if, after the change, at least this share of the part's detections on no
-#: object lie on objects. If boxes were clipped to another size, a few boxes fit a change of scale by chance.
+#: Minimum share of a part's detections on no object that lie on objects after a change of ids or boxes, for the change
+#: to explain the part. If boxes were clipped to another size, a few boxes fit a change of scale by chance.
 EXPLAINED = 0.1
 
 
 #: To report that labels of a part leave out one kind of object, such as small objects, two ratios must be at most this
 #: value. The first ratio is the share of this kind among the objects of the part, divided by its share elsewhere. The
-#: second ratio is the share of detections on no object among the other detections of the part, divided by the same
-#: share among the detections of this kind.
+#: second ratio compares, within the part, the shares of detections on no object: the share for other kinds, divided by
+#: the share for this kind.
 LEFT_OUT = 0.5
 
 #: Boxes lie at the border if they are at most `AT_BORDER` pixels from the edge of the image. Boxes are small or large
@@ -416,8 +416,8 @@ def _of_kinds(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _capped(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield a finding of images that reach a limit of the number of objects. A larger share of their confident
-    detections must lie on no object than on other images.
+    """Yield a finding of images that reach a limit of the number of objects. The share of confident detections on no
+    object must be larger on these images than on other images.
     """
     objects = np.bincount(evidence.truth.image[~evidence.truth.crowd], minlength=evidence.images)
     made = limit_of(objects, "object", 1)
@@ -878,8 +878,9 @@ def _says_other(evidence: Evidence, part: Part, label: int) -> str:
 def mapping(written: Array, true: Array, classes: int) -> dict[int, tuple[int, int, int]]:
     """Find the categories that are mostly detected on objects of one other category.
 
-    Return for each the other category, the number of detections on objects of the other category, and the number on all
-    objects. `written` and `true` are the categories of the detections and of their objects.
+    Map each such category to the other category, the number of its detections on objects of the other category, and the
+    number of its detections on any object. `written` and `true` are the categories of the detections and of their
+    objects.
     """
     pairs, held = np.unique(written * classes + true, return_counts=True)
     total = np.bincount(written, minlength=classes)

@@ -82,7 +82,8 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def _groups(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding of objects around several confident detections that together span them. If most of these objects
-    lie in one part of the images, only this part is reported. Missed objects show whether there are such groups.
+    lie in one part of the images, only this part is reported. Only missed objects show whether objects are drawn as
+    groups.
     """
     known = evidence.seen & ~evidence.aside & facts.unreported(evidence.object_image, evidence.object_label)
     missed = known & ~evidence.hit

@@ -74,7 +74,7 @@ def reaching(share: float, rate: float, totals: Array, most: int = 100) -> NDArr
 
 
 def rates(bad: Array, codes: Array, count: int, prior: float = 5.0) -> NDArray[np.float64]:
-    """Return the share of bad units of each code, shrunk towards the overall share by `prior` pseudo-units."""
+    """Return for each code the share of bad units, shrunk towards the overall share by `prior` pseudo-units."""
     held = np.bincount(codes, minlength=count)
     some = np.bincount(codes[bad], minlength=count)
     mean = float(bad.mean()) if bad.size else 0.0

@@ -82,9 +82,9 @@ MEANT = 0.1
 
 #: To report that all categories of a box have one score on a part of the images: minimum share `EQUAL` of pairs with
 #: equal scores in the part, and maximum share `ROUNDED` elsewhere, where rounding makes scores equal. There must be at
-#: least `KINDS` pairs of categories, because a single pair is a category written twice. Two random detections of the
-#: part may have equal scores with a probability of at most `FEW_SCORES`; with a higher probability, there are in effect
-#: fewer than ten distinct scores.
+#: least `KINDS` pairs of categories, because a single pair means that one category is written twice. Two random
+#: detections of the part may have equal scores with a probability of at most `FEW_SCORES`; with a higher probability,
+#: there are in effect fewer than ten distinct scores.
 EQUAL, ROUNDED, KINDS, FEW_SCORES = 0.9, 0.5, 3, 0.1
 
 

@@ -29,8 +29,8 @@ SURE = 6.0
 #: two fifths of the images of ``tests/planting/scenes.py``, the share is at most 0.04.
 AT_CORNER = 0.25
 
-#: Minimum amount by which scaling the sides back must raise the median IoU, and maximum amount by which the result may
-#: stay below the median IoU elsewhere. In the ranges of `BIAS` the median rises by at most 0.024. In the scenes of
+#: If the sides are scaled back: minimum increase of the median IoU, and maximum amount by which the median IoU may
+#: remain below the median elsewhere. In the ranges of `BIAS` the median rises by at most 0.024. In the scenes of
 #: `AT_CORNER`, the median rises by at least 0.23, to at least the median elsewhere minus 0.007.
 BETTER, WORSE = 0.05, 0.1
 

@@ -72,7 +72,7 @@ def rewritten(
 
 
 def _some(rng: np.random.Generator, ids: Sequence[Any], most: int) -> list[Any]:
-    """Return the ids, or `most` of them drawn at random, in their order."""
+    """Return the ids, or a random sample of `most` ids, in the given order."""
     if len(ids) <= most:
         return list(ids)
     return [ids[at] for at in np.sort(rng.permutation(len(ids))[:most]).tolist()]

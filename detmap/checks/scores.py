@@ -57,9 +57,9 @@ COARSE, COARSE_SHARE = 20, 0.01
 
 
 #: For images whose scores all have few digits. `SAMPLE` is the number of scores that are sampled first, and
-#: `FEWEST_DIGITS` the minimum number of scores of an image. `BY_CHANCE` is the maximum number of such images expected by
-#: chance, relative to their number. Of scores with six digits, one in 10,000 has at most two digits. Of scores with three
-#: digits, one in ten has at most two digits, so that the probability is one in 10,000 for all four scores of an image.
+#: `FEWEST_DIGITS` the minimum number of scores of an image. `BY_CHANCE` is the maximum ratio of the number of such
+#: images expected by chance to the observed number. Of scores with six digits, one in 10,000 has at most two digits. If
+#: scores have three digits, all four scores of an image have at most two digits with a probability of one in 10,000.
 SAMPLE, FEWEST_DIGITS, BY_CHANCE = 20_000, 4, 0.05
 
 #: Rescaled scores are compared with other scores at their quartiles. The share of other scores below each quartile may
@@ -459,9 +459,10 @@ def _of_tops(side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
 
 
 def gap(scores: NDArray[np.float64]) -> tuple[float, float, float] | None:
-    """Return the ends of the gap with the largest expected number of scores, and this number; None if the number is small.
+    """Return the ends of the gap with the largest expected number of scores, and this number; None if the expected
+    number is small.
 
-    The expected number follows from the lower of the densities on both sides of the gap.
+    The expected number follows from the density of scores on the sparser side of the gap.
     """
     values = np.unique(scores)  # without ties, rounded scores are evenly spaced
     if values.size < 2 * _BESIDE + 2:

@@ -1,7 +1,7 @@
 """Checks of scores, boxes and numbers of detections that differ between parts of the data although the objects do not.
 
 Each statistic has one value per image. A part of the images differs if most of its values are among the lowest (or
-highest) half or tenth of all values. Categories are compared by the detections that find their objects.
+highest) half or tenth of all values. To compare categories, only detections that find objects are used.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ LOW = 0.25
 ALSO, FAR = 0.42, 0.15
 
 #: The score at which a part was cut is estimated from the lowest score of each image. The quantile `AT_THE_ENDS` of these
-#: scores is used, because images at the ends of a part may belong to the rest. The cut may be lower than this quantile by
-#: at most the share `AT_THE_CUT` of the distance between the quantile and the median.
+#: scores is used, because images at the ends of a part may belong to the rest. The cut may be lower than the quantile
+#: by at most the share `AT_THE_CUT` of the distance between the quantile and the median.
 AT_THE_ENDS, AT_THE_CUT = 0.2, 0.25
 
 #: Minimum share of the scores outside of a part that are below the cut. For scores above the cut, maximum difference of
@@ -55,12 +55,12 @@ BELOW, ALIKE = 0.3, 0.5
 
 #: Once the cut is known, the ends of the part are determined again. An image counts as cut if its lowest score is
 #: nearer to the cut than to the median lowest score of other images. `ANOTHER` is the assumed share of the part's
-#: images with lower scores. A small value makes the part end at such an image. The part may change by at most the share
-#: `MOVED` of its images, because a larger change means another part.
+#: images with lower scores. A small value makes the part end at an image with lower scores. The part may change by at
+#: most the share `MOVED` of its images, because a larger change means another part.
 ANOTHER, MOVED = 0.01, 0.2
 
-#: A part counts as cut if its detections per image and object, divided by those of the rest, are at most q ** `FEWER`.
-#: The ratio expected from the cut is q.
+#: A part counts as cut if the ratio of its number of detections per image and object to the number in the rest is at
+#: most q ** `FEWER`. The ratio expected from the cut is q.
 FEWER = 0.5
 
 #: Minimum share of a part's images that have the same number of detections, 2 or more, for this number to be a limit. In
@@ -102,8 +102,8 @@ AHEAD = 0.06
 #: If true positives lead by less in a part than elsewhere: maximum ratio of the median lead inside the part to the
 #: median lead outside. The second maximum applies if the file lists each image's detections by score in this part only,
 #: for example because scores were sorted separately from boxes. For night images in ``tests/planting/natural.py``, on
-#: which half of the objects are missed, the ratio is above 0.6. If boxes are listed by category but scores are sorted,
-#: the ratio is 0.3 for VOC2007, because the first boxes of a category are its best.
+#: which half of the objects are missed, the ratio is above 0.6. If scores are sorted but boxes are listed by category,
+#: the ratio is 0.3 for VOC2007, because the best boxes of each category still come first.
 LESS_AHEAD, LESS_IF_LISTED = 0.25, 0.5
 
 #: The scores of a part are reversed, and not merely uninformative, if false positives lead true positives by a margin.
@@ -147,7 +147,7 @@ CORRELATED, NATURAL, SURE = 0.15, 0.06, 3.1
 
 #: An image is reported if it has two or more objects and all of them are larger by at least the factor `DRAWN`. There
 #: must be at least `FEWEST_DRAWN` such images, and `DRAWN_TIMES` as many as expected if objects were independent. For
-#: VOC2007 the ratio to the expected number is at most 1.6. With the margin of `CORRELATED`, it is 2.6 to 2.8.
+#: VOC2007 the ratio to the expected number is at most 1.6. With the margin of `CORRELATED`, the ratio is 2.6 to 2.8.
 DRAWN, FEWEST_DRAWN, DRAWN_TIMES = 1.08, 10, 2.0
 
 

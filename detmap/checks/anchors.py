@@ -30,8 +30,8 @@ A_SIDE = 2
 #: frequent.
 TIMES, NEAR = 5.0, 1.25
 
-#: Minimum share of detections that have one of the sizes: on an image, for the image to count, and in the part, except
-#: at the edges of images. The share on an image is smaller because boxes may be clipped at the edges.
+#: Minimum share of detections that have one of the sizes: `SOME` on an image, for the image to count, and `NEARLY_ALL`
+#: in the part, among boxes away from the edges of images. `SOME` is smaller because boxes may be clipped at the edges.
 SOME, NEARLY_ALL = 0.5, 0.9
 
 #: Maximum ratio of the share of objects with one of the sizes to the share of detections with one of the sizes. If

@@ -131,8 +131,8 @@ def _mapped(facts: Facts, side: Side, truth: GroundTruth) -> Iterator[Finding]:
             return
         names_of = _raw(side) or facts.detections
         rows = np.isin(names_of.categories.ids, strange)[names_of.categories.codes]
-        # If detections on unknown images were dropped, rows of `names_of` are not rows of `side`, and no records are
-        # named.
+        # If detections on unknown images were dropped, no records are named, because rows of `names_of` are not rows of
+        # `side`.
         where = side.records(rows) if rows.size == len(side) else {}
         yield found(code, int(rows.sum()), "detection", more=more, **where)
         others = [one for one in _strange_names(side, truth, unknown) if one not in strange]

@@ -139,9 +139,8 @@ def bad_ranges(bad: Array, chance: Array, looks: float, repeats: float = 1.0, le
 
 
 def joined(ranges: list[Range], bad: Array) -> list[Range]:
-    """Join neighbouring ranges if the share of bad units between the two ranges is closer to the share in the ranges
-    than to the share outside. If a defect leaves many units good, the assumption `LEFT` is too small and splits its
-    range.
+    """Join neighbouring ranges if, by the share of bad units, the gap between them resembles the ranges more than the
+    rest. If a defect leaves many units good, the assumption `LEFT` is too small and splits its range.
     """
     ordered = sorted(ranges)
     inside = np.zeros(bad.size, np.bool_)

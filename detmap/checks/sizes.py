@@ -42,7 +42,7 @@ TIMES = 2.0
 TINY, FEWEST_TINY, SHARE_TINY = 2.0, 10, 0.005
 
 
-#: Maximum share of strays that detections find. Real objects, even small ones, are found more often.
+#: Maximum share of strays that detections find. Detectors find real objects more often, even small objects.
 STRAY_FOUND = 0.05
 
 

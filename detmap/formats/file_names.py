@@ -378,7 +378,7 @@ def check_scores(table: Detections) -> None:
 
 
 def by_image(table: GroundTruth | Detections) -> list[NDArray[np.int64]]:
-    """Return the rows of each image, in order."""
+    """Return the rows of each image, ascending."""
     order = np.argsort(table.images.codes, kind="stable")
     edges = np.searchsorted(table.images.codes[order], np.arange(table.images.values.size + 1))
     return [order[edges[i] : edges[i + 1]] for i in range(table.images.values.size)]

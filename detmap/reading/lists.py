@@ -62,9 +62,9 @@ class Layout(NamedTuple):
 
     def cuts(self, document: Document, begin: int) -> tuple[list[int], bool]:
         """Guess where the first record of each further block begins, and whether the last block lies after the list.
-        Most records begin as the first record does, with a brace and the same key. If these bytes occur inside a record
-        the guess is wrong, which the scan of the previous block detects. A block without these bytes probably lies
-        after the list.
+        Most records begin as the first record does, with a brace and the same key. If these bytes occur inside a
+        record, the guess is wrong; the scan of the previous block detects a wrong guess. A block without these bytes
+        probably lies after the list.
         """
         if self.by_line:
             feed, pattern = 1, re.compile(rb"\n(?=\{)" if self.lines else rb"\n")

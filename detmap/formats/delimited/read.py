@@ -40,7 +40,7 @@ from detmap.shapes.kinds import BOX_FIELD
 
 ENDINGS = packed(".csv", ".tsv")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
-#: Integers as data frames write them if a column has missing values, such as 3.0.
+#: Integers that a data frame writes as floats, such as 3.0, because the column has missing values.
 _WIDENED = re.compile(r"(0|-?[1-9][0-9]{0,15})\.0")
 #: Spellings of flags, as written by data frames or by hand.
 _FLAGS = {"true": "1", "false": "0"}

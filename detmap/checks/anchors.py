@@ -21,8 +21,9 @@ STEP = 0.02
 #: have 3 to 15 anchors at a position, on up to 5 levels.
 FEWEST, MOST = 20, 75
 
-#: Maximum ratio of the number of distinct sizes to the numbers of distinct widths and heights. Coarsely rounded boxes
-#: combine every width with every height, whereas an anchor shares its width or height with at most one other anchor.
+#: Maximum ratio of the number of distinct sizes to the number of distinct widths, and to the number of distinct
+#: heights. Coarsely rounded boxes combine every width with every height, whereas an anchor shares its width or height
+#: with at most one other anchor.
 A_SIDE = 2
 
 #: Minimum ratio of the number of boxes with a size to the mean number with a similar size. The widths and heights of

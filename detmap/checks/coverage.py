@@ -37,8 +37,8 @@ LEAST_LIMIT, PILE = 5, 2.0
 CUT_EMPTY = 1.2
 
 #: Images without detections are reported as crowded if they hold at least `CROWDED` times as many objects as other
-#: images on average. The difference must be at least `SURE` standard errors; a lost shard differs by 5 once in a
-#: million cases. No part may lack detections on more than the share `TOGETHER` of its images.
+#: images on average. The difference must be at least `SURE` standard errors; a lost shard differs by 5 standard errors
+#: once in a million cases. No part may lack detections on more than the share `TOGETHER` of its images.
 CROWDED, SURE, TOGETHER = 1.5, 5.0, 0.9
 
 #: To report the largest number of detections on other images as a limit: minimum number `FEWEST_NEXT` of images within

@@ -599,8 +599,8 @@ class Evidence:
 
 #: Each of `THRESHOLDS` is tested as the threshold of non-maximum suppression. On at least `FEWEST_BELOW` images, the
 #: largest IoU must lie up to 2 * `WIDTH` below the threshold. On at most `DIP` times as many images, the largest IoU
-#: may lie up to `WIDTH` above the threshold. Without suppression, the ratio of these two numbers of images is at least
-#: a third.
+#: may lie up to `WIDTH` above the threshold. Without suppression, at least a third as many images lie above the
+#: threshold as below.
 THRESHOLDS, WIDTH, FEWEST_BELOW, DIP = (0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05, 8, 0.2
 
 #: Minimum IoU at which non-maximum suppression is assumed to remove one of two detections. Common thresholds are 0.45

@@ -112,7 +112,7 @@ def _repeated(facts: Facts, truth: GroundTruth) -> Iterator[Finding]:
 
 
 def _mapped(facts: Facts, side: Side, truth: GroundTruth) -> Iterator[Finding]:
-    """Yield findings of categories of detections that the ground truth lacks or has under other ids."""
+    """Yield findings of detected categories that the ground truth lacks or has under other ids."""
     table = facts.detections.categories
     counts = np.bincount(table.codes, minlength=table.ids.size)
     own = locate(table.ids, truth.categories.ids)

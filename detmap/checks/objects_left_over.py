@@ -178,8 +178,8 @@ def _complete(truth: Side, way: _Copies, good: NDArray[np.bool_]) -> _Copies | N
 
 def _gain(facts: Facts, way: _Copies) -> tuple[int, str]:
     """Return the number of images on which detections find originals but not their copies, and how many copies and
-    originals are found. The number is 0 unless far larger than the number of images on which only copies are found. For
-    objects at rest in a video, these two numbers of images are similar.
+    originals are found. Return 0 unless the number is far larger than the number of images on which only copies are
+    found. For objects at rest in a video, these two numbers of images are similar.
     """
     assert facts.found is not None
     evidence = evidence_of(facts.truth, facts.found)

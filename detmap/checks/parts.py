@@ -66,7 +66,7 @@ ALL_DOUBLED = 0.25
 BEYOND_THRESHOLD = (0.25, 0.1)
 
 #: Minimum share of confident detections on no object, for an image whose objects are missed to be defective. Of 11
-#: images with nearly all objects missed in the scenes of `SCATTERED`, one reaches this share.
+#: images with nearly all objects missed in the scenes of `SCATTERED`, one image has this share.
 ALONE = 0.25
 
 #: Limits that two shares of an image must both reach: the share of missed objects, and the share of confident
@@ -810,8 +810,8 @@ def _of_gain(facts: Facts, gain: Gain, rows: Array, more: str) -> Finding:
 
 
 def _mapped(evidence: Evidence, part: Part, label: int | None) -> Finding | None:
-    """Return the finding of category ids off by one if most objects of a part that are detected as another category
-    fit, else None.
+    """Return the finding of category ids off by one if this offset explains most objects of a part that are detected as
+    another category, else None.
     """
     ids = evidence.truth.table.categories.ids
     other, by = evidence.taken_for

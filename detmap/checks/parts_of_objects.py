@@ -100,8 +100,8 @@ def within(cell: Array, box: Array) -> NDArray[np.bool_]:
 
 
 def _expected(evidence: Evidence, inside: NDArray[np.bool_], others: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return for each object in `inside` the share of `others` of its category and size that are found; NaN if there
-    are few others.
+    """Return for each object in `inside` the share of found objects among `others` of the same category and size; NaN
+    if there are few others.
     """
     size = np.sqrt(evidence.object_box[:, 2] * evidence.object_box[:, 3])
     band = np.clip(BANDS * np.log2(np.maximum(size, 1)), 0, 31).astype(np.int64)

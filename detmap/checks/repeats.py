@@ -21,8 +21,8 @@ from detmap.errors import many
 #: boxes, eight pairs are equal; five equal boxes occur once in 10 ** 11 data sets.
 FEWEST = 5
 
-#: Maximum share of the detections with the most frequent box that are copies from another image, for this box to be
-#: reported. If more are copies, the finding of copied detections explains the box.
+#: Among detections with the most frequent box: maximum share of copies from another image, for the box to be reported.
+#: If more are copies, the finding of copied detections explains the box.
 COPIED = 0.5
 
 #: Weights of x, y, width, height and score in a sum that is rarely equal for different records.

@@ -57,7 +57,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _pairs(evidence: Evidence) -> dict[int, tuple[int, int, int]]:
-    """Return for each category that names the same class as another one: the other category, the number of objects
+    """Map each category that names the same class as another category to the other category, the number of objects
     detected as the other category, and the number of objects compared.
     """
     count, label = evidence.classes, evidence.object_label

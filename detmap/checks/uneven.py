@@ -301,8 +301,8 @@ def _other_scores(evidence: Evidence, part: Part, inside: Array, scores: Array, 
 def _part_of_scores(
     evidence: Evidence, scores: Array, label: Array, image: Array, alike: bool = True
 ) -> tuple[Part, Array, bool, float] | None:
-    """Return a part of the images with low or high scores; None if there is none. Also return a mask of its scores,
-    whether they are high, and the share of `LOW`.
+    """Return a part of the images with low or high scores; None if there is none. Also return a mask of the part's
+    scores, whether the scores are high, and the share that `LOW` limits.
 
     With `alike`, each image is compared only with images that have about as many scores.
     """
@@ -494,8 +494,8 @@ def ranking(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     ascending = evidence.by_score[::-1]
 
     def ahead_in(part: Array) -> Array:
-        """Return for each image the mean rank of true positives minus that of false positives, with ranks within the
-        part.
+        """Return for each image the mean rank of true positives minus the mean rank of false positives, with ranks
+        within the part.
         """
         of = np.zeros(rows.size)
         order = (np.cumsum(part) - 1)[ascending[part[ascending]]]
@@ -654,7 +654,8 @@ def _of_annotators(facts: Facts, evidence: Evidence, rows: Array, objects: Array
 
 def drawn(image: Array, larger: Array, images: int, frames: float = 1.0) -> tuple[NDArray[np.bool_], float] | None:
     """Return a mask of the images on which all objects are drawn larger than elsewhere, shape (images,), and the number
-    of such images expected by chance. Return None if there are few, or if objects of an image are hardly correlated.
+    of such images expected by chance. Return None if there are few such images, or if objects of an image are hardly
+    correlated.
 
     `larger` holds the logarithms of the factors by which the width and height of each object are larger, shape (n, 2).
     Each of the images in `image` has two objects or more.

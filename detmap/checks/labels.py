@@ -65,9 +65,7 @@ def explained(facts: Facts, findings: list[Finding]) -> list[Finding]:
 
 
 def _undetected(facts: Facts, truth: GroundTruth) -> Iterator[Finding]:
-    """Yield the finding of categories without detections, except categories that name the same class as another
-    category.
-    """
+    """Yield the finding of categories without detections, unless another category names the same class."""
     objects = np.bincount(truth.categories.codes[~truth.crowd], minlength=truth.categories.ids.size)
     place = locate(facts.detections.categories.ids, truth.categories.ids)
     known = place[facts.detections.categories.codes]

@@ -131,9 +131,7 @@ def _measures(boxes: Array, sizes: Array) -> dict[str, Array]:
 
 
 def edge_below(found: Array, objects: Array) -> float | None:
-    """Return the smallest value of detections if smaller values of objects show that detections were cut off, else
-    None.
-    """
+    """Return the smallest value of detections if objects show that smaller detections were cut off, else None."""
     least = float(found.min())
     beyond = int(np.count_nonzero(objects < 0.98 * least))
     if least <= 0 or beyond < FEWEST:
@@ -148,9 +146,7 @@ def edge_below(found: Array, objects: Array) -> float | None:
 
 
 def apart(evidence: Evidence) -> NDArray[np.bool_]:
-    """Mask of the objects that are not compared: accidental tiny objects (see `strays`), and objects that cover the
-    whole image or exceed it.
-    """
+    """Mask of the objects that are not compared: `strays`, and objects that cover or exceed the whole image."""
     known = strays.strays(evidence.truth)
     out = evidence.truth.whole | (evidence.truth.reach > EDGE) | (False if known is None else known[1])
     return np.asarray(out)

@@ -196,9 +196,7 @@ def _gain(facts: Facts, way: _Copies) -> tuple[int, str]:
 
 
 def _hit(facts: Facts, label: NDArray[np.int64], objects: Array) -> NDArray[np.bool_]:
-    """Mask of the objects, given as rows, that a detection of their category finds; `label` holds the category of each
-    detection.
-    """
+    """Mask of the rows `objects` that a detection of their category finds; `label` holds the detections' categories."""
     truth, side = facts.truth, facts.found
     assert side is not None
     classes = max(truth.table.categories.ids.size, 1)

@@ -39,9 +39,7 @@ BOTH = 5
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for objects inside far larger objects of their category. These objects must be found less often than their
-    size explains.
-    """
+    """Check for objects inside far larger objects of their category, if missed more often than their size explains."""
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return

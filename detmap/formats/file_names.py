@@ -244,9 +244,7 @@ def resolve_categories(names: Sequence[str], ground_truth: GroundTruth) -> list[
 
 
 def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
-    """Write files and subfolders into an empty or new folder. If a file cannot be written, the files written before are
-    removed.
-    """
+    """Write files and subfolders into an empty or new folder. After an error, written files are removed again."""
     from detmap.system.whole_files import write
 
     folder = os.fspath(path)

@@ -180,9 +180,7 @@ class File:
         return os.fdopen(os.dup(self._raw.fileno()), "rb")
 
     def duplicate(self) -> File:
-        """Return a second handle of the file, closed separately. The second handle notices changes since the file was
-        first opened.
-        """
+        """Return a second handle, closed separately, that notices changes since the file was first opened."""
         made = copy.copy(self)
         made._raw = io.FileIO(os.dup(self._raw.fileno()))
         return made

@@ -278,7 +278,7 @@ def _content(path: str) -> bytes:
 
 
 def stamp(path: str | os.PathLike[str], suffix: str) -> Stamp:
-    """Return the stamp of a file, or of a folder's files with a suffix; the stamp differs after a change. None if
+    """Return the stamp, which differs after a change, of a file or of a folder's files with a suffix; None if
     unreadable.
     """
     try:

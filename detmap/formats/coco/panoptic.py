@@ -213,9 +213,7 @@ def _document(source: Any, name: str, of: Any) -> Any:
 def _by_image(
     annotations: Sequence[_Annotation], name: str, predictions: bool, notices: dict[str, int]
 ) -> list[_Annotation]:
-    """Return one annotation per image; if an image has several predictions, the last prediction is taken, as in
-    panopticapi.
-    """
+    """Return one annotation per image; of several predictions, the last one is taken, as in panopticapi."""
     found = {row.image_id: row for row in annotations}
     twice = len(annotations) - len(found)
     if twice and not predictions:

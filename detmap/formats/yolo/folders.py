@@ -355,9 +355,7 @@ def in_folder(path: Path, sizes: Sizes) -> tuple[list[Entry], int]:
 
 
 def _refuse_inner(folder: str, endings: tuple[str, ...]) -> None:
-    """Refuse a folder with files in it and in subfolders, because this reader, unlike training, would leave out the
-    files in subfolders.
-    """
+    """Refuse a folder with files in it and in subfolders. Unlike training, this reader would skip subfolders."""
     if not os.path.isdir(folder) or not any(one.lower().endswith(endings) for one in os.listdir(folder)):
         return
     for place, inner, names in os.walk(folder):

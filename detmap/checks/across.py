@@ -51,8 +51,8 @@ SAMPLE = 250_000
 
 #: Images with fewer than `TWO` detections are ignored. A part of the images is reported if overlaps stay below the
 #: threshold on at least the share `ALL` of its images. A few images at the ends of a part may belong to the rest.
-#: `EXCEEDING` is the assumed share of a part's images that exceed the threshold. A small value makes a part end at such
-#: an image.
+#: `EXCEEDING` is the assumed share of a part's images that exceed the threshold. A small value makes a part end at an
+#: image that exceeds the threshold.
 TWO, ALL, EXCEEDING = 2, 0.95, 0.01
 
 #: A part of the images is reported if every box has a single category on at least the share `INSIDE` of its images, and
@@ -166,8 +166,8 @@ def _single(facts: Facts, evidence: Evidence, unreported: NDArray[np.bool_]) -> 
 
 def largest_overlaps(evidence: Evidence) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return for each image the largest IoU between two detections of the same category (row 0), and of different
-    categories (row 1), shape (2, images). Pairs of equal boxes (see `SAME`) are left out. Return also a mask of the same
-    shape that marks the images with such a pair.
+    categories (row 1), shape (2, images). Pairs of equal boxes (see `SAME`) are left out. Return also a mask, shape (2,
+    images), of the images with a pair of equal boxes.
 
     Only the `TOP` best detections of an image are compared. The value is 0 if no two boxes overlap.
     """

@@ -1,9 +1,9 @@
 """Tests whether detections overlap objects, or would overlap them if ids or boxes were read in another way.
 
-A hypothesis is a possible error in ids or boxes, together with the change that undoes it. Its *gain* is the number of
-sampled detections that overlap an object well after the change, but overlapped no object before. The gain by chance is
-measured in the same way, with detections moved to other images. A hypothesis is accepted if its gain is far larger than
-the gain by chance.
+A hypothesis is a possible error in ids or boxes, together with the change that undoes it. The *gain* of a hypothesis is
+the number of sampled detections that overlap an object well only after the change. The gain by chance is measured in
+the same way, with detections moved to other images. A hypothesis is accepted if its gain is far larger than the gain by
+chance.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _CHANCE = 1e-5
 #: because their boxes are coarsely rounded.
 _WORSE, _ROUNDED = 0.1, {"normalised_boxes"}
 
-#: Codes of hypotheses that may move boxes only a little. For these, the gain of the opposite move counts as a gain by
-#: chance.
+#: Codes of hypotheses that may move boxes only a little. For these codes, the gain of the opposite move counts as a
+#: gain by chance.
 _NEARBY = {"scaled_boxes", "shifted_boxes"}
 
-#: Limits of the test for objects cut into pieces at the middle of the image. A piece that is scaled by 2 overlaps its
-#: object by chance. `_MIDDLE` is the maximum distance of an edge from the middle in pixels, because the middle of an
-#: odd side is rounded. `_ENDING` is the minimum share of gaining detections that end at the middle. `_BEGINNING` is the
-#: minimum ratio of the number of sampled boxes that begin at the middle to the number that end there.
+#: Limits of the test for objects cut at the middle of the image: such a half, scaled by 2, overlaps the whole object.
+#: `_MIDDLE` is the maximum distance of an edge from the middle in pixels, because the middle of an odd side is rounded.
+#: `_ENDING` is the minimum share of gaining detections that end at the middle. `_BEGINNING` is the minimum ratio of the
+#: number of sampled boxes that begin at the middle to the number that end there.
 _MIDDLE, _ENDING, _BEGINNING = 0.51, 0.5, 0.5
 
 #: Minimum share of gaining detections in the sample, for a hypothesis to be accepted.
@@ -87,21 +87,21 @@ _FEWEST = 3
 #: boxes that overlap an object.
 _SHIFT, _FEWEST_SHIFTED = 0.75, 50
 
-#: Limits of the search for an offset between detections and objects of similar size. Their log widths and log heights may
-#: differ by `_ALIKE`. The bin widths of the offset are in pixels, as a share of the image, and as a share of the box. At
-#: most `_PAIRS_MOVED` pairs are compared.
+#: Limits of the search for an offset between detections and objects of similar size. Log widths and log heights of
+#: similar sizes differ by at most `_ALIKE`. The bin widths of the offset are in pixels, as a share of the image, and as
+#: a share of the box. At most `_PAIRS_MOVED` pairs are compared.
 _ALIKE, _STEPS, _PAIRS_MOVED = 0.15, (8.0, 0.02, 0.1), 150_000
 
-#: Minimum ratio of the gain of moving boxes by a share of their own sides to the best gain of another hypothesis, for
-#: the former to be preferred. If only one level of a feature pyramid is displaced, moving boxes by a number of pixels
-#: undoes a part of the displacement. If boxes of 64 to 128 pixels are moved by 0.35 of their sides, the ratio is 1.6 or
-#: more in the 9 scenes of ``tests/planting`` with seeds 0 to 2. If all boxes are moved by half a side, as if centres
-#: were corners, the ratio is at most 1.001.
+#: Minimum ratio of two gains for boxes to be considered moved by a share of their own sides: the gain of this
+#: hypothesis, and the best other gain. If only one level of a feature pyramid is displaced, moving boxes by a number of
+#: pixels undoes a part of the displacement. If boxes of 64 to 128 pixels are moved by 0.35 of their sides, the ratio is
+#: 1.6 or more in the 9 scenes of ``tests/planting`` with seeds 0 to 2. If all boxes are moved by half a side, as if
+#: centres were corners, the ratio is at most 1.001.
 _OF_OWN_SIDES = 1.2
 
 #: The sides of a detection on no object and of the nearest object are compared if their top left corners differ by at
 #: most the share `_AT_CORNER` of the sides. `_ALIKE_SIDES` is the minimum share of ratios of sides that differ by less
-#: than `_ALIKE` from their median. In 14 scenes of ``tests/planting`` with sides times 0.4 or 0.5, it is at least 0.96.
+#: than `_ALIKE` from the median (at least 0.96 in 14 scenes of ``tests/planting`` with sides times 0.4 or 0.5).
 _AT_CORNER, _ALIKE_SIDES = 0.1, 0.4
 
 #: Distances in pixels between the origins of neighbouring tiles: common tile sizes, and these sizes minus an overlap of
@@ -112,7 +112,7 @@ _TILES = (205, 256, 320, 410, 512, 640)
 #: wrong, its gain is not much larger than the mean of these gains.
 _AROUND = (0.75, 1.25)
 
-#: Maximum offset that is compared. Divided by the bin width, it must fit into 31 bits.
+#: Maximum offset that is compared. The offset divided by the bin width must fit into 31 bits.
 _FARTHEST = 1e6
 
 #: For `Agreement.borne_out`: minimum share of the compared detections (or objects) that overlap an object (or detection)
@@ -123,8 +123,8 @@ _BORNE, _LOOKED_AT = 0.1, 5_000
 #: detections on no object, to compute the AUC.
 _UPSIDE_DOWN, _FEWEST_RANKED = 0.35, 30
 
-#: Minimum ratio of detections on no object to detections on an object, for the AUC to be computed. If detections on no
-#: object are few, the high-scoring ones among them may lie on unlabelled objects.
+#: Minimum ratio of detections on no object to detections on an object, for the AUC to be computed. If few detections
+#: lie on no object, those with high scores may lie on unlabelled objects.
 _ON_NONE = 0.5
 
 
@@ -206,8 +206,8 @@ class Agreement:
         """Return the AUC and its standard error for the detections at `rows`, or for a sample of them. The AUC is the
         probability that a detection on an object outscores a detection on no object.
 
-        A tie counts as one half. Both numbers are NaN if there are too few detections on objects or on no object, or
-        fewer than `_ON_NONE` detections on no object per detection on an object.
+        A tie counts as one half. Both numbers are NaN if too few detections lie on objects, if too few lie on no
+        object, or if the ratio of detections on no object to detections on objects is below `_ON_NONE`.
         """
         rows = np.random.default_rng(0).permutation(rows)[:_LOOKED_AT] if len(rows) > _LOOKED_AT else rows
         rows = self.thinned(rows, _LOOKED_AT)
@@ -445,7 +445,7 @@ class Agreement:
         """Return the number of objects that detections overlap only after `change` is applied to the boxes at `rows` of
         `side`.
 
-        The number is 0 if chance explains it, or if less than the share `_BORNE` of these boxes gain by the change.
+        Return 0 if chance explains the number, or if less than the share `_BORNE` of these boxes gain by the change.
         """
         if side is self.found:
             scores = self.scores[rows]
@@ -864,7 +864,7 @@ class Agreement:
         """Return the share of the detections at `rows` that lie on an object, and the share of objects without a
         detection.
 
-        The second share is 0 if there are more than 10 detections per object, because such a long list hardly lacks
+        The share of objects is 0 if there are more than 10 detections per object, because so long a list hardly lacks
         detections with low scores.
         """
         rate = self.share_on_objects(rows)

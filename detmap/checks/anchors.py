@@ -21,8 +21,9 @@ STEP = 0.02
 #: have 3 to 15 anchors at a position, on up to 5 levels.
 FEWEST, MOST = 20, 75
 
-#: Maximum ratio of the number of distinct sizes to the numbers of distinct widths and heights. Coarsely rounded boxes
-#: combine every width with every height, whereas an anchor shares its width or height with at most one other anchor.
+#: Maximum ratio of the number of distinct sizes to the number of distinct widths, and to the number of distinct
+#: heights. Coarsely rounded boxes combine every width with every height, whereas an anchor shares its width or height
+#: with at most one other anchor.
 A_SIDE = 2
 
 #: Minimum ratio of the number of boxes with a size to the mean number with a similar size. The widths and heights of
@@ -30,8 +31,8 @@ A_SIDE = 2
 #: frequent.
 TIMES, NEAR = 5.0, 1.25
 
-#: Minimum share of detections that have one of the sizes: on an image, for the image to count, and in the part, except
-#: at the edges of images. The first share is smaller because boxes may be clipped at the edges.
+#: Minimum share of detections that have one of the sizes: `SOME` on an image, for the image to count, and `NEARLY_ALL`
+#: in the part, among boxes away from the edges of images. `SOME` is smaller because boxes may be clipped at the edges.
 SOME, NEARLY_ALL = 0.5, 0.9
 
 #: Maximum ratio of the share of objects with one of the sizes to the share of detections with one of the sizes. If

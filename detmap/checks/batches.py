@@ -22,8 +22,8 @@ MOST = 128
 #: order with the wrong batch size explains detections on some images only.
 EVEN = 0.7
 
-#: Maximum number of detections that lie on an object a fixed number of images away, as a share of the detections that
-#: the order explains. In reversed batches of two, half of the detections belong to the next image. If instead every
+#: Maximum ratio of the number of detections that one fixed distance between images explains to the number that the
+#: reverse order explains. In reversed batches of two, half of the detections belong to the next image. If instead every
 #: image holds the detections of the next image, batches of two explain only half of the detections.
 ONE_STEP = 0.75
 
@@ -31,7 +31,8 @@ ONE_STEP = 0.75
 _PAIRS = 4_000_000
 
 #: Limits for confident detections on an object of the mirrored image: minimum number, and minimum share of the part's
-#: confident detections. `TIMES` is the minimum ratio to the number on an object of their own image.
+#: confident detections. `TIMES` is the minimum ratio of their number to the number of detections on an object of their
+#: own image.
 FEWEST, SHARE, TIMES = 20, 0.2, 3.0
 
 
@@ -44,7 +45,7 @@ class Order(NamedTuple):
     total: int
 
     def batch_of(self, place: Array) -> NDArray[np.int64]:
-        """Return the batch number of each position; it may be negative."""
+        """Return the batch number, which may be negative, of each position."""
         return np.asarray((place - (self.total - self.batch + 1) // 2) // self.batch if self.batch else 0 * place)
 
     def mirrored(self, place: Array) -> NDArray[np.int64]:

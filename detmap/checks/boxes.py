@@ -53,27 +53,27 @@ _CAUSES = (
     "byte_boxes",
 )
 
-#: Minimum share of boxes with negative sides, for a wrong order of the corners' columns to suppress other findings. It
-#: applies if these boxes are not limited to one part of the images. With a smaller share, most boxes can still be
-#: compared. If all columns x1, x2, y1, y2 are read as x1, y1, x2, y2, two thirds of VOC2007's objects have negative
-#: sides.
+#: Minimum share of boxes with negative sides, for a wrong order of the corners' columns to suppress other findings. The
+#: minimum applies if boxes with negative sides are not limited to one part of the images. With a smaller share, most
+#: boxes can still be compared. If all columns x1, x2, y1, y2 are read as x1, y1, x2, y2, two thirds of VOC2007's
+#: objects have negative sides.
 _REORDERED = 0.1
 
 #: Minimum number of boxes or images for a finding.
 _FEWEST = 3
 
-#: Minimum number of objects whose box is nearly, but not exactly, equal to another object's box. By chance one such pair
-#: occurs in 1 of 10 scenes of ``tests/planting``, and three pairs in 1 of 6,000 scenes.
+#: Minimum number of objects whose box is nearly, but not exactly, equal to another object's box. By chance one pair of
+#: nearly equal boxes occurs in 1 of 10 scenes of ``tests/planting``, and three pairs in 1 of 6,000 scenes.
 _FEWEST_CLOSE = 3
 
-#: IoU from which two objects of one category are considered to have nearly the same box.
+#: Minimum IoU of two objects of one category that have nearly the same box.
 SAME = 0.95
 
 #: Two objects of one category form a pair if each has its largest IoU with the other, and this IoU is at least `TIGHT`.
 #: If two annotators place edges independently within 5 % of a side, the IoU is above 0.7. The objects of an image are
 #: considered labelled twice if at least the share `PAIRED` of them form pairs. Small overlaps are frequent by chance.
-#: Therefore, the number of such images must be far more than twice the number of images that reach `PAIRED` only at an
-#: IoU of `LOOSE`.
+#: Therefore, images labelled twice must be far more than twice as many as images that reach `PAIRED` only at an IoU of
+#: `LOOSE`.
 PAIRED, TIGHT, LOOSE = 0.8, 0.7, 0.4
 
 #: Objects with a list of run lengths are considered crowds if their number is at most this share of the number of objects
@@ -90,28 +90,30 @@ _SMALL = "smaller than a usual object of their category"
 SMALLER = 0.25
 
 #: Images on which all objects are crowds are reported if they are at least the share `ALL_CROWDS` of a part's images
-#: with objects. Without such a part, only images with several objects are counted. At least `FEWEST_CROWDS` of these
-#: must hold crowds only, and at least `MORE_CROWDS` times as many as hold both crowds and other objects. A tool that
-#: sets the flag by mistake sets it on all objects of an image. In COCO, nearly all images with a crowd and another
-#: record also have an object without the flag.
+#: with objects. Without such a part, only images with several objects are counted. At least `FEWEST_CROWDS` images must
+#: hold crowds only, and at least `MORE_CROWDS` times as many as hold both crowds and other objects. A tool that sets
+#: the flag by mistake sets it on all objects of an image. In COCO, nearly all images with a crowd and another record
+#: also have an object without the flag.
 ALL_CROWDS, FEWEST_CROWDS, MORE_CROWDS = 0.9, 10, 2.0
 
 #: Wrong areas belong to another image size if the quartiles of their ratios to the right areas differ at most by the
-#: factor `STEADY`. If masks are missing, at least the share `EXACT` of the other areas must fit the box, so that the
-#: right areas are known. If longer sides are scaled to one length, VOC2007's images have one factor, and images of 500
-#: to 640 pixels have factors of 1 to 1.6.
+#: factor `STEADY`. Without masks, the right areas are known only if at least the share `EXACT` of the other areas fit
+#: their boxes. If the longer side of every image is scaled to one length, all images of VOC2007 have one area factor,
+#: and the factors of images of 500 to 640 pixels differ by up to 1.6 times.
 STEADY, EXACT = 1.6, 0.9
 
 #: Limits for coordinates that were stored as bytes. Judging by the other file, at least `EXPECTED` boxes of a part
-#: should have coordinates above `BYTE`. At most the share `LEFT` of this number may have such coordinates, because
-#: images at the ends of the part may belong to the rest. At least the share `WHOLE` of the boxes must have whole
-#: numbers. The far corner of at least `CORNERS` boxes must lie beyond `BYTE`; otherwise the images were cropped there.
+#: should have coordinates above `BYTE`. At most the share `LEFT` of the expected number may have coordinates above
+#: `BYTE`, because images at the ends of the part may belong to the rest. At least the share `WHOLE` of the boxes must
+#: have whole numbers. The far corner of at least `CORNERS` boxes must lie beyond `BYTE`; otherwise the images were
+#: cropped there.
 BYTE, EXPECTED, LEFT, WHOLE, CORNERS = 255.0, 20.0, 0.05, 0.95, 5
 
 
-#: Limits for reporting that boxes beyond their images are shifted. On these images, at least `_FEWEST_BESIDE`
-#: detections must have an IoU of at least `_BESIDE` with an object. Their median offset must be at least `_OFF` pixels,
-#: and `_SURE` times its standard error. The IoU is low because shifted boxes overlap less.
+#: Limits for reporting that boxes beyond their images are shifted. On images with such boxes, at least `_FEWEST_BESIDE`
+#: detections must have an IoU of at least `_BESIDE` with an object. The median offset of these detections must be at
+#: least `_OFF` pixels, and at least `_SURE` times its standard error. The IoU is low because shifted boxes overlap
+#: less.
 _BESIDE, _FEWEST_BESIDE, _OFF, _SURE = 0.3, 20, 0.75, 6.0
 
 
@@ -491,8 +493,8 @@ def duplicates(*columns: Array) -> NDArray[np.bool_]:
 
 
 def _duplicates(facts: Facts, side: Side) -> Iterator[Finding]:
-    """Yield a finding of records with the same image, category and box. For objects, nearly equal boxes suffice, and even
-    less similar boxes on images whose objects are all labelled twice.
+    """Yield a finding of records with the same image, category and box. For objects, nearly equal boxes suffice. On
+    images whose objects are all labelled twice, boxes may differ even more.
     """
     if len(side) < 2:
         return
@@ -541,7 +543,7 @@ def _overlapping(side: Side, most: int = 2_000_000) -> tuple[Array, Array, Array
     codes = side.table.images.codes.astype(np.int64) * side.table.categories.ids.size + side.table.categories.codes
     rows = np.flatnonzero(~side.crowd & (side.boxes[:, 2:] > 0).all(axis=1))
     # Compare neighbours in the order of left edges within an image and category. Boxes with a large overlap are close
-    # together in this order.
+    # together in the order of left edges.
     order = rows[np.lexsort((side.boxes[rows, 0], codes[rows]))]
     made = [(order[:0], order[:0], np.zeros(0))]
     for step in range(1, 9):
@@ -697,8 +699,8 @@ def _crowds(facts: Facts) -> Iterator[Finding]:
 
 
 def _all_crowds(facts: Facts, small: Array) -> tuple[NDArray[np.bool_], str]:
-    """Return a mask of the objects on images with crowds only, and a description of these images. If there are few such
-    images, or few of these objects are `small`, all values of the mask are False and the description is empty.
+    """Return a mask of the objects on images with crowds only, and a description of these images. If few images have
+    crowds only, or few of the objects are `small`, all values of the mask are False and the description is empty.
     """
     side = facts.truth
     held, crowds = (

@@ -1,8 +1,8 @@
 """Checks for single categories that differ from all other categories: detections or labels of the category are missing,
 are mixed with detections or labels of another category, or are not suppressed.
 
-A category that is hard to detect is no defect. Its small objects and low-scoring detections are affected most, whereas
-a defect does not depend on object size or score. The checks test for this difference.
+A category that is hard to detect is no defect. A hard category misses mainly small objects and has mainly low-scoring
+errors, whereas a defect does not depend on object size or score. The checks test for this difference.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ MISSED = 0.7
 #: for all categories together.
 UNLABELLED, ALONE = 0.06, 0.06
 
-#: Minimum ratio of the share of detections on no object in the best quarter of the confident detections to the share in
-#: their lower half: for one category, and for all categories together. Missing labels do not depend on scores. For a
-#: detector on VOC2007 the ratio is 0.17 for all categories together, and up to 0.44 for a single category, which is not
-#: reported because of other limits.
+#: Minimum ratio of two shares of detections on no object, for one category and for all categories together: the share
+#: in the best quarter of the confident detections, divided by the share in the lower half. Missing labels do not depend
+#: on scores. For a detector on VOC2007 the ratio is 0.17 for all categories together, and up to 0.44 for a single
+#: category, which is not reported because of other limits.
 FLAT, FLAT_ALONE = 0.2, 0.2
 
-#: Minimum ratio of the share of detections on no object in the best eighth of the confident detections to the share in
-#: the second eighth. It applies to one category and to all categories together. Missing labels do not depend on scores.
-#: Objects that are hard to detect have more false positives at lower scores: if half of the objects are missed, the
-#: ratio is 0.3.
+#: Minimum ratio of two shares of detections on no object, for one category and for all categories together: the share
+#: in the best eighth of the confident detections, divided by the share in the second eighth. Missing labels do not
+#: depend on scores. Objects that are hard to detect have more false positives at lower scores: if half of the objects
+#: are missed, the ratio is 0.3.
 STEADY = 0.5
 
 #: Minimum share of the objects of a category A that are detected as a category B. If B has fewer detections than A has
@@ -68,7 +68,7 @@ WRONG, USUAL = 0.06, 0.05
 
 #: Minimum share of confident detections that overlap a better detection too much (`Evidence.twins`): for one category,
 #: and for all categories together. For a detector on VOC2007 the largest share of a category is 0.01, and in the scenes
-#: of `LOST` 0.007. The share for all categories together is at most 0.005.
+#: of `LOST` 0.007. For all categories together the share is at most 0.005.
 TWINS, ALL_TWINS = 0.08, 0.2
 
 #: Minimum number of records for a finding about a category.
@@ -200,9 +200,9 @@ def _unlabelled(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     on_nothing = known & evidence.alone
     for one in np.flatnonzero(gone >= FEWEST).tolist():
         part = gone[one] / total[one]
-        # If a category is hard to detect, even its best quarter has low scores. Therefore its number of detections on
-        # no object, divided by its number of objects, is compared with the same ratio of the other categories above the
-        # same score.
+        # If a category is hard to detect, even its best quarter has low scores. Therefore the number of detections on
+        # no object per object of the category is compared with the same ratio for the other categories above the same
+        # score.
         usual = np.count_nonzero(on_nothing & (label != one) & (scores >= least[one])) + 1
         if gone[one] * (objects.sum() - objects[one]) < TIMES * usual * objects[one]:
             continue

@@ -43,10 +43,10 @@ BESIDE = {
     "suppressed_across",
 }
 
-#: Limits for flagged images to form a part. At least the share `_FLAGGED` of the part's images must be flagged, and at
+#: Limits for flagged images to form a part. The share of flagged images in the part must be at least `_FLAGGED`, and at
 #: least `_FLAGGED_TIMES` the share outside. The part must hold at least the share `_OF_FLAGGED` of all flagged images.
 #: If detections of a part are mirrored, for example, only a third of its images are flagged, because many objects lie
-#: in the middle. Elsewhere one in 400 images is flagged by chance.
+#: in the middle. In other parts one in 400 images is flagged by chance.
 _FLAGGED, _FLAGGED_TIMES, _OF_FLAGGED = 0.15, 4.0, 0.4
 
 #: Assumed share of a defective part's images that are not flagged.
@@ -119,7 +119,7 @@ class Facts:
 
     @cached_property
     def evidence(self) -> Evidence | None:
-        """Matches between objects and detections; None if these cannot be compared."""
+        """Matches between objects and detections; None if objects and detections cannot be compared."""
         if self.agreement is None or {code for _, code in self.causes} - BESIDE:
             return None
         assert self.found is not None
@@ -173,7 +173,8 @@ class Facts:
 
     def gathered(self, flags: NDArray[np.bool_], known: NDArray[np.bool_]) -> Part | None:
         """Return the part of the images in which more images are flagged than elsewhere; None if there is no such part.
-        Unlike `concentrated`, it assumes that nearly all of the part is flagged. Both masks have the shape (images,).
+        Unlike `concentrated`, this method assumes that nearly all of the part is flagged. Both masks have the shape
+        (images,).
         """
         image = np.flatnonzero(known)
         bad = flags[image]

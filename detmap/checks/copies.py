@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 #: Minimum side of a box, as a multiple of the rounding step, for two boxes that are equal after rounding to be copies.
-#: Rounding then moves each edge by at most 1/200 of a side. For VOC2007 and six scenes of ``tests/planting``, with
-#: objects in whole pixels or 2 decimals, no copy occurs by chance among 47,000 detections that find an object of this
-#: size. On smaller objects, 184 detections are copies by chance.
+#: On boxes of this size, rounding moves each edge by at most 1/200 of a side. For VOC2007 and six scenes of
+#: ``tests/planting``, with objects in whole pixels or 2 decimals, no copy occurs by chance among 47,000 detections that
+#: find an object with at least this side. On smaller objects, 184 detections are copies by chance.
 STEPS = 100
 
 #: Maximum difference of coordinates that are considered equal, because of floating-point rounding.

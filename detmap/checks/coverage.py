@@ -21,8 +21,9 @@ from detmap.errors import many
 ALONE = 0.1
 
 #: Limits for reporting that images without objects were skipped. The share of images that have a detection on no object
-#: is estimated from at most `COMPARED` images with objects. Images without objects are assumed to have detections with at
-#: least `LESS` times this probability. The probability that none of them has detections must be below `UNLIKELY`.
+#: is estimated from at most `COMPARED` images with objects. Images without objects are assumed to have a detection with
+#: at least `LESS` times this probability. The probability that no image without objects has a detection must be below
+#: `UNLIKELY`.
 COMPARED, LESS, UNLIKELY = 300, 0.5, 1e-6
 
 #: If some images exceed a limit of the number of detections per image, the limit must be at least `LEAST_LIMIT`. At
@@ -30,17 +31,18 @@ COMPARED, LESS, UNLIKELY = 300, 0.5, 1e-6
 #: number of images varies smoothly with the number of detections.
 LEAST_LIMIT, PILE = 5, 2.0
 
-#: In a part whose low scores were cut: maximum ratio of the share of images without detections to the share expected if
-#: the other images were cut, too. The ratio may exceed 1 because the score of the cut is an estimate.
+#: In a part whose low scores were cut: maximum ratio of the share of images without detections to the expected share.
+#: Other images, cut at the same score, give the expected share. The ratio may exceed 1 because the score of the cut is
+#: an estimate.
 CUT_EMPTY = 1.2
 
 #: Images without detections are reported as crowded if they hold at least `CROWDED` times as many objects as other
-#: images on average. The difference must be at least `SURE` standard errors; a lost shard differs by 5 once in a
-#: million cases. At most the share `TOGETHER` of any part's images may be without detections.
+#: images on average. The difference must be at least `SURE` standard errors; a lost shard differs by 5 standard errors
+#: once in a million cases. No part may lack detections on more than the share `TOGETHER` of its images.
 CROWDED, SURE, TOGETHER = 1.5, 5.0, 0.9
 
-#: The largest number of detections on other images is reported as a limit if at least `FEWEST_NEXT` images lie within a
-#: factor of `BAND` below it, and at least `SHARP` times as many as in the next lower band.
+#: To report the largest number of detections on other images as a limit: minimum number `FEWEST_NEXT` of images within
+#: the factor `BAND` below this number, and minimum ratio `SHARP` of these images to the images in the next lower band.
 BAND, FEWEST_NEXT, SHARP = 1.15, 12, 0.5
 
 #: Maximum number of detections per image and category under the protocol coco.
@@ -182,7 +184,7 @@ def _skipped(facts: Facts, side: Side, objects: NDArray[np.int64], detections: N
     alone = facts.agreement.nearest(side.image[rows], side.boxes[rows]).overlap < ALONE
     some = np.unique(side.image[rows[alone]]).size / max(full.size, 1)
     # Images without objects may have fewer detections. Detections that hit no object are assumed to be at least half as
-    # frequent there as on other images.
+    # frequent on images without objects as on other images.
     if (1 - LESS * some) ** count < UNLIKELY:
         ids = facts.truth.on.images.ids[bare][:10].tolist()
         more = f"of {full.size:,} others that were looked at {some:.0%} have one"

@@ -16,8 +16,8 @@ from detmap.errors import many
 INSIDE, STEP = 2.0, 0.01
 
 #: Maximum p-value of the number of boxes that end at an edge of the window. Without a crop, at most `TIMES` times as
-#: many boxes are assumed to end there as at other coordinates within `NEAR` pixels. The factor is above 1 because boxes
-#: in whole pixels often share a coordinate.
+#: many boxes are assumed to end at this edge as at another coordinate within `NEAR` pixels. The factor is above 1
+#: because boxes in whole pixels often share a coordinate.
 CHANCE, NEAR, TIMES = 1e-6, 8.0, 3.0
 
 #: A window is the central square of the image if it differs by at most `ROUNDED` pixels. `SQUARES` is the minimum share

@@ -19,18 +19,18 @@ from detmap.checks.findings import Finding, found
 from detmap.checks.rates import CHANCE, FLOOR, Part
 
 #: Quantiles that are tested as limits, of the most extreme size on each image. The tested limits need not include the
-#: exact limit of a part, because few images lie between two of them.
+#: exact limit of a part, because few images lie between two tested limits.
 SHARES = np.arange(0.05, 0.96, 0.05)
 
 #: Number of limits: a minimum and a maximum for each of three sizes.
 SIZES = 6
 
-#: Assumed share of the part's images with a detection beyond the limit. A small value makes the part end at such an
-#: image.
+#: Assumed share of the part's images with a detection beyond the limit. A small value makes the part end at an image
+#: with a detection beyond the limit.
 EXCEEDED = 1e-4
 
-#: Maximum ratio of the share of missed objects in the part to the share elsewhere, among objects within the limit. If boxes
-#: are scaled or cut, these objects are missed, too.
+#: Maximum ratio of the share of missed objects in the part to the share elsewhere, among objects within the limit. If
+#: boxes are scaled or cut, objects within the limit are missed, too.
 WITHIN = 1.5
 
 

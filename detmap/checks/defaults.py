@@ -22,8 +22,8 @@ BETTER = 0.5
 
 #: Minimum overlap of two distributions of categories: of the detections on objects of the suspected category, and of the
 #: correctly found objects of other categories. For two detectors on VOC2007 the overlap is at most 0.37, because a
-#: category is confused with only a few similar ones. It is 0.75 to 0.93 if one to ten of 100 images have a default
-#: category.
+#: category is confused with only a few similar ones. The overlap is 0.75 to 0.93 if one to ten of 100 images have a
+#: default category.
 COVERED = 0.6
 
 #: Minimum number of other categories that are detected on objects of the suspected category, because detectors may
@@ -31,8 +31,8 @@ COVERED = 0.6
 OTHERS = 3
 
 #: Limits for images whose objects all have the suspected category although most detections on them have other
-#: categories. `FEWEST` is their minimum number, and `TIMES` the minimum ratio of their share to the share of such
-#: images for other categories. For the test against chance, a ratio of `USUAL` is assumed.
+#: categories. `FEWEST` is the minimum number of these images. `TIMES` is the minimum ratio of the share of these images
+#: to the same share for other categories. For the test against chance, a ratio of `USUAL` is assumed.
 FEWEST, TIMES, USUAL = 10, 1.5, 1.2
 
 #: Maximum number of other categories that are named.

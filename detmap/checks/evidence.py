@@ -35,8 +35,8 @@ NOTHING = 0.2
 _AT_ONCE, PAIRS = 250_000, 3_000_000
 
 #: A box is a box around several objects if at least `HELD` objects of its image and category lie inside, each with at
-#: least the share `WITHIN` of its area. Annotators draw such a box around whole objects, and the box of a single person
-#: rarely contains four smaller people.
+#: least the share `WITHIN` of its area. Annotators draw a box around several objects so that it covers whole objects,
+#: and the box of a single person rarely contains four smaller people.
 HELD, WITHIN = 4, 0.9
 
 #: Maximum share of tied scores for an unstable sort, followed by a sort of the tied scores. With more ties, a stable
@@ -390,8 +390,8 @@ class Evidence:
 
     @cached_property
     def suppressed(self) -> float:
-        """IoU from which non-maximum suppression removes one of two detections. It is the first of `THRESHOLDS` that the
-        largest IoU between detections of an image rarely exceeds, and `SUPPRESSED` if there is none.
+        """Minimum IoU at which non-maximum suppression removes one of two detections. The value is the first of
+        `THRESHOLDS` that the largest IoU between detections of an image rarely exceeds, else `SUPPRESSED`.
         """
         largest = np.zeros(self.images)
         np.maximum.at(largest, self.found.image[self.sure], self.between_detections)
@@ -533,7 +533,8 @@ class Evidence:
 
     def beside_found(self, limit: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return two masks of the compared objects on an image where another object of their category has a detection
-        of its own. The first marks objects whose IoU with such an object exceeds `limit`, the second all others.
+        of its own. The first mask marks objects whose IoU with the other object exceeds `limit`; the second mask marks
+        the remaining objects.
         """
         own = ~np.isneginf(self.matched[1])
         new = np.diff(self.object_cell, prepend=-1) > 0
@@ -598,14 +599,17 @@ class Evidence:
 
 #: Each of `THRESHOLDS` is tested as the threshold of non-maximum suppression. On at least `FEWEST_BELOW` images, the
 #: largest IoU must lie up to 2 * `WIDTH` below the threshold. On at most `DIP` times as many images, the largest IoU
-#: may lie up to `WIDTH` above the threshold. Without suppression, this ratio is at least a third.
+#: may lie up to `WIDTH` above the threshold. Without suppression, at least a third as many images lie above the
+#: threshold as below.
 THRESHOLDS, WIDTH, FEWEST_BELOW, DIP = (0.45, 0.5, 0.55, 0.6, 0.65, 0.7), 0.05, 8, 0.2
 
-#: IoU from which non-maximum suppression is assumed to remove one of two detections. Common thresholds are 0.45 to 0.7.
+#: Minimum IoU at which non-maximum suppression is assumed to remove one of two detections. Common thresholds are 0.45
+#: to 0.7.
 SUPPRESSED = 0.75
 
 #: Minimum ratio of the lower to the higher score of two detections of different categories in the same place. Many models
-#: write a box under several categories. Of 587 such confident detections for VOC2007, 256 reach this ratio.
+#: write a box under several categories. Of 587 confident detections for VOC2007 in the place of another category's
+#: detection, 256 reach this ratio.
 AS_HIGH = 0.7
 
 

@@ -19,8 +19,8 @@ from detmap.errors import many
 #: Maximum number of detections that are compared with objects of all images, and maximum number of pairs.
 _LOOKED_AT, _PAIRS = 2_000, 4_000_000
 
-#: IoU from which a detection is considered to belong to an object of another image. By chance, such an overlap is rare:
-#: one in 250 pairs of confident boxes of VOC2007's largest category, person, reaches it.
+#: Minimum IoU for a detection to be considered to belong to an object of another image. By chance, such an overlap is
+#: rare: one in 250 pairs of confident boxes of VOC2007's largest category, person, reaches it.
 FITS = 0.75
 
 #: Minimum distance, in images, between a part and the part whose detections it holds. Other checks report smaller
@@ -31,19 +31,19 @@ LEAST = 9
 #: maximum p-value if all distances were equally likely.
 FEWEST, SHARE, CHANCE = 20, 0.05, 1e-6
 
-#: Log-likelihood ratios of an exchanged part to other images, for a detection that fits and for one that does not. They
-#: determine the ends of the part. A detection fits with a probability of at least 0.25 in an exchanged part, and of
-#: 0.01 elsewhere. Probabilities between these values give the same ends.
+#: Log-likelihood ratios of an exchanged part to other images, for a detection that fits and for a detection that does
+#: not. These ratios determine the ends of the part. A detection fits with a probability of at least 0.25 in an
+#: exchanged part, and of 0.01 elsewhere. Probabilities between these values give the same ends.
 _FIT, _NO_FIT = float(np.log(0.25 / 0.01)), float(np.log(0.75 / 0.99))
 
 #: Limits for detections that fit another image of the same part. At least `TOGETHER` confident detections of an image,
-#: and at least the share `MOST`, must fit the same other image. An order must explain at least the share `MOST` of such
-#: images. In 14 clean scenes of ``tests/planting`` (seeds 0 and 1 of each kind), one in ten images reaches both limits
-#: by chance. With `CHANCE`, at least ten images of a part must reach both.
+#: and at least the share `MOST`, must fit the same other image. An order must explain at least the share `MOST` of the
+#: images that reach both limits. In 14 clean scenes of ``tests/planting`` (seeds 0 and 1 of each kind), one in ten
+#: images reaches both limits by chance. With `CHANCE`, at least ten images of a part must reach both.
 TOGETHER, MOST = 2, 0.6
 
-#: Maximum number of images by which the ends of a part are moved to see whether the order of ids as text explains it.
-#: In 39 exchanged parts of ``tests/planting/scenes.py`` (seeds 0 to 7), the ends are off by at most 3 images.
+#: Maximum number of images by which the ends of a part are moved to test whether the order of ids as text explains the
+#: part. In 39 exchanged parts of ``tests/planting/scenes.py`` (seeds 0 to 7), the ends are off by at most 3 images.
 AROUND = 12
 
 #: Maximum number of distances that are tested.
@@ -100,7 +100,7 @@ def says_within(evidence: Evidence, part: Part) -> str:
         ways, held = np.unique(np.concatenate(own), return_counts=True)
         best = one + ways[held == held.max()] if held.size else ways
         if held.max(initial=0) < max(TOGETHER, MOST * len(own)) or best.size > 1 or best[0] == one:
-            continue  # several images fit equally, none fits, or their own fits best
+            continue  # several images fit equally, no image fits, or the own image fits best
         pairs += [(one, int(best[0]))] * bool(part.images[best[0]])
         outside += not part.images[best[0]]
     inside, others = int(part.images.sum()), int((~part.images).sum())
@@ -138,8 +138,8 @@ def _as_text(ids: Array, pairs: Array, part: Array) -> tuple[tuple[Any, Any], in
 
 
 def fits(evidence: Evidence, images: NDArray[np.bool_], least: float = FITS) -> tuple[Array, list[Array]]:
-    """Return the image of each compared detection, and its distances, in images, to all images where it fits an object
-    with an IoU of at least `least`. The detections of an image are compared together.
+    """Return the image of each compared detection, and the distances, in images, to all images where the detection fits
+    an object with an IoU of at least `least`. The detections of an image are compared together.
     """
     part = Agreement(evidence.truth, evidence.found, images, corrected=evidence.scores)
     rows, rng = part.rows[evidence.label[part.rows] >= 0], np.random.default_rng(0)

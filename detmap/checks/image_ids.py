@@ -278,7 +278,8 @@ def _same_records(facts: Facts) -> NDArray[np.bool_]:
     """Mask of the images with exactly the objects of an earlier image, shape (images,).
 
     Two equal objects suffice if exactly two images have them and the images are not consecutive, because objects at rest
-    in a video are equal on many consecutive images. One equal object suffices if all detections are equal, too.
+    in a video are equal on many consecutive images. One equal object suffices if all detections of the two images are
+    equal, too.
     """
     count = facts.truth.on.images.ids.size
     out = np.zeros(count, np.bool_)

@@ -65,7 +65,7 @@ def explained(facts: Facts, findings: list[Finding]) -> list[Finding]:
 
 
 def _undetected(facts: Facts, truth: GroundTruth) -> Iterator[Finding]:
-    """Yield the finding of categories without detections, except those that name the same class as another one."""
+    """Yield the finding of categories without detections, unless another category names the same class."""
     objects = np.bincount(truth.categories.codes[~truth.crowd], minlength=truth.categories.ids.size)
     place = locate(facts.detections.categories.ids, truth.categories.ids)
     known = place[facts.detections.categories.codes]
@@ -110,7 +110,7 @@ def _repeated(facts: Facts, truth: GroundTruth) -> Iterator[Finding]:
 
 
 def _mapped(facts: Facts, side: Side, truth: GroundTruth) -> Iterator[Finding]:
-    """Yield findings of categories of detections that the ground truth lacks or has under other ids."""
+    """Yield findings of detected categories that the ground truth lacks or has under other ids."""
     table = facts.detections.categories
     counts = np.bincount(table.codes, minlength=table.ids.size)
     own = locate(table.ids, truth.categories.ids)
@@ -129,8 +129,8 @@ def _mapped(facts: Facts, side: Side, truth: GroundTruth) -> Iterator[Finding]:
             return
         names_of = _raw(side) or facts.detections
         rows = np.isin(names_of.categories.ids, strange)[names_of.categories.codes]
-        # If detections on unknown images were dropped, rows of `names_of` are not rows of `side`, and no records are
-        # named.
+        # If detections on unknown images were dropped, no records are named, because rows of `names_of` are not rows of
+        # `side`.
         where = side.records(rows) if rows.size == len(side) else {}
         yield found(code, int(rows.sum()), "detection", more=more, **where)
         others = [one for one in _strange_names(side, truth, unknown) if one not in strange]

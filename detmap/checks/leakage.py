@@ -144,7 +144,7 @@ def _agree(one: Layout, a: int, other: Layout, b: int) -> int:
 
 
 def _layouts(truth: Side, train: Side) -> tuple[Layout, Layout] | None:
-    """Return the layouts of `truth` and `train`; None if one lacks objects or image sizes."""
+    """Return the layouts of `truth` and `train`; None if `truth` or `train` lacks objects or image sizes."""
     if not (len(truth) and len(train)):
         return None
     labels = {

@@ -1,7 +1,7 @@
 """Checks for limits of size, position, number or score beyond which detections are missing, and for grids of
 coordinates.
 
-A limit is a value with many detections on one side, none on the other, and objects on both.
+A limit is a value with many detections on one side, no detections on the other side, and objects on both sides.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from detmap.errors import many
 
 Array = NDArray[Any]
 
-#: Minimum expected number of detections beyond a limit for their absence to be reported. The probability that there are
-#: none by chance is exp(-14), one in a million.
+#: Minimum expected number of detections beyond a limit for their absence to be reported. The probability of no
+#: detection by chance is exp(-14), one in a million.
 EXPECTED = 14.0
 
 #: Assumed ratio of detections per object beyond a limit to detections per object next to the limit. Small objects, for
@@ -55,16 +55,16 @@ FINER = 0.5
 BESIDE = 3
 
 #: `MARGIN` is the minimum difference between the IoU of two objects and the largest IoU of two detections. `ONE_OBJECT`
-#: is the IoU from which two objects are considered one object labelled twice. Of 2,426 objects of COCO and LVIS, one
-#: has this IoU with another object of its category.
+#: is the minimum IoU of two objects that are considered one object labelled twice. Of 2,426 objects of COCO and LVIS,
+#: one has this IoU with another object of its category.
 MARGIN, ONE_OBJECT = 0.02, 0.85
 
 #: Strict suppression is reported if objects that overlap a found object of their category are missed far more often than
-#: others. Let a be the share of these objects without a detection of their own, and b the share among other objects on an
-#: image with a found one. Then (a - b) / (1 - b) must be at least `EXCESS`, and the probability of the excess by chance
-#: below `STRICT_BY_CHANCE`. Only objects beside a found one count, because objects of a wrong category or with too large
-#: a box are missed together. For a detector on VOC2007 the quotient is 0. It is 0.02 if sides below 48 pixels are
-#: enlarged, and 0.47 if suppression is set to an IoU of 0.3.
+#: others. Let a be the share of these objects without a detection of their own, and b the same share of other objects
+#: on an image with a found object. Then (a - b) / (1 - b) must be at least `EXCESS`, and the probability of the excess
+#: by chance below `STRICT_BY_CHANCE`. Only objects on an image with a found object count, because objects of a wrong
+#: category or with too large a box are missed together. For a detector on VOC2007 the quotient is 0. The quotient is
+#: 0.02 if sides below 48 pixels are enlarged, and 0.47 if suppression is set to an IoU of 0.3.
 EXCESS, STRICT_BY_CHANCE = 0.15, 0.01
 
 #: Maximum distance from the image's edge, in pixels, of coordinates that may come from clipping.
@@ -74,8 +74,8 @@ EDGE = 2.0
 SAMPLE = 20_000
 
 #: To report that only detections matched to objects were kept: maximum ratio of the number of detections on no object
-#: to the number expected from the scores. It is also the minimum share of missed objects. The ratio may exceed 0,
-#: because boxes matched at a low threshold barely overlap their objects.
+#: to the number expected from the scores. `MATCHED` is also the minimum share of missed objects. The ratio may exceed
+#: 0, because boxes matched at a low threshold barely overlap their objects.
 MATCHED = 0.02
 
 #: Difference of width and height, in pixels, below which a box is square: twice the precision of two decimals.
@@ -131,9 +131,7 @@ def _measures(boxes: Array, sizes: Array) -> dict[str, Array]:
 
 
 def edge_below(found: Array, objects: Array) -> float | None:
-    """Return the smallest value of detections if smaller values of objects show that detections were cut off, else
-    None.
-    """
+    """Return the smallest value of detections if objects show that smaller detections were cut off, else None."""
     least = float(found.min())
     beyond = int(np.count_nonzero(objects < 0.98 * least))
     if least <= 0 or beyond < FEWEST:
@@ -148,9 +146,7 @@ def edge_below(found: Array, objects: Array) -> float | None:
 
 
 def apart(evidence: Evidence) -> NDArray[np.bool_]:
-    """Mask of the objects that are not compared: accidental tiny objects (see `strays`), and objects that cover the
-    whole image or exceed it.
-    """
+    """Mask of the objects that are not compared: `strays`, and objects that cover or exceed the whole image."""
     known = strays.strays(evidence.truth)
     out = evidence.truth.whole | (evidence.truth.reach > EDGE) | (False if known is None else known[1])
     return np.asarray(out)
@@ -274,8 +270,8 @@ def _score_cuts(evidence: Evidence) -> Iterator[Finding]:
         next_to = np.count_nonzero(own < least[one] * BAND)
         if next_to < FEWEST_NEXT / 2 or next_to < SHARP * (np.count_nonzero(own < least[one] * BAND**2) - next_to):
             continue  # the scores thin out towards their minimum
-        # `part` is the share of the other categories' scores below the limit; the number expected in this category
-        # follows from this share.
+        # `part` is the share of scores below the limit in the other categories. The number expected in this category
+        # follows from `part`.
         if part >= 0.1 and BEYOND * held[one] * part / max(1 - part, 0.05) >= EXPECTED:
             cut.append(one)
     if cut and len(cut) <= 0.5 * np.count_nonzero(held):
@@ -441,8 +437,8 @@ def cut_lines(facts: Facts, evidence: Evidence, rows: Array) -> list[tuple[str, 
 
 
 def at_lines(facts: Facts, side: Side, lines: list[tuple[str, float]]) -> Finding:
-    """Return the finding of boxes with an edge at one of `lines`. If most of them lie in one part of the images, only
-    this part is reported. Boxes may also be cut at lines that are not found because fewer boxes share them.
+    """Return the finding of boxes with an edge at one of `lines`. If most of these boxes lie in one part of the images,
+    only this part is reported. Boxes may also be cut at lines that are not found because fewer boxes share them.
     """
     there = touching(side, np.arange(side.image.size), lines)
     known, count = side.image >= 0, facts.truth.on.images.ids.size

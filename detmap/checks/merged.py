@@ -19,13 +19,13 @@ from detmap.errors import many
 TIMES = 2.0
 
 #: Maximum number of images with objects but without detections, as a share of the images without objects. If detections
-#: instead of objects were moved to other images, all of their own images lack detections.
+#: instead of objects were moved to other images, the images of their objects lack detections.
 LEFT = 0.5
 
 #: Maximum number of detections that are compared with objects.
 _LOOKED_AT = 2_000
 
-#: IoU from which a detection lies on an object.
+#: Minimum IoU at which a detection lies on an object.
 _ON = 0.5
 
 

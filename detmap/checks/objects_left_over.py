@@ -22,18 +22,19 @@ from detmap.errors import many
 #: has the category and box of an object 1, 2, 3, 5, 7, 16, 50 or 100 images away.
 FEWEST = 5
 
-#: Minimum share of the pairs of equal objects that have the same distance in one order of the images. If it is reached,
-#: copies are searched at this distance, including objects that were clipped to a smaller image.
+#: Minimum share of the pairs of equal objects that have the same distance in one order of the images. If the share is
+#: reached, copies are searched at the common distance, including objects that were clipped to a smaller image.
 STEP = 0.5
 
 #: Minimum number of equal objects on two images, if equal objects have no common distance.
 SAME = 2
 
-#: Minimum share of the other image's objects that are copied. A list that is not cleared holds all of them. In a video,
-#: some objects are at rest and others move.
+#: Minimum share of the other image's objects that are copied. A list that is not cleared holds all objects of the other
+#: image. In a video, some objects are at rest and others move.
 COMPLETE = 0.8
 
-#: Minimum share of the images with copies that also hold objects of their own. Otherwise, images are duplicates.
+#: Minimum share of the images with copies that also hold objects of their own. With a smaller share, the images are
+#: duplicates.
 BESIDE = 0.5
 
 #: Maximum difference of equal coordinates, in pixels: the rounding error of two decimals, for each of two corners.
@@ -177,8 +178,8 @@ def _complete(truth: Side, way: _Copies, good: NDArray[np.bool_]) -> _Copies | N
 
 def _gain(facts: Facts, way: _Copies) -> tuple[int, str]:
     """Return the number of images on which detections find originals but not their copies, and how many copies and
-    originals are found. The number is 0 unless it is far larger than the number of images on which only copies are
-    found. For objects at rest in a video, both numbers are similar.
+    originals are found. Return 0 unless the number is far larger than the number of images on which only copies are
+    found. For objects at rest in a video, these two numbers of images are similar.
     """
     assert facts.found is not None
     evidence = evidence_of(facts.truth, facts.found)
@@ -195,9 +196,7 @@ def _gain(facts: Facts, way: _Copies) -> tuple[int, str]:
 
 
 def _hit(facts: Facts, label: NDArray[np.int64], objects: Array) -> NDArray[np.bool_]:
-    """Mask of the objects, given as rows, that a detection of their category finds; `label` holds the category of each
-    detection.
-    """
+    """Mask of the rows `objects` that a detection of their category finds; `label` holds the detections' categories."""
     truth, side = facts.truth, facts.found
     assert side is not None
     classes = max(truth.table.categories.ids.size, 1)

@@ -41,11 +41,11 @@ HALF_INSIDE, HALF_TIMES = 0.6, 3.0
 #: finds half of the objects at night, bad images are 4 times as frequent at night without a defect.
 SIZES_TIMES = 5.0
 
-#: By code, minimum share of bad records for an image to be defective, and to be halfway between clean and defective.
-#: Defective images anywhere in the data are reported if they outnumber halfway images, because differences in difficulty
-#: do not explain this. In 28 clean scenes of ``tests/planting`` (seeds 0 to 3 of each kind, 19,200 images), 2, 11, 2 and
-#: 3 images are defective by these shares, in the order of the codes below, and 9, 349, 17 and 20 are halfway.
-#: ("unsuppressed" has the shares of `BEYOND_THRESHOLD` in 15 of the scenes.)
+#: For each code, minimum share of bad records on a defective image, and on an image halfway between clean and
+#: defective. Defective images anywhere in the data are reported if they outnumber halfway images, which differences in
+#: difficulty do not explain. In 28 clean scenes of ``tests/planting`` (seeds 0 to 3 of each kind, 19,200 images), 2,
+#: 11, 2 and 3 images are defective by these shares, in the order of the codes below, and 9, 349, 17 and 20 are halfway.
+#: In 15 of the scenes, the shares of `BEYOND_THRESHOLD` apply to "unsuppressed".
 SCATTERED = {
     "unsuppressed_across": (0.8, 0.4),
     "misplaced": (0.85, 0.5),
@@ -61,12 +61,12 @@ MEANT = 0.02
 #: another category. For a detector on VOC2007 the share is 1/60.
 ALL_DOUBLED = 0.25
 
-#: The shares of `SCATTERED` for "unsuppressed" if the threshold of non-maximum suppression can be estimated. Then
-#: hardly any image without the defect has detections that overlap by more than the threshold.
+#: The shares of `SCATTERED` for "unsuppressed" if the threshold of non-maximum suppression can be estimated. Hardly any
+#: image without the defect has detections that overlap by more than the threshold.
 BEYOND_THRESHOLD = (0.25, 0.1)
 
 #: Minimum share of confident detections on no object, for an image whose objects are missed to be defective. Of 11
-#: images with nearly all objects missed in the scenes of `SCATTERED`, one reaches this share.
+#: images with nearly all objects missed in the scenes of `SCATTERED`, one image has this share.
 ALONE = 0.25
 
 #: Limits that two shares of an image must both reach: the share of missed objects, and the share of confident
@@ -85,10 +85,11 @@ CUT_OFF = 1.2
 
 #: For a limit of the number of objects per image that holds only in a part of the images. `LIMITS` is the largest
 #: tested limit, because larger numbers of objects are rare. `FEW_BEYOND` is the minimum share of all images that exceed
-#: the limit. `EXCEEDED` is the assumed share of the part's images that exceed it; a small value makes the part end at
-#: such an image. `EXCEEDING` is the maximum of this share. `REACHED` is the minimum ratio of the share of the part's
-#: images at the limit to the share of other images at or above the limit. The ratio is 1 if the limit is the only
-#: difference, and smaller if the images of the part have fewer objects for another reason.
+#: the limit. `EXCEEDED` is the assumed share of the part's images that exceed the limit; a small value makes the part
+#: end at the first image above the limit. `EXCEEDING` is the maximum share of the part's images that exceed the limit.
+#: `REACHED` is the minimum ratio of the share of the part's images at the limit to the share of other images at or
+#: above the limit. The ratio is 1 if the limit is the only difference, and smaller if the images of the part have fewer
+#: objects for another reason.
 LIMITS, FEW_BEYOND, EXCEEDED, EXCEEDING, REACHED = 20, 0.05, 1e-4, 0.01, 0.6
 
 #: Minimum number of categories with nearly the same part, for the part to be reported once, for all categories.
@@ -112,11 +113,11 @@ MOST_SAID = 10
 RECORDS = 2
 
 #: For boxes cut at lines to explain a part: maximum ratio of the share of missed objects in the part to the share
-#: elsewhere, among objects that no line crosses.
+#: elsewhere. Only objects that no line crosses are counted.
 WHOLE = 1.5
 
-#: For boxes cut at lines to explain detections on no object: minimum share of these detections with an edge at a line. By
-#: chance the share is small, as only one in a hundred images has a box with an edge at any one coordinate.
+#: For boxes cut at lines to explain detections on no object: minimum share of these detections with an edge at a line.
+#: By chance the share is small, because only one in a hundred images has a box with an edge at a given coordinate.
 CUT_ALONE = 0.5
 
 #: Minimum share of square boxes among a part's detections that do not touch the edges of images, for squares to explain
@@ -124,19 +125,19 @@ CUT_ALONE = 0.5
 #: images.
 SQUARE = 0.5
 
-#: A change of ids or boxes explains a part if, after the change, at least this share of the part's detections on no
-#: object lie on objects. If boxes were clipped to another size, a few boxes fit a change of scale by chance.
+#: Minimum share of a part's detections on no object that lie on objects after a change of ids or boxes, for the change
+#: to explain the part. If boxes were clipped to another size, a few boxes fit a change of scale by chance.
 EXPLAINED = 0.1
 
 
 #: To report that labels of a part leave out one kind of object, such as small objects, two ratios must be at most this
-#: value. The first is the share of this kind among the objects of the part, divided by its share elsewhere. The second is
-#: the share of detections on no object among the other detections of the part, divided by the same share among the
-#: detections of this kind.
+#: value. The first ratio is the share of this kind among the objects of the part, divided by its share elsewhere. The
+#: second ratio compares, within the part, the shares of detections on no object: the share for other kinds, divided by
+#: the share for this kind.
 LEFT_OUT = 0.5
 
-#: Boxes lie at the border if they are at most `AT_BORDER` pixels from the edge of the image. They are small or large if
-#: their area is below or above these quantiles of the areas of objects.
+#: Boxes lie at the border if they are at most `AT_BORDER` pixels from the edge of the image. Boxes are small or large
+#: if their area is below or above these quantiles of the areas of objects.
 AT_BORDER, SMALL, BIG = 2.0, 0.25, 0.75
 
 #: End of the description of images that form no range or group of images.
@@ -347,8 +348,8 @@ class _PartFindings(NamedTuple):
 
 
 def _add(said: list[_PartFindings], made: _PartFindings) -> None:
-    """Add the findings about a part. Of two overlapping parts with the same code and category only the wider one stays; a
-    part whose cause is known stays even if it is narrower.
+    """Add the findings about a part. Of two overlapping parts with the same code and category, only the wider part
+    stays. A narrower part stays if its cause is known.
     """
     width = np.count_nonzero(made.part.images)
     for at, one in enumerate(said):
@@ -415,8 +416,8 @@ def _of_kinds(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _capped(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
-    """Yield a finding of images that reach a limit of the number of objects. A larger share of their confident
-    detections must lie on no object than on other images.
+    """Yield a finding of images that reach a limit of the number of objects. The share of confident detections on no
+    object must be larger on these images than on other images.
     """
     objects = np.bincount(evidence.truth.image[~evidence.truth.crowd], minlength=evidence.images)
     made = limit_of(objects, "object", 1)
@@ -568,8 +569,8 @@ def _alike(one: Array, other: Array) -> bool:
 def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDArray[np.bool_] | None:
     """Return a mask of the defective images (see `SCATTERED`); None unless they far outnumber the halfway images.
 
-    If images differ only in difficulty, larger shares of bad records are rarer. A second mode at large shares is
-    therefore a defect.
+    If images differ only in difficulty, larger shares of bad records are rarer. A second peak at large shares of bad
+    records is therefore a defect.
     """
     if code not in SCATTERED:
         return None
@@ -586,7 +587,7 @@ def _scattered(facts: Facts, evidence: Evidence, code: str, units: Units) -> NDA
         both = np.where(known, np.minimum(share_of, alone), 0.0)
         some, many, most = (float(np.count_nonzero(both >= low)) for low in (BOTH_QUARTER, BOTH_HALFWAY, BOTH))
         # Without a defect, the number of images falls at least geometrically from each limit to the next higher one. In
-        # addition, images with few records may reach these limits by chance.
+        # addition, images with few records may reach the limits `BOTH` by chance.
         rarer = (many - most) ** 2 / max(some - many, 1) + 0.5 + BY_CHANCE * _reaching_both(evidence, units)
         found_among = [(bad & (alone >= ALONE), found_among[0][1]), (both >= BOTH, rarer)]
     for which, expected in found_among:
@@ -809,8 +810,8 @@ def _of_gain(facts: Facts, gain: Gain, rows: Array, more: str) -> Finding:
 
 
 def _mapped(evidence: Evidence, part: Part, label: int | None) -> Finding | None:
-    """Return the finding of category ids off by one if most objects of a part that are detected as another category
-    fit, else None.
+    """Return the finding of category ids off by one if this offset explains most objects of a part that are detected as
+    another category, else None.
     """
     ids = evidence.truth.table.categories.ids
     other, by = evidence.taken_for
@@ -877,8 +878,9 @@ def _says_other(evidence: Evidence, part: Part, label: int) -> str:
 def mapping(written: Array, true: Array, classes: int) -> dict[int, tuple[int, int, int]]:
     """Find the categories that are mostly detected on objects of one other category.
 
-    Return for each the other category, the number of detections on objects of the other category, and the number on all
-    objects. `written` and `true` are the categories of the detections and of their objects.
+    Map each such category to the other category, the number of its detections on objects of the other category, and the
+    number of its detections on any object. `written` and `true` are the categories of the detections and of their
+    objects.
     """
     pairs, held = np.unique(written * classes + true, return_counts=True)
     total = np.bincount(written, minlength=classes)

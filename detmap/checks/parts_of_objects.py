@@ -16,8 +16,8 @@ from detmap.checks.parts import share
 from detmap.checks.rates import CHANCE, tail
 from detmap.errors import many
 
-#: Maximum ratio of the area of a part to the area of the object of its category around it. The IoU of both is then at
-#: most 0.25, so that non-maximum suppression keeps both.
+#: Maximum ratio of the area of a part to the area of the enclosing object of its category. Their IoU is then at most
+#: 0.25, so that non-maximum suppression keeps detections of both.
 SMALL = 0.25
 
 #: Minimum number of missed parts of a category.
@@ -26,20 +26,20 @@ FEWEST = 20
 #: `FOUND` is the maximum ratio of the number of parts that are found to the number expected from other objects of their
 #: category and size. The test against chance assumes a ratio of `USUAL`, which clean data exceed. Objects in front of
 #: or behind others are found less often: the ratio is 0.75 for VOC2007 and 0.96 to 1.09 for the scenes of
-#: ``tests/planting``. With heads and hands on half of the images of VOC2007 it is 0.18.
+#: ``tests/planting``. With labelled heads and hands on half of the images of VOC2007, the ratio is 0.18.
 FOUND, USUAL = 0.4, 0.6
 
 #: An expected number is derived from at least `OTHERS` other objects of a category and size band. `BANDS` is the number
 #: of bands per octave of the square root of the area.
 OTHERS, BANDS = 5, 2
 
-#: Minimum number of confident detections that lie within another detection of their category. If there are fewer, the
-#: detector may suppress every detection inside of another one.
+#: Minimum number of confident detections that lie within another detection of their category. If fewer detections lie
+#: within another, the detector may suppress every enclosed detection.
 BOTH = 5
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for objects inside far larger ones of their category that are found less often than their size explains."""
+    """Check for objects inside far larger objects of their category, if missed more often than their size explains."""
     evidence = facts.evidence
     if evidence is None or not evidence.objects.size or not evidence.detections.size:
         return
@@ -98,8 +98,8 @@ def within(cell: Array, box: Array) -> NDArray[np.bool_]:
 
 
 def _expected(evidence: Evidence, inside: NDArray[np.bool_], others: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return for each object in `inside` the share of `others` of its category and size that are found; NaN if there
-    are few others.
+    """Return for each object in `inside` the share of found objects among `others` of the same category and size; NaN
+    if there are few others.
     """
     size = np.sqrt(evidence.object_box[:, 2] * evidence.object_box[:, 3])
     band = np.clip(BANDS * np.log2(np.maximum(size, 1)), 0, 31).astype(np.int64)

@@ -50,13 +50,14 @@ EDGE = 5.0
 
 #: If few sides are smaller than the pile, the finding gives their number, because a tool may have enforced a minimum
 #: side. On the images with a box in the pile, the share of smaller sides must be at most this fraction of the share on
-#: other images. It need not be 0, because some images have a box in the pile by chance. The same applies to larger sides.
+#: other images. The share need not be 0, because some images have a box in the pile by chance. The same applies to
+#: larger sides.
 RARER = 0.6
 
 #: A pile is not reported if the boxes of the other file (detections or objects) also have its side more often than
-#: similar sides. The side is then a rule of the data. In the other file, a probability by chance below `BOTH` suffices.
-#: The share of boxes with this side must be at least `AS_OFTEN` times the share in the pile's own file. A lower share
-#: does not suffice, because a few detections have the side of a defective pile of objects, too.
+#: similar sides. In this case the side is a rule of the data. In the other file, a probability by chance below `BOTH`
+#: suffices. The share of boxes with this side must be at least `AS_OFTEN` times the share in the pile's own file. A
+#: lower share does not suffice, because a few detections have the side of a defective pile of objects, too.
 BOTH, AS_OFTEN = 1e-2, 0.2
 
 #: Maximum number of piles. If more values stand out, coordinates lie on a grid.

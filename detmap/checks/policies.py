@@ -28,12 +28,14 @@ Array = NDArray[Any]
 COVERED, SPANNED, APART = 0.8, 0.7, 0.1
 
 #: Minimum number of missed objects around several detections, and minimum share among all missed objects. For a detector
-#: on VOC2007, 3 of 4,357 missed objects lie around several detections. They are groups that annotators did not divide.
+#: on VOC2007, 3 of 4,357 missed objects lie around several detections. These 3 objects are groups that annotators did
+#: not divide.
 FEWEST, GROUPED = 10, 0.004
 
 #: Limits for a part of the images with groups. Among its images with two confident detections of one category, at least
-#: the share `LEAST` must have a group. The share `LEFT` is assumed to have none, because most pairs of objects are far
-#: apart. With groups on the second half of VOC2007, the share with a group is 0.16 there, and 0.01 elsewhere.
+#: the share `LEAST` must have a group. The share `LEFT` is assumed to have no group, because most pairs of objects are
+#: far apart. If the second half of VOC2007 has groups, the share of images with a group is 0.16 in that half, and 0.01
+#: in the first half.
 LEAST, LEFT = 0.05, 0.8
 
 #: Codes of findings that explain why large objects are missed while their parts are found.
@@ -49,8 +51,8 @@ NEAR = 0.1
 
 #: Limits for a part of the images. At least the share `COMPARED` of the missed objects must overlap a confident
 #: detection. The quartiles of an edge's offsets may differ by at most `STEADY` of the detection's side; in clean data
-#: they differ by 0.4 to 0.6 for the missed objects of a class. An edge is shared if its median offset is at most
-#: `SHARED`, and moved if it is at least `MOVED`.
+#: the quartiles differ by 0.4 to 0.6 for the missed objects of a class. An edge is shared if its median offset is at
+#: most `SHARED`, and moved if it is at least `MOVED`.
 COMPARED, STEADY, SHARED, MOVED = 0.3, 0.3, 0.1, 0.15
 
 #: Missed objects of a class are drawn alike if their offsets differ by at most `ALIKE` from the offsets of the most
@@ -80,7 +82,8 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def _groups(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding of objects around several confident detections that together span them. If most of these objects
-    lie in one part of the images, only this part is reported. Missed objects show whether there are such groups.
+    lie in one part of the images, only this part is reported. Only missed objects show whether objects are drawn as
+    groups.
     """
     known = evidence.seen & ~evidence.aside & facts.unreported(evidence.object_image, evidence.object_label)
     missed = known & ~evidence.hit

@@ -1,7 +1,8 @@
 """Checks of keypoints: against the keypoints of the object that a detection finds, and against their visibility flags.
 
-If the box of a detection finds an object, the detection's keypoints should lie near the object's keypoints. If they lie
-elsewhere, the cause may be another order of the keypoints, or another origin or unit of their coordinates.
+If the box of a detection finds an object, the detection's keypoints should lie near the object's keypoints. If the
+keypoints lie elsewhere, the cause may be another order of the keypoints, or another origin or unit of their
+coordinates.
 """
 
 from __future__ import annotations

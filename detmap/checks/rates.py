@@ -20,7 +20,7 @@ Array = NDArray[Any]
 #: Maximum probability of a false finding in data without a defect, per test, after correction for the number of looks.
 CHANCE = 1e-3
 
-#: Assumed share of good units that a defect leaves good. It is small, because a defect affects most units.
+#: Assumed share of good units that a defect leaves good. The value is small, because a defect affects most units.
 LEFT = 0.2
 
 #: Minimum assumed probability that a unit is bad, because every data set has some unusual images.
@@ -72,7 +72,7 @@ def reaching(share: float, rate: float, totals: Array, most: int = 100) -> NDArr
 
 
 def rates(bad: Array, codes: Array, count: int, prior: float = 5.0) -> NDArray[np.float64]:
-    """Return the share of bad units of each code, shrunk towards the overall share by `prior` pseudo-units."""
+    """Return for each code the share of bad units, shrunk towards the overall share by `prior` pseudo-units."""
     held = np.bincount(codes, minlength=count)
     some = np.bincount(codes[bad], minlength=count)
     mean = float(bad.mean()) if bad.size else 0.0
@@ -137,8 +137,8 @@ def bad_ranges(bad: Array, chance: Array, looks: float, repeats: float = 1.0, le
 
 
 def joined(ranges: list[Range], bad: Array) -> list[Range]:
-    """Join neighbouring ranges if the share of bad units between them is more like the share in the ranges than like
-    the share outside. If a defect leaves many units good, the assumption `LEFT` is too small and splits its range.
+    """Join neighbouring ranges if, by the share of bad units, the gap between them resembles the ranges more than the
+    rest. If a defect leaves many units good, the assumption `LEFT` is too small and splits its range.
     """
     ordered = sorted(ranges)
     inside = np.zeros(bad.size, np.bool_)

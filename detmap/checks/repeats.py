@@ -21,8 +21,8 @@ from detmap.errors import many
 #: boxes, eight pairs are equal; five equal boxes occur once in 10 ** 11 data sets.
 FEWEST = 5
 
-#: Maximum share of the detections with the most frequent box that are copies from another image, for this box to be
-#: reported. If more are copies, the finding of copied detections explains the box.
+#: Among detections with the most frequent box: maximum share of copies from another image, for the box to be reported.
+#: If more are copies, the finding of copied detections explains the box.
 COPIED = 0.5
 
 #: Weights of x, y, width, height and score in a sum that is rarely equal for different records.
@@ -39,14 +39,14 @@ _WHOLE = 2.0
 _BEST = 20_000
 
 #: Minimum number of images that hold detections of another image in addition to their own. If the other image is the
-#: previous (or next) image for at least the share `_BESIDE` of them, the finding says so.
+#: previous (or next) image for at least the share `_BESIDE` of these images, the finding says so.
 FEWEST_LEFT, _BESIDE = 3, 0.9
 
 #: Limits for one place at which a category is detected on at least `FEWEST_PLACE` images. A box is in the place if its
 #: coordinates agree within `PLACE` pixels, because detected boxes of one object differ slightly between images. Places
-#: are searched with bins of `_CELL` pixels. Of random boxes within `AROUND` pixels of a place, four times as far, one in
-#: 256 is in the place. A ratio of up to `_OF_NEAR` is attributed to chance. Boxes with a side below `AROUND` are ignored,
-#: because clipping turns boxes beyond a corner of the image into dots in this corner.
+#: are searched with bins of `_CELL` pixels. Of random boxes within `AROUND` pixels of a place (four times `PLACE`), one
+#: in 256 is in the place. A ratio of up to `_OF_NEAR` is attributed to chance. Boxes with a side below `AROUND` are
+#: ignored, because clipping turns boxes beyond a corner of the image into dots in this corner.
 FEWEST_PLACE, PLACE, _CELL, AROUND, _OF_NEAR = 12, 3.0, 8.0, 12.0, 1 / 16
 
 #: Minimum share of the detections in one place that find no object, and minimum IoU with an object to find it. Real
@@ -63,17 +63,17 @@ _PLACES = 3
 FEWEST_TWICE, TWICE = 10, 0.05
 
 #: The probability that a box has equal scores under two categories by chance is estimated from all other pairs of
-#: categories. `PRIOR` boxes, one of them with equal scores, are added to the boxes of these pairs. The estimate is thus
-#: 1 / `PRIOR` if other pairs have no boxes in common.
+#: categories. `PRIOR` boxes, one of them with equal scores, are added to the boxes of the other pairs. The estimate is
+#: thus 1 / `PRIOR` if other pairs have no boxes in common.
 PRIOR = 20
 
-#: Several categories may be written again, each under another one (an *alias*). Aliases are left out when the chance of
-#: equal scores is estimated. A pair of categories is an alias if at least the share `EVERY` of their common boxes have
-#: equal scores, and if these boxes make up at least this share of the best detections of one of the categories.
-#: Alternatively, at least `FEWEST_TWICE` of these boxes make up this share on the images with such a box and several
-#: detections of the category. Of 675 pairs of detections for VOC2007 with a common box, none has equal scores. A linked
-#: group of more than `LINKED` categories and more than half of all holds no aliases: probably all categories of a box
-#: have one score.
+#: Several categories may be written again, each under another category (an *alias*). Aliases are left out when the
+#: chance of equal scores is estimated. A pair of categories is an alias if at least the share `EVERY` of their common
+#: boxes have equal scores, and if these boxes make up at least this share of the best detections of one of the
+#: categories. Alternatively, at least `FEWEST_TWICE` of these boxes make up this share on the images with such a box
+#: and several detections of the category. Of 675 pairs of detections for VOC2007 with a common box, none has equal
+#: scores. A linked group of more than `LINKED` categories and more than half of all holds no aliases: probably all
+#: categories of a box have one score.
 EVERY, LINKED = 0.9, 2
 
 #: Minimum share of the objects of one category that are also labelled as the other, for detections under both categories
@@ -82,9 +82,9 @@ MEANT = 0.1
 
 #: To report that all categories of a box have one score on a part of the images: minimum share `EQUAL` of pairs with
 #: equal scores in the part, and maximum share `ROUNDED` elsewhere, where rounding makes scores equal. There must be at
-#: least `KINDS` pairs of categories, because a single pair is a category written twice. Two random detections of the
-#: part may have equal scores with a probability of at most `FEW_SCORES`; otherwise, there are in effect fewer than ten
-#: scores.
+#: least `KINDS` pairs of categories, because a single pair means that one category is written twice. Two random
+#: detections of the part may have equal scores with a probability of at most `FEW_SCORES`; with a higher probability,
+#: there are in effect fewer than ten distinct scores.
 EQUAL, ROUNDED, KINDS, FEW_SCORES = 0.9, 0.5, 3, 0.1
 
 
@@ -394,7 +394,7 @@ def _twice(facts: Facts, side: Side, best: NDArray[np.int64], pairs: NDArray[np.
 
 def _written_again(side: Side, best: Array, pairs: Array, kind: Array, kinds: Array) -> NDArray[np.bool_]:
     """Mask of the kinds (pairs of categories) whose `pairs` hold nearly all of the best detections of one of the
-    categories. Either all images are compared, or only those with such a pair and several detections of the category
+    categories. Either all images are compared, or only images with such a pair and several detections of the category
     (see `EVERY`). `kind` is the kind of each pair.
     """
     label, images = side.table.categories.codes.astype(np.int64), side.on.images.ids.size

@@ -26,12 +26,12 @@ SURE = 6.0
 
 #: Maximum deviation of the top left corner as a share of the deviation of width and height. The share is 0 if the sides
 #: were scaled about this corner, and 0.5 if they were scaled about the centre. With sides times 0.6 to 1.25 on a tenth or
-#: two fifths of the images of ``tests/planting/scenes.py``, it is at most 0.04.
+#: two fifths of the images of ``tests/planting/scenes.py``, the share is at most 0.04.
 AT_CORNER = 0.25
 
-#: Minimum amount by which scaling the sides back must raise the median IoU, and maximum amount by which the result may
-#: stay below the median IoU elsewhere. In the ranges of `BIAS` the median rises by at most 0.024. In the scenes of
-#: `AT_CORNER` it rises by at least 0.23, to at least the median elsewhere minus 0.007.
+#: If the sides are scaled back: minimum increase of the median IoU, and maximum amount by which the median IoU may
+#: remain below the median elsewhere. In the ranges of `BIAS` the median rises by at most 0.024. In the scenes of
+#: `AT_CORNER`, the median rises by at least 0.23, to at least the median elsewhere minus 0.007.
 BETTER, WORSE = 0.05, 0.1
 
 

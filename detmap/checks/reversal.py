@@ -35,7 +35,7 @@ def reversal_of(
     gathered: Callable[[NDArray[np.bool_], NDArray[np.bool_]], Part | None],
     says_part: Callable[[Part], str],
 ) -> Reversal | None:
-    """Return the images whose scores are reversed; None if there are none, or if all are.
+    """Return the images whose scores are reversed; None if no image or every image has reversed scores.
 
     Reversed scores are c - s instead of s, where c is 0 (negated scores), 1, or 100 (percent). The mean of reversed
     scores and the mean of other scores lie on opposite sides of c / 2. If the mean scores of all images are near c / 2,

@@ -16,7 +16,8 @@ from detmap.checks.rates import tail
 _IMAGES, _LOOKED_AT = 20_000, 40
 
 #: Maximum p-value of the number of unknown ids that a change explains. The number expected by chance is twice the
-#: number that follows from the images with detections. It is at least 0.5, so that a change must explain seven ids.
+#: number that follows from the images with detections. The expected number is at least 0.5, so that a change must
+#: explain seven ids.
 _CHANCE = 1e-5
 
 #: Maximum number of characters that are cut off.
@@ -71,7 +72,7 @@ def rewritten(
 
 
 def _some(rng: np.random.Generator, ids: Sequence[Any], most: int) -> list[Any]:
-    """Return the ids, or `most` of them drawn at random, in their order."""
+    """Return the ids, or a random sample of `most` ids, in the given order."""
     if len(ids) <= most:
         return list(ids)
     return [ids[at] for at in np.sort(rng.permutation(len(ids))[:most]).tolist()]

@@ -1,4 +1,4 @@
-"""Check for a part of the images on each of which one detection was lost, such as the first row or the best detection."""
+"""Check for a part in which every image lost one detection, such as the first row or the best detection."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LEFT_WITHOUT = 0.15
 
 #: Maximum ratio of the number of images without a missed object to the number expected if missed objects were spread at
 #: random over the part's images. In 1,665 ranges of images of 14 clean scenes of ``tests/planting`` (seeds 0 and 1 of
-#: each kind), in which at least 7 such images are expected, the ratio is at least 0.6. In the scenes of `LEFT_WITHOUT`
-#: in which the defect is found, it is at most 0.19.
+#: each kind), with at least 7 expected images without a missed object, the ratio is at least 0.6. In the scenes of
+#: `LEFT_WITHOUT` in which the defect is found, the ratio is at most 0.19.
 FEWER = 0.5
 
 #: To report that the best detection is lost: maximum share of the other images whose highest score is below the median

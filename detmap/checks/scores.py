@@ -31,11 +31,11 @@ _PILED, _FEWEST_PILED = 0.005, 20
 #: times on 185 images.
 TOPS, ONCE = 0.01, 1.1
 
-#: To report that scores of a part are normalised per image: the highest score of all must be the highest on at least
+#: To report that scores of a part are normalised per image: the highest score of all detections must occur on at least
 #: the share `NORMALISED` of the part's images. On other images, the share may be up to `ROUNDED_UP`, because scores of
 #: a confident model are rounded to 1. The score must occur about once per image (see `ONCE`). At least `FEWEST_OF_PART`
-#: images must have it. In a video this number is multiplied by the number of images on which an object stays, up to
-#: `_FEWEST_PILED`.
+#: images must have this score. In a video this minimum is multiplied by the number of images on which an object stays,
+#: up to `_FEWEST_PILED`.
 NORMALISED, ROUNDED_UP, FEWEST_OF_PART = 0.9, 0.1, 8
 
 #: Minimum number of detections on an image for its scores to count as constant. Without a defect, scores differ on all
@@ -52,14 +52,14 @@ _TIED = 0.1
 
 #: Minimum number of distinct scores with few digits, and minimum share of the detections with such scores. Of the
 #: values between 0 and 1 with 2 to 4 decimal digits, 3 to 15 are exact in half precision; of random float32 scores, one
-#: in 8,192 is.
+#: in 8,192 is exact in half precision.
 COARSE, COARSE_SHARE = 20, 0.01
 
 
 #: For images whose scores all have few digits. `SAMPLE` is the number of scores that are sampled first, and
-#: `FEWEST_DIGITS` the minimum number of scores of an image. `BY_CHANCE` is the maximum number of such images expected by
-#: chance, relative to their number. Of scores with six digits, one in 10,000 has at most two digits. Of scores with three
-#: digits, one in ten has at most two digits, so that the probability is one in 10,000 for all four scores of an image.
+#: `FEWEST_DIGITS` the minimum number of scores of an image. `BY_CHANCE` is the maximum ratio of the number of such
+#: images expected by chance to the observed number. Of scores with six digits, one in 10,000 has at most two digits. If
+#: scores have three digits, all four scores of an image have at most two digits with a probability of one in 10,000.
 SAMPLE, FEWEST_DIGITS, BY_CHANCE = 20_000, 4, 0.05
 
 #: Rescaled scores are compared with other scores at their quartiles. The share of other scores below each quartile may
@@ -431,9 +431,8 @@ def _flat(facts: Facts, side: Side, scores: NDArray[np.float64]) -> Iterator[Fin
 def _cut_elsewhere(
     scores: NDArray[np.float64], image: NDArray[np.int64], part: NDArray[np.bool_]
 ) -> tuple[NDArray[np.bool_], float] | None:
-    """Return the value of `Facts.cut` if a part, a mask of images, has fewer detections than the rest, else None. The
-    value is the mask and a score. If detections below this score were removed elsewhere, other images would have as few
-    detections as the part.
+    """Return the value of `Facts.cut` (the mask `part` and a score) if a part has fewer detections than the rest, else
+    None. If detections below the score were removed elsewhere, other images would have as few detections as the part.
     """
     inside = part[image]
     lost = 1 - float(inside.sum() / part.sum() * (~part).sum() / max((~inside).sum(), 1))
@@ -458,9 +457,10 @@ def _of_tops(side: Side, scores: NDArray[np.float64]) -> Iterator[Finding]:
 
 
 def gap(scores: NDArray[np.float64]) -> tuple[float, float, float] | None:
-    """Return the ends of the gap with the largest expected number of scores, and this number; None if the number is small.
+    """Return the ends of the gap with the largest expected number of scores, and this number; None if the expected
+    number is small.
 
-    The expected number follows from the lower of the densities on both sides of the gap.
+    The expected number follows from the density of scores on the sparser side of the gap.
     """
     values = np.unique(scores)  # without ties, rounded scores are evenly spaced
     if values.size < 2 * _BESIDE + 2:
@@ -496,9 +496,9 @@ def _ends_at_once(scores: NDArray[np.float64]) -> bool:
 
 def _cut(facts: Facts, scores: NDArray[np.float64]) -> Iterator[Finding]:
     """Yield a finding if scores end abruptly at a minimum at which detections still find objects."""
-    # A detector's scores thin out towards 0 or pile up there, but do not end abruptly. `expected` is the number of scores
-    # that would lie below the minimum at the density just above it. The probability that no score lies there by chance is
-    # exp(-expected).
+    # A detector's scores thin out towards 0 or pile up there, but do not end abruptly. `expected` is the number of
+    # scores that would lie below the minimum at the density just above it. The probability that no score lies below the
+    # minimum by chance is exp(-expected).
     agreement = facts.agreement
     if agreement is None or float(scores.max()) <= 0:
         return

@@ -116,7 +116,8 @@ def steps(ends: Array, stops: Array, heights: Array) -> NDArray[np.int64]:
     """Return for each mask the step, in pixels, of the grid on which its outline lies.
 
     The step is the greatest common divisor of the distances between rows in which runs end, and between columns at which
-    these rows change. It is 0 for masks with fewer than `ROWS` such rows, or half as many such columns.
+    these rows change. The step is 0 for masks with fewer than `ROWS` rows in which runs end, or half as many columns at
+    which these rows change.
 
     The runs of mask *i* end at ``ends[stops[i - 1]:stops[i]]``, counted column by column.
     """

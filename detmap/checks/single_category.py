@@ -14,7 +14,7 @@ from detmap.checks.rates import FEWEST
 from detmap.data.ids import locate
 from detmap.errors import many
 
-#: IoU from which a detection lies on an object.
+#: Minimum IoU at which a detection lies on an object.
 _ON = 0.5
 
 #: Minimum share of the detections on objects that lie on an object of another category. Detectors confuse a category in
@@ -43,7 +43,7 @@ SEVERAL, ANYWHERE = 8, 0.01
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check for images whose detections all have one category, the same on all of these images or one for each image."""
+    """Check for images whose detections all have one category, either the same on all these images or different ones."""
     side, agreement = facts.found, facts.agreement
     if side is None or agreement is None or side.table.categories.ids.size < 2:
         return

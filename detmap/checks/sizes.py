@@ -24,12 +24,13 @@ Array = NDArray[Any]
 #: range is compared with the octaves directly below and above it.
 BANDS, WIDEST = 4, 12
 
-#: Minimum number of objects in a range of sizes, and in the octaves below and above it. Half of this number is the
-#: minimum number of missed boxes around several objects.
+#: Minimum number of objects in a range of sizes, and in the octaves below and above it. Half of `FEWEST` is the minimum
+#: number of missed boxes around several objects.
 FEWEST = 20
 
-#: Maximum ratio of the recall in a range of sizes to the lower of the recalls below and above it. A detector's recall
-#: has a single maximum as a function of size, so a dip to a half that chance does not explain is a defect.
+#: Maximum ratio of the recall in a range of sizes to the lower recall of the octaves below and above the range. A
+#: detector's recall has a single maximum as a function of size, so a dip to a half that chance does not explain is a
+#: defect.
 DIP = 0.5
 
 #: Minimum ratio of the number of missed boxes around several objects to the number expected from the recall of objects of
@@ -41,7 +42,7 @@ TIMES = 2.0
 TINY, FEWEST_TINY, SHARE_TINY = 2.0, 10, 0.005
 
 
-#: Maximum share of strays that detections find. Real objects, even small ones, are found more often.
+#: Maximum share of strays that detections find. Detectors find real objects more often, even small objects.
 STRAY_FOUND = 0.05
 
 

@@ -15,12 +15,12 @@ from detmap.checks.parts import share
 
 #: Minimum median ratio of the longer to the shorter side of detections on square objects, for these objects to have
 #: been made square. Detections on round objects are nearly square. With edges off by 12 % of the side (standard
-#: deviation), and thus a median IoU of 0.7, the median ratio is 1.18. If the objects of VOC2007 are made square, it is
-#: 1.4.
+#: deviation), and thus a median IoU of 0.7, the median ratio is 1.18. If the objects of VOC2007 are made square, the
+#: median ratio is 1.4.
 LONGER = 1.25
 
-#: Minimum share of square boxes among a part's objects that do not touch the edges of their image. If it is reached,
-#: objects that touch the edges are considered squares that were clipped.
+#: Minimum share of square boxes among a part's objects that do not touch the edges of their image. If this share is
+#: reached, objects that touch the edges are considered clipped squares.
 MOST = 0.5
 
 #: Minimum IoU of an object and the detection on it. A square and the middle third of this square have an IoU of 1/3.

@@ -58,7 +58,7 @@ def beside(limit: int) -> int:
 def limit_of(shorter: Array) -> int | None:
     """Return the limit of the shorter side, in pixels, up to which objects are strays; None if there are no strays.
 
-    A limit has many objects just below it, few just above it, and many well above it.
+    Many objects lie just below a limit, few just above, and many well above.
     """
     held = np.bincount(np.ceil(shorter[shorter <= 8 * LONGEST]).astype(np.int64), minlength=8 * LONGEST + 1)
     upto = np.cumsum(held)

@@ -12,9 +12,9 @@ from detmap.checks.findings import AT_LEAST, Finding, found
 from detmap.checks.rates import CHANCE, FEWEST, reaching, tail
 from detmap.checks.uneven import place_of, ranks
 
-#: A detection is precise if each of its edges is at most `PIXELS` pixels, or the share `SIDE` of the object's side,
-#: from the object's edge. In two results for VOC2007, 0.1% and 1.5% of the objects are found this precisely. Objects
-#: with a side below `LEAST` pixels are ignored, because all detectors find some of them within `PIXELS`.
+#: A detection is precise if each of its edges deviates from the object's edge by at most `PIXELS` pixels or the share
+#: `SIDE` of the object's side. In two results for VOC2007, 0.1% and 1.5% of the objects are found this precisely.
+#: Objects with a side below `LEAST` pixels are ignored, because all detectors find some of them within `PIXELS`.
 PIXELS, SIDE, LEAST = 1.5, 0.015, 32.0
 
 #: Minimum shares of precisely found objects on an image: `KNOWN` for images known to the detector, and `HALFWAY` for
@@ -23,8 +23,8 @@ KNOWN, HALFWAY, TWO = 0.8, 0.4, 2
 
 #: Minimum ratio of the number of known images to the number expected by chance. The expected number follows from the
 #: share of objects that are found precisely on other images. If precision varies between images, more images are
-#: halfway than expected. Then the expected number is multiplied by the square of the ratio of observed to expected
-#: halfway images.
+#: halfway than expected. In this case the expected number of known images is multiplied by the square of the ratio of
+#: observed to expected halfway images.
 TIMES = 2.0
 
 #: Maximum share of known images. If most images are known, boxes and labels may be of one origin.

@@ -57,7 +57,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _pairs(evidence: Evidence) -> dict[int, tuple[int, int, int]]:
-    """Return for each category that names the same class as another one: the other category, the number of objects
+    """Map each category that names the same class as another category to the other category, the number of objects
     detected as the other category, and the number of objects compared.
     """
     count, label = evidence.classes, evidence.object_label
@@ -78,7 +78,8 @@ def _pairs(evidence: Evidence) -> dict[int, tuple[int, int, int]]:
         hits = int(by_category[most])
         if hits < MOSTLY * taken.size:
             continue
-        # The other category has as many confident detections as objects, so enough hits imply that it has objects.
+        # The other category has as many confident detections as objects, so enough hits imply that the other category
+        # has objects.
         if tail(hits, 2 * wrong * taken.size + 1) * count < CHANCE:
             out[one] = most, hits, int(taken.size)
     return out

@@ -1,7 +1,7 @@
 """Checks of scores, boxes and numbers of detections that differ between parts of the data although the objects do not.
 
 Each statistic has one value per image. A part of the images differs if most of its values are among the lowest (or
-highest) half or tenth of all values. Categories are compared by the detections that find their objects.
+highest) half or tenth of all values. To compare categories, only detections that find objects are used.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ LOW = 0.25
 
 #: If objects of a part are harder to detect, its true positives have lower scores, but its false positives do not.
 #: `ALSO` is the maximum share, as in `LOW`, for false positives, unless the share for true positives is at most `FAR`.
-#: In 520 scenes of ``tests/planting/natural.py``, 5 harder parts pass `LOW`. Their share for true positives is at least
-#: 0.21, and in 4 of them the share for false positives is 0.46 to 0.53. If scores are scaled, squared or halved in a
-#: part of ``tests/planting/scenes.py``, the share for false positives is at most 0.39. The share for true positives is
-#: at most 0.08 if scores are halved.
+#: In 520 scenes of ``tests/planting/natural.py``, 5 harder parts pass `LOW`. In these parts the share for true
+#: positives is at least 0.21; in 4 of the 5 parts the share for false positives is 0.46 to 0.53. If scores are scaled,
+#: squared or halved in a part of ``tests/planting/scenes.py``, the share for false positives is at most 0.39. The share
+#: for true positives is at most 0.08 if scores are halved.
 ALSO, FAR = 0.42, 0.15
 
 #: The score at which a part was cut is estimated from the lowest score of each image. The quantile `AT_THE_ENDS` of these
-#: scores is used, because images at the ends of a part may belong to the rest. The cut may be lower than this quantile by
-#: at most the share `AT_THE_CUT` of the distance between the quantile and the median.
+#: scores is used, because images at the ends of a part may belong to the rest. The cut may be lower than the quantile
+#: by at most the share `AT_THE_CUT` of the distance between the quantile and the median.
 AT_THE_ENDS, AT_THE_CUT = 0.2, 0.25
 
 #: Minimum share of the scores outside of a part that are below the cut. For scores above the cut, maximum difference of
@@ -55,12 +55,12 @@ BELOW, ALIKE = 0.3, 0.5
 
 #: Once the cut is known, the ends of the part are determined again. An image counts as cut if its lowest score is
 #: nearer to the cut than to the median lowest score of other images. `ANOTHER` is the assumed share of the part's
-#: images with lower scores. A small value makes the part end at such an image. The part may change by at most the share
-#: `MOVED` of its images, because a larger change means another part.
+#: images with lower scores. A small value makes the part end at an image with lower scores. The part may change by at
+#: most the share `MOVED` of its images, because a larger change means another part.
 ANOTHER, MOVED = 0.01, 0.2
 
-#: A part counts as cut if its detections per image and object, divided by those of the rest, are at most q ** `FEWER`.
-#: Here q is the ratio expected from the cut.
+#: A part counts as cut if the ratio of its number of detections per image and object to the number in the rest is at
+#: most q ** `FEWER`. The ratio expected from the cut is q.
 FEWER = 0.5
 
 #: Minimum share of a part's images that have the same number of detections, 2 or more, for this number to be a limit. In
@@ -81,9 +81,10 @@ FACTOR = 2.0
 #: range reaches from the quantile `APART` to the quantile 1 - `APART`.
 APART = 0.05
 
-#: A category is also reported if at least the share `ABOVE` of the other categories' scores exceed its maximum. If its
-#: scores are halved, half of the other scores exceed it. `OF_THOSE` is the share of the category's scores that count as
-#: independent draws in the test. It is below 1, because difficult categories have few high scores even without a defect.
+#: A category is also reported if at least the share `ABOVE` of the other categories' scores exceed its maximum. If the
+#: category's scores are halved, half of the other scores exceed this maximum. `OF_THOSE` is the share of the category's
+#: scores that count as independent draws in the test. The share is below 1, because difficult categories have few high
+#: scores even without a defect.
 ABOVE, OF_THOSE = 0.5, 0.3
 
 #: Minimum share of the variance of score ranks that lies between images: with two scales, each on half of the images,
@@ -93,21 +94,21 @@ BETWEEN = 0.5
 #: Minimum number of images with several scores, for the variance between images to be computed.
 FEWEST_IMAGES = 40
 
-#: Minimum lead of true positives for scores to be informative. The lead of an image is the mean rank of its true
-#: positives minus that of its false positives; the median over images counts. It is 0.25 or more for detectors, and 0 by
-#: chance.
+#: Minimum lead of true positives for scores to be informative. The lead of an image is the mean rank of true positives
+#: minus the mean rank of false positives; the median over images counts. The lead is 0.25 or more for detectors, and 0
+#: by chance.
 AHEAD = 0.06
 
 #: If true positives lead by less in a part than elsewhere: maximum ratio of the median lead inside the part to the
 #: median lead outside. The second maximum applies if the file lists each image's detections by score in this part only,
 #: for example because scores were sorted separately from boxes. For night images in ``tests/planting/natural.py``, on
-#: which half of the objects are missed, the ratio is above 0.6. If boxes are listed by category but scores are sorted,
-#: the ratio is 0.3 for VOC2007, because the first boxes of a category are its best.
+#: which half of the objects are missed, the ratio is above 0.6. If scores are sorted but boxes are listed by category,
+#: the ratio is 0.3 for VOC2007, because the best boxes of each category still come first.
 LESS_AHEAD, LESS_IF_LISTED = 0.25, 0.5
 
 #: The scores of a part are reversed, and not merely uninformative, if false positives lead true positives by a margin.
-#: The margin is at least this multiple of the median lead of true positives elsewhere. If scores are reversed the ratio
-#: is about 1, and if they are shuffled about 0.
+#: `BEHIND` is the minimum ratio of the margin to the median lead of true positives elsewhere. If scores are reversed
+#: the ratio is about 1, and if they are shuffled about 0.
 BEHIND = 0.5
 
 #: To report that only in a part the file lists detections by descending score: minimum share of the part's images with
@@ -123,8 +124,8 @@ MINORITY = 0.5
 BIAS = 0.08
 
 #: Share of images that count as having the largest (or smallest) detections, and assumed share of a resized part's
-#: images that do not count. With sides times 0.83, 6 of 10 images of the part are among the 3 of 10 with the smallest
-#: detections.
+#: images that do not count. With sides times 0.83, 6 of 10 images of the part are among the 3 of 10 images with the
+#: smallest detections.
 RESIZED, LEFT_RESIZED = 0.3, 0.4
 
 #: Minimum median deviation of width and height for a finding, in pixels, if small and large objects have the same
@@ -134,19 +135,19 @@ PIXELS = 0.75
 #: Limits for images on which all objects are drawn larger, or smaller, than elsewhere. The width and height of an
 #: object are divided by the width and height of the detection that finds it. In a category with at least
 #: `FEWEST_OF_CATEGORY` objects, these ratios are divided by their median. Only the best share `BETTER` of a category's
-#: confident detections is used, because other detections may lie on an object by chance. An object is drawn larger by
-#: the smaller of its two ratios. Ratios above `MOST_DRAWN` count as `MOST_DRAWN`.
+#: confident detections is used, because other detections may lie on an object by chance. The smaller of an object's two
+#: ratios is the factor by which the object is drawn larger. Ratios above `MOST_DRAWN` count as `MOST_DRAWN`.
 BETTER, MOST_DRAWN = 0.5, 1.22
 
-#: `CORRELATED` is the minimum correlation between the ratios of two objects on one image. It must exceed `NATURAL`, the
-#: correlation without a defect, by at least `SURE` standard errors. Without a defect the correlation is 0.04 to 0.12
-#: for two detectors on VOC2007, with a standard error of 0.03 to 0.06. If a fifth of the images of VOC2007 have a
-#: margin of 12% at each edge, the correlation is 0.17 to 0.23.
+#: `CORRELATED` is the minimum correlation between the ratios of two objects on one image. The correlation must exceed
+#: `NATURAL`, the correlation without a defect, by at least `SURE` standard errors. Without a defect the correlation is
+#: 0.04 to 0.12 for two detectors on VOC2007, with a standard error of 0.03 to 0.06. If a fifth of the images of VOC2007
+#: have a margin of 12% at each edge, the correlation is 0.17 to 0.23.
 CORRELATED, NATURAL, SURE = 0.15, 0.06, 3.1
 
 #: An image is reported if it has two or more objects and all of them are larger by at least the factor `DRAWN`. There
 #: must be at least `FEWEST_DRAWN` such images, and `DRAWN_TIMES` as many as expected if objects were independent. For
-#: VOC2007 the ratio to the expected number is at most 1.6. With the margin of `CORRELATED`, it is 2.6 to 2.8.
+#: VOC2007 the ratio to the expected number is at most 1.6. With the margin of `CORRELATED`, the ratio is 2.6 to 2.8.
 DRAWN, FEWEST_DRAWN, DRAWN_TIMES = 1.08, 10, 2.0
 
 
@@ -273,8 +274,8 @@ class Scores(NamedTuple):
 
 
 def _of_part(evidence: Evidence, own: Scores, other: Scores | None) -> Finding | None:
-    """Return the finding of a part of the images with low or high scores; None if there is none. If scores of `other`
-    detections do not differ, the part is merely easier or harder, and not returned.
+    """Return the finding of a part of the images with low or high scores; None if there is none. If the scores of
+    `other` detections do not differ, the images of the part are merely easier or harder, and there is no finding.
     """
     made = _part_of_scores(evidence, own.scores, own.label, own.image)
     if made is None:
@@ -300,8 +301,8 @@ def _other_scores(evidence: Evidence, part: Part, inside: Array, scores: Array, 
 def _part_of_scores(
     evidence: Evidence, scores: Array, label: Array, image: Array, alike: bool = True
 ) -> tuple[Part, Array, bool, float] | None:
-    """Return a part of the images with low or high scores; None if there is none. Also return a mask of its scores,
-    whether they are high, and the share of `LOW`.
+    """Return a part of the images with low or high scores; None if there is none. Also return a mask of the part's
+    scores, whether the scores are high, and the share that `LOW` limits.
 
     With `alike`, each image is compared only with images that have about as many scores.
     """
@@ -326,7 +327,7 @@ def place_of(own: Array, rest: Array, high: bool) -> float:
 
 def _of_others(evidence: Evidence, rows: Array) -> Scores | None:
     """Return the scores of all detections except those at `rows`, which find objects; None if there are few. If mainly
-    low scores are changed, these detections differ, but detections that find objects hardly do.
+    low scores are changed, the scores at `rows` hardly differ, but the other scores do.
     """
     finds = np.zeros(len(evidence.found), np.bool_)
     finds[rows] = True
@@ -493,8 +494,8 @@ def ranking(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
     ascending = evidence.by_score[::-1]
 
     def ahead_in(part: Array) -> Array:
-        """Return for each image the mean rank of true positives minus that of false positives, with ranks within the
-        part.
+        """Return for each image the mean rank of true positives minus the mean rank of false positives, with ranks
+        within the part.
         """
         of = np.zeros(rows.size)
         order = (np.cumsum(part) - 1)[ascending[part[ascending]]]
@@ -653,7 +654,8 @@ def _of_annotators(facts: Facts, evidence: Evidence, rows: Array, objects: Array
 
 def drawn(image: Array, larger: Array, images: int, frames: float = 1.0) -> tuple[NDArray[np.bool_], float] | None:
     """Return a mask of the images on which all objects are drawn larger than elsewhere, shape (images,), and the number
-    of such images expected by chance. Return None if there are few, or if objects of an image are hardly correlated.
+    of such images expected by chance. Return None if there are few such images, or if objects of an image are hardly
+    correlated.
 
     `larger` holds the logarithms of the factors by which the width and height of each object are larger, shape (n, 2).
     Each of the images in `image` has two objects or more.

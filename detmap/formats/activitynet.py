@@ -120,7 +120,7 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
     """Read results. Detections in videos that the ground truth lacks are kept by default. The protocol decides whether
-    they are scored.
+    such detections are scored.
     """
     results, name = _decoded(source, "detections")
     found = results.results

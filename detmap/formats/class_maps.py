@@ -96,7 +96,7 @@ def without_classes(ground_truth: GroundTruth) -> GroundTruth:
 
 
 def mapped_detections(table: Detections, class_map: Mapping[str, str], ground_truth: GroundTruth | None) -> Detections:
-    """Return detections with mapped classes. If there is ground truth, the classes become its category ids."""
+    """Return detections with mapped classes; with ground truth, the classes become category ids of the ground truth."""
     names: dict[str, str] = {}
     if ground_truth is not None:
         own_ids = map(str, ground_truth.categories.values.tolist())

@@ -162,7 +162,7 @@ def _kinds(given: Input, iou_type: str | None, target: Format) -> tuple[list[str
         kinds = [iou_type]
     else:
         kinds = [kind for kind, count in counts.items() if count and count == total and _holds(target, kind)]
-        # COCO-WholeBody's keypoints include COCO's. Do not read both.
+        # COCO-WholeBody's keypoints include COCO's. Do not read COCO's keypoints a second time.
         whole = [find(kind).column_name for kind in kinds if find(kind).lists]
         kinds = [kind for kind in kinds if find(kind).lists or kind not in whole]
     counts = {kind: count for kind, count in counts.items() if kind in kinds or kind not in map(_column, kinds)}

@@ -206,7 +206,7 @@ def _split(lines: Lines) -> _Found:
 
 
 def _shapes(quads: NDArray[np.float64], reading: Reading, name: str) -> dict[str, Any]:
-    """Return rotated boxes as arguments of ``from_arrays``. If `iou_type` is "bbox", return the boxes around them."""
+    """Return rotated boxes or, if `iou_type` is "bbox", the boxes around them, as arguments of ``from_arrays``."""
     given = find(ROTATED).given
     assert given is not None
     column = given(quads, name)
@@ -241,7 +241,7 @@ def write_ground_truth(table: GroundTruth, path: Path, writing: Writing) -> Mapp
 
 
 def write_detections(table: Detections, path: Path, writing: Writing) -> Mapping[str, int]:
-    """Write a file ``Task1_{class}.txt`` per class. If ground truth is given, classes without detections get one too."""
+    """Write a file ``Task1_{class}.txt`` per class, with ground truth also for classes without detections."""
     quads, lost = _quads(table)
     return {**lost, **write_results(table, path, writing, "Task1_{}.txt", quads)}
 

@@ -244,9 +244,7 @@ def resolve_categories(names: Sequence[str], ground_truth: GroundTruth) -> list[
 
 
 def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
-    """Write files and subfolders into an empty or new folder. If a file cannot be written, the files written before are
-    removed.
-    """
+    """Write files and subfolders into an empty or new folder. After an error, written files are removed again."""
     from detmap.system.whole_files import write
 
     folder = os.fspath(path)
@@ -378,7 +376,7 @@ def check_scores(table: Detections) -> None:
 
 
 def by_image(table: GroundTruth | Detections) -> list[NDArray[np.int64]]:
-    """Return the rows of each image, in order."""
+    """Return the rows of each image, ascending."""
     order = np.argsort(table.images.codes, kind="stable")
     edges = np.searchsorted(table.images.codes[order], np.arange(table.images.values.size + 1))
     return [order[edges[i] : edges[i + 1]] for i in range(table.images.values.size)]

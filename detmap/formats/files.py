@@ -122,8 +122,8 @@ def read_detections(
 
 
 def asked_protocol(path: Source, format: str | None = None) -> str:
-    """Return the protocol of the benchmark whose format or fields the ground truth has. Return "coco" if there is none,
-    or if the ground truth cannot be read. Raises `OptionError` for a stream, which cannot be read twice.
+    """Return the protocol of the benchmark whose format or fields the ground truth has. Return "coco" if no benchmark
+    is recognised, or if the ground truth cannot be read. Raises `OptionError` for a stream, which cannot be read twice.
     """
     if is_stream(path):
         raise OptionError("the protocol auto needs ground truth in a file, which is read twice")

@@ -135,7 +135,7 @@ class Input:
 
     @property
     def role(self) -> Role:
-        """The role; raises `OptionError` if it is neither given nor clear from the content."""
+        """The role; raises `OptionError` if the role is neither given nor clear from the content."""
         if self._role is not None:
             return self._role
         return self._found("role", lambda: _role_of(self.source, self.reading.format))
@@ -161,7 +161,7 @@ class Input:
 
     @property
     def known(self) -> Format | None:
-        """The format; None if it is not recognised. An unread stream has a format only if the caller gives one."""
+        """The format; None if the format is not recognised. An unread stream has a format only if the caller gives one."""
         if self.reading.format is None and "source" not in self._once and is_stream(self.path):
             return None
         return self._recognised

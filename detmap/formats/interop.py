@@ -205,8 +205,8 @@ def from_ultralytics(
         The ground truth whose ids are used. Categories are matched by the names of the model's classes, images by file
         name. Without ground truth, category ids are the model's numbers, and image ids are file names without suffix.
     iou_type : str
-        The shapes to read besides the boxes: "bbox", "segm" or "keypoints". Masks whose size is not the image's
-        (``retina_masks=False``) are drawn from Ultralytics' outlines.
+        The shapes to read besides the boxes: "bbox", "segm" or "keypoints". Masks whose size differs from the image
+        size (``retina_masks=False``) are drawn from Ultralytics' outlines.
     unknown_images : {"error", "ignore"}
         Whether detections on images that the ground truth lacks are an error, or are dropped.
 
@@ -309,7 +309,7 @@ def from_supervision(
     image_ids : iterable of int or str, optional
         The id of each image; by default the key in the mapping or data set.
     classes : sequence of str or mapping of int to str, optional
-        The names of classes; by default those in ``data["class_name"]``, if any.
+        The names of classes; by default the names in ``data["class_name"]``, if any.
     role : {"detections", "ground_truth"}
         The role. Ground truth needs no confidence.
     ground_truth : GroundTruth, optional

@@ -69,7 +69,7 @@ _NEAR_SHARES = 2.0
 _FLAGS = ("difficult", "crowd")
 
 #: Function that decides the box format. Its arguments are the lines, the four numbers of each box, and the option
-#: `box_format`. It returns the box format, and notices.
+#: `box_format`. The function returns the box format, and notices.
 Formed = Callable[[Lines, NDArray[np.float64], "str | None"], "tuple[str, dict[str, int]]"]
 
 
@@ -188,7 +188,7 @@ class More:
     holds : tuple of str
         The kinds of shape in these columns.
     folded : bool
-        Whether classes are case-insensitive. If so, they are read in lower case.
+        Whether classes are case-insensitive. Case-insensitive classes are read in lower case.
     inside : str
         Name of the subfolder to read instead if a folder of detections has it; empty if there is no such name.
     every_image : bool

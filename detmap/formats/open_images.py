@@ -126,7 +126,7 @@ def _masks_or_boxes(
 ) -> tuple[Any, NDArray[np.float64] | None, int]:
     """Return masks, boxes, and the number of objects without a mask. Boxes are None if all objects have masks. As in
     TensorFlow's tool, an object without a mask gets an empty mask. The empty mask has the size of another mask on the
-    image, or of a single pixel if there is no other mask.
+    image or, without another mask, of a single pixel.
     """
     _check_masked(found)
     codes = found.others["Mask"]

@@ -262,8 +262,8 @@ class Format:
         ``sniff(given)`` returns whether a `Given` is of this format. Plug-ins are asked first, in reverse order of
         registration.
     is_certain : callable, or None
-        ``is_certain(given)`` returns whether a source is of this format and of no other built-in one. If so, other
-        formats are not loaded. Only the most common format has this function.
+        ``is_certain(given)`` returns whether a source is of this format and of no other built-in format. For such a
+        source, other formats are not loaded. Only the most common format has this function.
     read_ground_truth : callable, or None
         ``read_ground_truth(source, reading)`` returns a `GroundTruth`. The source is a path, or the bytes of a stream.
     read_detections : callable, or None
@@ -559,7 +559,7 @@ def to_write(path: Path, role: Role, name: str | None = None) -> Format:
 
 
 def _named(name: str, attribute: str, able: Iterable[Format]) -> Format:
-    """Return the format called `name`; refuse one without the function `attribute`."""
+    """Return the format called `name`; refuse a format without the function `attribute`."""
     found = FORMATS.find(name)
     if getattr(found, attribute) is None:
         verb, _, role = attribute.partition("_")

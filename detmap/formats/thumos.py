@@ -82,7 +82,7 @@ def read_ground_truth(source: Any, reading: Reading) -> GroundTruth:
 
 def read_detections(source: Any, ground_truth: GroundTruth | None, reading: Reading) -> Detections:
     """Read a file of detections. Detections in videos that the ground truth lacks are kept by default. The protocol
-    decides whether they are scored.
+    decides whether such detections are scored.
     """
     data, name = read_bytes(source, "detections")
     lines = read_lines([(bytes(data), name)])

@@ -120,8 +120,8 @@ def read_run(source: Source) -> Lines:
 
     The rank is not read: documents are ordered by score, as in trec_eval. Other text after the name is ignored, as in
     trec_eval, and the lines with such text are counted. Line ends and comments are as in `read_qrels`. A line that
-    begins with ``#`` is a record if it has six fields and the fifth is a number. It may have more fields if the second
-    is Q0 or 0.
+    begins with ``#`` is a record if it has six fields and the fifth field is a number. The line may have more fields if
+    the second field is Q0 or 0.
     """
     with Opened(source, "run") as opened:
         found = scan_run(opened.data) if len(opened) >= _WORTH_SCANNING else None

@@ -366,7 +366,7 @@ def _segmentations(column: Tracks) -> list[list[Any]]:
 
 def _unkept(source: Any) -> dict[str, int]:
     """Count the videos that lose the names of their frames, or frames after the end of all tracks. Also count the
-    annotations with several areas, of which only the mean is kept.
+    annotations with several areas, because only the mean area is kept.
     """
     given = _bytes(source, "ground truth")
     document = decoded(given.data.data, _Unkept, given.name, remedy=_REMEDY["ground truth"])

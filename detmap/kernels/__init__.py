@@ -131,16 +131,16 @@ NEVER = readonly([0], np.uint8)
 #: Minimum size in bytes for which numpy requests huge pages.
 _LARGE = 1 << 22
 
-#: Size in bytes above which glibc maps an allocation separately, and unmaps it as soon as it is freed.
+#: Size in bytes above which glibc maps an allocation separately, and unmaps the allocation as soon as it is freed.
 _BY_ITSELF = 1 << 25
 
 
 def allocate(*columns: tuple[int | tuple[int, ...], DTypeLike]) -> list[NDArray[Any]]:
-    """Return a new array for each shape and dtype. They should be freed together, because they may share memory.
+    """Return a new array for each shape and dtype. The arrays should be freed together, because they may share memory.
 
-    If any array is too small for huge pages, all arrays share one block of memory, in which they begin at multiples of
-    64 bytes. Small pages are faulted in one by one, which takes longer than writing to them. If all arrays are large,
-    they are allocated separately, so that they can reuse freed memory.
+    If any array is too small for huge pages, all arrays share one block of memory, and each array begins at a multiple
+    of 64 bytes. Small pages are faulted in one by one, which takes longer than writing to the pages. If all arrays are
+    large, they are allocated separately, so that they can reuse freed memory.
     """
     sizes = [int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in columns]
     if all(size >= _LARGE or not size for size in sizes):

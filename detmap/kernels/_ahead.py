@@ -1,8 +1,8 @@
 """Kernels compiled ahead of time: select and verify a shared object, and call it without numba.
 
 ``ahead/<platform>-<level>.so`` holds the machine code of every kernel, for processors of one level, such as x86-64-v3.
-It also holds a few C functions that check arguments and call the kernels (``scripts/ahead/runtime.c``). The object
-receives pointers to Python's C API from this module, so that one object serves every version of Python.
+The object also holds a few C functions that check arguments and call the kernels (``scripts/ahead/runtime.c``). The
+object receives pointers to Python's C API from this module, so that one object serves every version of Python.
 ``ahead/<platform>-<level>.txt`` says what the object was built from:
 
     object <size> <CRC-32>

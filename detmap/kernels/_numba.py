@@ -5,7 +5,7 @@ would load a stale kernel that reads the wrong column. The cache of this module 
 The file's name holds a digest of everything that the machine code depends on, so that a stale file is never found. A
 checksum detects truncated and damaged files, whose kernels are compiled again.
 
-Private names of numba are only used with versions in `TESTED`, and only if all of them exist. Otherwise, or if
+Private names of numba are only used with versions in `TESTED`, and only if all these names exist. If not, or if
 ``DETMAP_PLAIN_NUMBA=1`` is set, kernels are cached by ``numba.njit(cache=True)``, under a name that holds the digest of
 the sources.
 """
@@ -338,9 +338,9 @@ def _without_source(library: Any, module: Any) -> tuple[Any, bytes]:
     """Replace the LLVM code in numba's cached form of a kernel by a stand-in. Return the cached form and the compressed
     LLVM code.
 
-    The LLVM code is only needed to compile a kernel that calls this one. Reading it takes half of the time of loading a
-    kernel, and more memory than the machine code. The stand-in defines all names of the LLVM code as empty functions,
-    because numba's linker looks the names up. `module` is the LLVM code as a module of llvmlite.
+    The LLVM code is only needed to compile another kernel that calls this kernel. Reading the LLVM code takes half of
+    the time of loading a kernel, and more memory than the machine code. The stand-in defines all names of the LLVM code
+    as empty functions, because numba's linker looks the names up. `module` is the LLVM code as a module of llvmlite.
     """
     from llvmlite import binding
 
@@ -538,7 +538,7 @@ def _write(path: Path, data: bytes) -> None:
     except BaseException as error:
         with suppress(OSError):
             passing.unlink()
-        # Windows cannot replace a file that another process is reading. In this case the file is already complete.
+        # Windows cannot replace a file that another process is reading. A file that is being read is already complete.
         if not (os.name == "nt" and isinstance(error, PermissionError) and path.exists()):
             raise
 

@@ -125,7 +125,7 @@ def _in_all(rows: Array, columns: int, size: int, reach: int) -> None:
 @helper
 def _add_rest(start: int, end: int, base: int, rows: Array, at: int, first: int, m: int, out: Array) -> int:
     """Append the pixels of a run that are not deep. The run lies in one column. The words from ``rows[at]`` on mark its
-    deep pixels; the first bit of these words stands for the pixel `base`.
+    deep pixels; the first bit stands for the pixel `base`.
     """
     begin, row, stop, deep = start, start - base, end - base, False
     while row < stop:

@@ -98,7 +98,8 @@ def _draw(row: Array, q: int, identities: Identities, drawing: Drawing, room: Ro
 @helper
 def _expect(row: Array, match: int, own: int, identities: Identities, merge: bool, room: Room) -> int:
     """Return how many identities are ahead of `match` in every draw. Write to ``room.chances`` the probabilities that
-    0, 1, 2, … further identities are ahead. With `merge` an identity is certainly ahead if any of its items is ahead.
+    0, 1, 2, … further identities are ahead. With `merge`, an identity is certainly ahead if any item of the identity is
+    ahead.
     """
     people, size, ahead, chances, k = identities.people, room.size, room.ahead, room.chances, room.chances.size
     size[:] = 0

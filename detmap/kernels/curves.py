@@ -40,7 +40,7 @@ class Rankings(NamedTuple):
 
 @helper
 def _envelope(ranks: Array, first: int, hits: int, epsilon: float, out: Array) -> None:
-    """Write, for each hit, the maximum precision at that hit or any later one."""
+    """Write, for each hit, the maximum precision at this hit or any later hit."""
     row, best = ranks[first : first + hits], 0.0
     for j in range(hits - 4, -1, -4):  # unrolled, so that the chain of dependent maxima has a quarter of the steps
         d = (j + 4) / (row[np.uint64(j + 3)] + epsilon)
@@ -109,8 +109,8 @@ def average_precision(
     one rank earlier (1 at rank 1). TRAPEZOID_OF_HITS takes the mean with the precision at the previous hit (1 at the
     first hit), which is a known mistake. These three rules add in rank order and divide the sum by the number of
     positives. ALL_POINT adds in rank order, as VOC's development kit does, and does not divide the sum. A term is a
-    hit's gain in recall times the largest precision at that recall or later. PAIRWISE adds the same terms in the order
-    of numpy's ``sum``, with a last term of 0 if recall does not reach 1.
+    hit's gain in recall times the largest precision at that recall or later. PAIRWISE adds the terms of ALL_POINT in
+    the order of numpy's ``sum``, with a last term of 0 if recall does not reach 1.
     """
     area = rule in (ALL_POINT, PAIRWISE)
     envelope = np.empty(_longest_group(starts, begin, end) + 1)
@@ -200,8 +200,9 @@ def read_lines(
     rankings: Rankings, items: Array, grid: Array, epsilon: float, tail: bool, begin: int, end: int, out: Array
 ) -> None:
     """Write the precision envelope of rankings ``[begin, end)``, interpolated linearly at the recalls of an ascending
-    `grid`. Of several points with the same recall the last one counts. The curve ends at the precision of all `items`,
-    then drops to 0 or, with `tail`, falls to (1, 0) in a straight line. It is 0 without hits, NaN without positives.
+    `grid`. Of several points with the same recall, only the last point counts. The curve ends at the precision of all
+    `items`, then drops to 0 or, with `tail`, falls to (1, 0) in a straight line. The curve is 0 without hits, NaN
+    without positives.
     """
     starts, ranks, positives = rankings.starts, rankings.ranks, rankings.positives
     longest = _longest_group(starts, begin, end)

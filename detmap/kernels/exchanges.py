@@ -1,8 +1,9 @@
 """Sums of interpolated precision after images are exchanged between two models. These kernels are faster than
 `resampling.average`, but have other rounding errors.
 
-Interpolated precision at a recall of the grid is the maximum precision at the hits that reach this recall. The sum over
-the grid is therefore a sum over hits. The weight of a hit is the number of recalls that this hit is the first to reach.
+At a recall of the grid, interpolated precision is the maximum precision at the hits that reach this recall. The sum
+over the grid is therefore a sum over hits. The weight of a hit is the number of recalls that this hit is the first to
+reach.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ def _add_curves(
     """Add the sums of interpolated precision of one class and threshold to `out`, for each of the two models (sides).
 
     The items of this class and threshold are ``[items, stop)``. The arrays of `ahead` begin with run `begin` of
-    `events`. ``found`` holds the numbers of hits and of ignored detections of the first side, then the same numbers for
-    both sides together. Hit *j* of a side, counted from 1, has the weight ``weights[j]``.
+    `events`. ``found`` holds four numbers: hits and ignored detections of the first side, then of both sides together.
+    Hit *j* of a side, counted from 1, has the weight ``weights[j]``.
     """
     runs, kinds, skips = events.item_runs, events.item_kinds, events.item_skips
     place_starts, places, base, one = events.place_starts, events.places, np.uint64(begin), np.uint64(1)

@@ -62,9 +62,9 @@ class Terms(NamedTuple):
 def exponents(found: Poses, truth: Poses, objects: Objects, pairs: Likely, begin: int, end: int, terms: Terms) -> None:
     """Write the negated exponents of pairs ``[begin, end)`` consecutively, and the end of each pair's exponents.
 
-    If the object has visible points, only these count. Otherwise all points count, by their distance to a box with the
-    centre of the object's box and three times its width and height. The exponents of a pair are omitted if its far
-    points alone keep the mean below ``pairs.lowest``.
+    If the object has visible points, only the visible points count. Otherwise all points count, by their distance to a
+    box with the centre of the object's box and three times its width and height. The exponents of a pair are omitted if
+    its far points alone keep the mean below ``pairs.lowest``.
     """
     left, right, lowest = pairs.left, pairs.right, pairs.lowest
     out, stops, width = terms.values, terms.stops, np.uint64(found.width)
@@ -185,8 +185,8 @@ def drop_flags(values: Array, starts: Array, stops: Array) -> int:
     return int(at)
 
 
-#: Coordinates of boxes are clipped to this number, so that no area overflows. It is twice the largest coordinate of any
-#: input.
+#: Coordinates of boxes are clipped to this number, so that no area overflows. The number is twice the largest
+#: coordinate of any input.
 _EDGE = 4e150
 
 

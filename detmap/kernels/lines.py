@@ -80,8 +80,8 @@ def scan_lines(data: Any, stop: int, tokens: Any, more: bool, powers: Any, colum
     more : bool
         Whether a line may have up to `MOST_FURTHER` more tokens; they are skipped, and the line is counted.
     powers, columns, state
-        As in `records.scan_records`; ``doubts`` has at least *k* rows. The kind of a field is `ID`, `REPEATED` (an
-        id that often equals the previous one), `NUMBERS` (one number) or `INTEGER`. Every column is written.
+        As in `records.scan_records`; ``doubts`` has at least *k* rows. The kind of a field is `ID`, `REPEATED` (an id
+        that often equals the previous id), `NUMBERS` (one number) or `INTEGER`. Every column is written.
     """
     places, ids, words, doubts = columns
     i, row, doubtful = state[POSITION], state[ROW], state[DOUBTS]

@@ -119,7 +119,8 @@ def _shared(one: Array, a_stop: int, other: Array, b_first: int, b_stop: int) ->
     a, b = _first_behind(one, 0, a_stop, start), _first_behind(other, b_first, b_stop, start)
     shared, singly = np.int64(0), a
     # A run is finished once the other mask's next run begins after its end. Usually one comparison finishes both runs
-    # of a pair. Therefore `_AT_ONCE` pairs are compared in one step, whose result is used only if it finishes all runs.
+    # of a pair. Therefore `_AT_ONCE` pairs are compared in one step. The result of the step is used only if all runs
+    # are finished.
     while a + 1 < a_stop and b + 1 < b_stop:
         if a >= singly and a + 2 * _AT_ONCE <= a_stop and b + 2 * _AT_ONCE <= b_stop:
             fine, several = _shared_at_once(one, a, other, b)

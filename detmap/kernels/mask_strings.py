@@ -30,7 +30,7 @@ U13, U15 = np.uint64(13), np.uint64(15)
 # `_LANES` holds the running sums of the four numbers.
 _BIAS, _LANE_LIMIT = 0x4000, 0x800
 _LANES, _EVEN, _LANE_HIGHS = np.uint64(0x0001000100010001), np.uint64(0x00FF00FF00FF00FF), np.uint64(0x8000800080008000)
-# Exclusive-or with this turns the groups of one-character numbers into the numbers plus 16.
+# Exclusive-or with `_TO_BIASED` turns the groups of one-character numbers into the numbers plus 16.
 _TO_BIASED = np.uint64(0x5050505050505050)
 _SIXTEENS = np.uint64(0x0040003000200010)  # subtracted from running sums to remove the added 16s
 _MOVED = np.uint64(0x4400330022001100)
@@ -138,9 +138,9 @@ def _measured(text: Array, p: int, stop: int, height: int, width: int, values: A
     """Return whether the compressed mask in ``text[p:stop]`` is valid and fills its image, whether it is regular, its
     area, and its extent: first and last column, first row, and end of the rows. Runs are read in pairs of foreground
     and background; masks with empty runs are left to `_measured_slowly`. In most masks nearly all numbers have one
-    character, and nearly all columns have one run. Four such columns are read at once, from eight characters. Other
-    pairs are read one by one, without branches for two-character numbers and columns of several runs, because such
-    branches are unpredictable.
+    character, and nearly all columns have one run. Four columns with one run each are read at once, from eight
+    characters. Other pairs are read one by one, without branches for two-character numbers and columns of several runs,
+    because such branches are unpredictable.
     """
     # Separate functions for reading long numbers and for computing the box would make this 4 % slower.
     first, pixels = p, height * width
@@ -155,7 +155,7 @@ def _measured(text: Array, p: int, stop: int, height: int, width: int, values: A
         np.int64(0),
     )  # lengths of the last two runs, and a number that becomes negative if a length is below 1
     tops, bottoms = _ALL_LANES, _NO_LANES  # minimum of tops and of negated bottoms, for each of four columns
-    singly = p if height < _LANE_LIMIT else stop  # before this place pairs are read one by one
+    singly = p if height < _LANE_LIMIT else stop  # pairs before this position are read one by one
     while p < stop:
         if p >= singly and np.uint64(inside | outside) < _LANE_LIMIT:
             state = np.uint64(inside + _BIAS), np.uint64(outside + _BIAS), np.uint64(line + _BIAS)
@@ -201,7 +201,7 @@ def _measured(text: Array, p: int, stop: int, height: int, width: int, values: A
             column, end = column + (end - 1) // height, (end - 1) % height + 1
             top, bottom = np.int64(0), height
         top, bottom, right = min(top, line), max(bottom, end), column
-        line = end + behind_it - height  # the next run mostly begins in the next column, else in this one
+        line = end + behind_it - height  # the next run mostly begins in the next column, else in the same column
         here = np.int64(line < 0)
         column, line = column + 1 - here, line + here * height
         if line >= height:

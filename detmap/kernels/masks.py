@@ -26,7 +26,7 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 # ------------------------------------------------------------------------------------------------------------- strings
 # A number is written as groups of five bits, the lowest first, one character each (the group plus 48). The bit of value
-# 32 is set if another group follows; in the last group the bit of value 16 is the sign. From the fourth number on, its
+# 32 is set if another group follows; in the last group the bit of value 16 is the sign. From the fourth number on, the
 # difference from the number two before is written instead.
 
 

@@ -131,7 +131,7 @@ def mark_misses(
 
 @helper
 def _worse(candidates: Candidates, a: int, b: int) -> Any:
-    """Return whether candidate `a` overlaps less than `b`; in a tie the earlier object is the worse one."""
+    """Return whether candidate `a` overlaps less than `b`; in a tie the earlier object is worse."""
     return candidates.iou[a] < candidates.iou[b] or (
         candidates.iou[a] == candidates.iou[b] and candidates.ground_truth[a] < candidates.ground_truth[b]
     )
@@ -246,7 +246,7 @@ def match(
     threshold, and if the detection has no better match.
 
     A detection that matches no single object is assigned to the group that it overlaps most. The first detection that
-    is assigned to a group is a hit. To mark such hits, the bits of both ``hit`` and ``ignored`` are set. Later
+    is assigned to a group is a hit. To mark a hit on a group, the bits of both ``hit`` and ``ignored`` are set. Later
     detections of the group are ignored. Other detections are ignored if they match an object or a group that has only a
     box.
 
@@ -473,7 +473,7 @@ def collect_hits(
                             found[first + t - begin] += 1
         for ranking in range(at, stop):
             out.items[ranking - begin] = _items(counted, skipped, ranking - base, thresholds)
-            if scored:  # the first detection is the best of its image, so that it is within any cap
+            if scored:  # the first detection is the best of its image, and thus within any cap
                 empty = class_starts[c + 1] == class_starts[c]
                 out.first_scores[ranking - begin] = 0.0 if empty else scores[class_starts[c]]
         at = stop

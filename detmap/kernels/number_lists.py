@@ -41,9 +41,9 @@ from detmap.kernels.words import (
 
 Array = NDArray[Any]
 
-# The bytes from the point of a number such as 2.0 to the next number: ".0," or ".0, ". COCO's v is often written like
-# this. `_THREE_BYTES` and `_FOUR_BYTES` select these bytes in a word that begins with the digit before the point. All
-# bytes are exclusive-or'ed with "0", so that digits are below ten.
+# The bytes from the point of a number such as 2.0 to the next number: ".0," or ".0, ". The v of COCO's keypoints is
+# often written like 2.0. `_THREE_BYTES` and `_FOUR_BYTES` select these bytes in a word that begins with the digit
+# before the point. All bytes are exclusive-or'ed with "0", so that digits are below ten.
 _TENTHS, _TENTHS_SPACED = (
     np.uint64(int.from_bytes(bytes(c ^ ord("0") for c in text), "little") & ~BYTE.item())
     for text in (b"\0.0,", b"\0.0, ")

@@ -271,8 +271,8 @@ def _rounded(mantissa: Any, exponent: int, five: Any, more: Any) -> Any:
         length += 1
     mantissa <<= np.uint64(64 - length)
     high, low = _product(mantissa, five)
-    # The second product is computed without a branch, because float32 values widened to float64 need it every other
-    # time.
+    # The second product is computed without a branch, because float32 values widened to float64 need the product every
+    # other time.
     more, _ = _product(mantissa, more)
     more &= NOTHING - np.uint64(high & UNROUNDED == UNROUNDED)
     low += more
@@ -296,8 +296,8 @@ def _rounded(mantissa: Any, exponent: int, five: Any, more: Any) -> Any:
 
 @innermost
 def _quotient(mantissa: Any, digits: int, powers: Any) -> Any:
-    """Return the bits of mantissa / 10**digits. This is the nearest double if `mantissa` is below `EXACT` and `digits`
-    at most `HIGHEST_DIVISOR`, because then only the division rounds.
+    """Return the bits of mantissa / 10**digits. The quotient is the nearest double if `mantissa` is below `EXACT` and
+    `digits` at most `HIGHEST_DIVISOR`, because then only the division rounds.
     """
     quotient = np.float64(np.int64(mantissa)) / np.float64(np.int64(powers[np.uint64(digits)]))
     return np.float64(quotient).view(np.uint64)  # only numpy scalars have `view` in numba

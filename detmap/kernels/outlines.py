@@ -1,10 +1,10 @@
 """Trace the outlines of a mask along pixel edges, as polygons that fill the same pixels.
 
-A mask is cut into segments: a segment is the part of a run in one column. It has a top edge, walked to the right, and a
-bottom edge, walked to the left, so that foreground is always on the right. From one edge to the next, the path follows
-the border between two columns up or down. Where two pixels only touch at a corner the path turns right, which separates
-the pixels. Drawing a polygon uses only its crossings with the centre lines of columns, so vertical steps do not change
-the filled pixels.
+A mask is cut into segments: a segment is the part of a run in one column. A segment has a top edge, walked to the
+right, and a bottom edge, walked to the left, so that foreground is always on the right. From one edge to the next, the
+path follows the border between two columns up or down. Where two pixels only touch at a corner the path turns right,
+which separates the pixels. Drawing a polygon uses only its crossings with the centre lines of columns, so vertical
+steps do not change the filled pixels.
 
 Edge ``2 * s`` is the top of segment s, ``2 * s + 1`` its bottom. Segments are ordered by column, then from the top.
 """
@@ -56,13 +56,13 @@ def _next_edge(segments: Array, edge: int) -> int:
     s = edge // 2
     column, top, bottom = segments[s, 0], segments[s, 1], segments[s, 2]
     if edge % 2 == 0:
-        t = _above(segments, s, column + 1, top)  # the segment at the corner, or the next one below
+        t = _above(segments, s, column + 1, top)  # the segment at the corner, or the next segment below
         if t == len(segments) or segments[t, 0] != column + 1 or segments[t, 1] >= bottom:
             return edge + 1
         if segments[t, 1] < top and s and segments[s - 1, 0] == column and segments[s - 1, 2] > segments[t, 1]:
             return 2 * (s - 1) + 1
         return 2 * t
-    t = _above(segments, 0, column - 1, bottom - 1)  # the segment at the corner, or the next one above
+    t = _above(segments, 0, column - 1, bottom - 1)  # the segment at the corner, or the next segment above
     if segments[t, 0] != column - 1 or segments[t, 1] >= bottom:
         t -= 1
     if t < 0 or segments[t, 0] != column - 1 or segments[t, 2] <= top:

@@ -1,4 +1,4 @@
-"""Candidates: for each detection, the objects that overlap it enough to be matched with it.
+"""Candidates: for each detection, the objects with enough overlap for a match.
 
 A cell is one pair of category and image that has both detections and ground truth. Every kind of geometry, such as
 boxes, has a kernel that finds the candidates of cells. `detmap.kernels.matching` reads only candidates, so that a
@@ -106,7 +106,7 @@ def box_areas(boxes: Boxes, begin: int, end: int, out: Array) -> None:
 
 @helper
 def _sort_by_left(keys: Array, names: Array, count: int) -> None:
-    """Sort `keys`, and `names` with them. This is a heapsort because numpy's sorts take long to compile."""
+    """Sort `keys`, and `names` with them. The function is a heapsort because numpy's sorts take long to compile."""
     for end in range(2 * count - 1, 0, -1):
         if end >= count:  # first make a heap, from the last parent up
             root, size = end - count, count
@@ -202,10 +202,10 @@ def _compare_all(
     used: int,
     out: Found,
 ) -> int:
-    """Compare every detection of a cell with every object. This is used if objects are few or if all pairs are wanted.
-    Return the end of the written pairs. `run` is the range of the detections. `least` holds the minimum overlap, and
-    the overlap below which a pair is rejected without a division. The first detection has the row `row` of `out`; pairs
-    are written from `used` on.
+    """Compare every detection of a cell with every object. The function is used if objects are few or if all pairs are
+    wanted. Return the end of the written pairs. `run` is the range of the detections. `least` holds the minimum
+    overlap, and the overlap below which a pair is rejected without a division. The first detection has the row `row` of
+    `out`; pairs are written from `used` on.
     """
     bounds = boxes.areas.shape[0] > 0
     for i in range(run[1] - run[0]):

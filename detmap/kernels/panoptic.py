@@ -127,8 +127,8 @@ def _count_pairs(
 
 @helper
 def _check(counts: Array, found: Segments, first: int, areas: Array, problem: Array) -> Any:
-    """Write the areas of an image's predicted segments, which begin at row `first`; return False if one has no pixels or
-    an unlisted category.
+    """Write the areas of an image's predicted segments, which begin at row `first`; return False if a segment has no
+    pixels or an unlisted category.
     """
     for p in range(len(areas)):
         areas[p] = 0

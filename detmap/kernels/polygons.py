@@ -139,8 +139,8 @@ def _far_down(edge: Any, columns: Any, height: float, rows: Array, at: int) -> N
     """Write rows as `_down` does, but for coordinates of any size. `edge` holds x and y of the upper vertex, the slope,
     the length along y, and whether the edge leads upwards.
 
-    If a single step skips the centre of a column because of rounding, the row is 0. This only happens for edges of
-    millions of pixels. Compared numbers stay unrounded, because rounding would not change the result.
+    If a single step skips the centre of a column because of rounding, the row is 0. Only edges of millions of pixels
+    can skip a centre. Compared numbers stay unrounded, because rounding would not change the result.
     """
     x, y, slope, down, back = edge
     centre, step, count = columns

@@ -2,8 +2,8 @@
 
 A query's relevant items are sorted by distance; in one pass over the gallery every item is counted in its interval
 between two of these distances. The counts give for each relevant item the number of items that are strictly nearer
-(`ahead`) or equally near (`tied`, including itself). They also give the number of equally near items that come earlier
-in the gallery. These numbers give the item's rank, with ties in index order.
+(`ahead`) or equally near (`tied`, including itself), and the number of equally near items that come earlier in the
+gallery. These three numbers give the item's rank, with ties in index order.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Places(NamedTuple):
 class Groups(NamedTuple):
     """The ``steps`` are the distinct distances of a query's relevant items, ascending; step *g* has the relevant items
     ``bounds[g]:bounds[g + 1]`` in order of distance. For each step: the number of items between the previous step and
-    this one (``nearer``), the number of items at the step (``equal``), and, during a pass over the gallery, the step's
+    this step (``nearer``), the number of items at the step (``equal``), and, during a pass over the gallery, the step's
     next relevant item (``turn``). For each relevant item, in order of distance: the number of items at its step that
     come ``before`` it.
     """

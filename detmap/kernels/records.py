@@ -173,7 +173,7 @@ def _scan_alike(
     _, ids, words, doubts = columns
     i, row, doubtful, limit = state[POSITION], state[ROW], state[DOUBTS], state[LIMIT]
     inside = len(data) - ROOM
-    place, end, waiting = i, i, doubtful  # these advance within a record; `i`, `row` and `doubtful` advance at its end
+    place, end, waiting = i, i, doubtful  # `i`, `row` and `doubtful` advance only after a record
     while end >= 0 and i < stop and row < limit and doubtful + MOST_NUMBERS <= len(doubts):
         for k in range(count + 1):
             g = np.uint64(k)
@@ -225,9 +225,7 @@ def _scan_alike(
 
 @innermost
 def _key_bit(first: int, last: int, length: int) -> Any:
-    """Return the bit that stands for a key in `UNREAD`. It depends on the first and last byte of the key, and on its
-    length.
-    """
+    """Return the bit that stands for a key in `UNREAD`. The bit depends on the key's first byte, last byte, and length."""
     return np.int64(1) << (np.int64(first) * 5 + np.int64(last) * 3 + np.int64(length) & 63)
 
 

@@ -32,8 +32,8 @@ SPARE = 256
 class Events(NamedTuple):
     """The detections that count, in ranking order. Bit ``a * T + t`` stands for area range *a* and threshold *t*.
 
-    A run is a group of detections of one class, with equal scores, on one image. At least one of them is a hit or is
-    ignored at some thresholds. All other detections are misses. The runs of class *c* are
+    A run is a group of detections of one class, with equal scores, on one image. At least one detection of a run is a
+    hit or is ignored at some thresholds. All other detections are misses. The runs of class *c* are
     ``class_starts[c]:class_starts[c + 1]``. Run *j* is on image ``run_images[j]``, and ``run_sizes[j, a]`` of its
     detections count in area range *a*.
 

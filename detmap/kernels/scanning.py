@@ -24,9 +24,9 @@ APART = (ID, REPEATED, LISTS)
 # Why a kernel stopped. STOPPED: a record begins at or after `stop`. CLOSED: the list has ended. FAILED: the input is
 # not supported. FULL: `doubts` has no room, so the caller must parse the numbers in it and call again.
 STOPPED, CLOSED, FAILED, FULL = range(4)
-# The slots of `state`. Four slots have a bit per field. EVER: some record has the field. ALWAYS: every record has it.
-# INTEGERS: some value is an integer. STRINGS: some value is a string. LONGER: number of lines with more tokens than
-# fields. NOTED: number of values of the first record. UNREAD: for each key that is not a field, the bit
+# The slots of `state`. Four slots have a bit per field. EVER: some record has the field. ALWAYS: every record has the
+# field. INTEGERS: some value is an integer. STRINGS: some value is a string. LONGER: number of lines with more tokens
+# than fields. NOTED: number of values of the first record. UNREAD: for each key that is not a field, the bit
 # `records._key_bit` is set. COMMENTS: number of comment lines.
 STATUS, POSITION, FIRST, ROW, LIMIT, EVER, ALWAYS, INTEGERS, STRINGS, DOUBTS, LONGER, NOTED, UNREAD, COMMENTS = range(
     14

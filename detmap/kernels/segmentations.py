@@ -243,11 +243,11 @@ def _may_have_escapes(data: Any, begin: int, end: int) -> Any:
 @innermost
 def _read_alike(data: Any, place: Array, out: Segments, row: int, state: Array, alike: Array) -> Any:
     """Read a mask without parsing its keys and size if the bytes before and after its string equal those of the previous
-    mask; return whether they do. `alike` has six elements: place and number of the bytes before the string, place and
-    number of the bytes after it, height, and width.
+    mask; return whether the bytes are equal. `alike` has six elements: place and number of the bytes before the string,
+    place and number of the bytes after it, height, and width.
 
-    The string is not always searched for quotes. If it holds a quote, the mask is invalid. Therefore the caller must
-    validate the mask.
+    The string is not always searched for quotes. A string with a quote makes the mask invalid. Therefore the caller
+    must validate the mask.
     """
     begin, end = place[0] + alike[1], place[1] - alike[3]
     if alike[1] == 0 or begin > end:

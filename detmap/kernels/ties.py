@@ -81,8 +81,8 @@ def collapsed_average_precision(
 ) -> None:
     """Write AP with one point per tied group: all hits of a group take the precision at the end of the group.
 
-    With `trapezoid`, they take the mean of that precision and the precision at the end of the previous group (1 for the
-    first).
+    With `trapezoid`, the hits take the mean of that precision and the precision at the end of the previous group (1 for
+    the first group).
     """
     for q in range(begin, end):
         if positives[q] <= 0:
@@ -123,9 +123,9 @@ def _group_sums(before: int, ahead: int, inside: int, trapezoid: bool) -> tuple[
 def _group_mean(alone: float, gained: float, hits: int, places: int) -> float:
     """Return the expected sum of the precisions at `hits` hits in random order over `places` places.
 
-    A place holds a hit with probability hits / places. If it does, every other place holds a hit with probability (hits
-    - 1) / (places - 1). See McSherry and Najork, Computing Information Retrieval Performance Measures Efficiently in
-    the Presence of Tied Scores, 2008.
+    A place holds a hit with probability hits / places. If the place holds a hit, every other place holds a hit with
+    probability (hits - 1) / (places - 1). See McSherry and Najork, Computing Information Retrieval Performance Measures
+    Efficiently in the Presence of Tied Scores, 2008.
     """
     if places == 0:
         return 0.0
@@ -152,7 +152,7 @@ def expected_average_precision(ties: Ties, trapezoid: bool, by_hits: bool, begin
             n, hits, inside = tied[j], stop - j, min(tied[j], depth[q] - ahead[j])
             alone, gained = _group_sums(j - first, ahead[j], inside, trapezoid)
             if by_hits and inside < n:
-                # The probability of x hits among the `inside` places is computed from the probability of one hit less.
+                # The probability of x hits among the `inside` places is computed from the probability of x - 1 hits.
                 # Logarithms prevent underflow in large groups.
                 lowest, highest = max(0, inside - (n - hits)), min(inside, hits)
                 logs = np.zeros(highest - lowest + 1)

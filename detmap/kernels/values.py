@@ -191,8 +191,8 @@ def _past_numbers(data: Any, i: int) -> int:
 
 @helper
 def _lists_end(data: Any, i: int, lines: bool, powers: Any) -> int:
-    """Return the end of the value that begins at `i`. This is faster than `_value_end` for lists of numbers and for
-    flat objects, because less is checked. In lists of numbers, nulls and flat objects, only brackets are checked, so
+    """Return the end of the value that begins at `i`. The function is faster than `_value_end` for lists of numbers and
+    for flat objects, because it checks less. In lists of numbers, nulls and flat objects, only brackets are checked, so
     that ``[1 2]`` passes. In an object without inner braces, only the closing brace is looked for. Therefore the reader
     of the object must check that the object ends there.
     """

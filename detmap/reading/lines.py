@@ -197,7 +197,7 @@ def _split(names: list[str], contents: list[bytes]) -> Lines:
     blank = (data == ord(" ")) | (data - np.uint8(9) < 5)
     edges = np.flatnonzero(blank[1:] != blank[:-1]) + 1
     begins, ends = np.ascontiguousarray(edges[0::2]), np.ascontiguousarray(edges[1::2])
-    # A line ends at each line feed, and at each carriage return without one. The first line precedes all files.
+    # A line ends at each line feed, and at each carriage return without a line feed. The first line precedes all files.
     breaks = np.flatnonzero((data == ord("\n")) | (data == ord("\r")))
     breaks = breaks[(data[breaks] == ord("\n")) | (data[np.minimum(breaks + 1, data.size - 1)] != ord("\n"))]
     firsts = np.concatenate([np.searchsorted(begins, breaks), [begins.size]])

@@ -24,7 +24,7 @@ from detmap.shapes import Reader
 from detmap.shapes.reading import decimal, powers
 from detmap.system import parallel
 
-# Maximum number of values that a kernel leaves to `float()` at a time, because it cannot round them with certainty.
+# Maximum number of values, not rounded with certainty, that a kernel leaves to `float()` at a time.
 DOUBTS = 1 << 10
 
 _FIRST_KEY = re.compile(rb'\{[ \t\n\r]{0,64}"[^"\\]{0,64}"')
@@ -62,9 +62,9 @@ class Layout(NamedTuple):
 
     def cuts(self, document: Document, begin: int) -> tuple[list[int], bool]:
         """Guess where the first record of each further block begins, and whether the last block lies after the list.
-        Most records begin as the first record does, with a brace and the same key. If these bytes occur inside a record
-        the guess is wrong, which the scan of the previous block detects. A block without these bytes probably lies
-        after the list.
+        Most records begin as the first record does, with a brace and the same key. If these bytes occur inside a
+        record, the guess is wrong; the scan of the previous block detects a wrong guess. A block without these bytes
+        probably lies after the list.
         """
         if self.by_line:
             feed, pattern = 1, re.compile(rb"\n(?=\{)" if self.lines else rb"\n")
@@ -130,7 +130,7 @@ class List:
         cuts, over = kind.cuts(document, begin)
         self.cuts = [begin, *cuts, document.size]
         self.blocks = [(block, block + 1) for block in range(len(self.cuts) - 1)]
-        # A last block that seems to lie after the list is scanned only if the list turns out to continue in it.
+        # A last block that seems to lie after the list is scanned only if the list turns out to continue in this block.
         self.rest = len(self.blocks) - 1 if over else len(self.blocks)
         self.ended = document.size
         self.rows = [0]  # first row of each counted block, and the next free row
@@ -359,7 +359,7 @@ def empty(document: Document, fields: Fields) -> Table:
 
 
 def scan_array(document: Document, place: int, kind: Layout) -> tuple[Table, int]:
-    """Scan the list of records at a position; return its table, and the position after it."""
+    """Scan the list of records at a position; return its table, and the position after the list."""
     if not document.begins(place, b"["):
         raise NotUnderstood
     place = document.after_blanks(place + 1)

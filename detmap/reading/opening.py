@@ -128,7 +128,8 @@ class File:
     def check(self) -> None:
         """Raise `InputError` if the file has changed since it was opened."""
         before, now = self._before, self._stamp()
-        # If another file replaces this one, the open file keeps its content. Its ctime changes, because it loses a link.
+        # If another file replaces this file, the open file keeps its content. The ctime of the open file changes,
+        # because the file loses a link.
         if now != before and (now[:2] != before[:2] or now[3] == before[3]):
             raise changed(self.name)
 
@@ -179,7 +180,7 @@ class File:
         return os.fdopen(os.dup(self._raw.fileno()), "rb")
 
     def duplicate(self) -> File:
-        """Return a second handle of the file, closed separately. It notices changes since the file was first opened."""
+        """Return a second handle, closed separately, that notices changes since the file was first opened."""
         made = copy.copy(self)
         made._raw = io.FileIO(os.dup(self._raw.fileno()))
         return made

@@ -410,8 +410,8 @@ def made_of(given: Mapping[str, Any], caller: str, **more: Any) -> Reading:
 
 def takes_options(*names: str, **defaults: Any) -> Callable[[F], F]:
     """Decorate a function that takes ``**options``: put the options into its signature and docstring. `names` are
-    options, by default all fields of `Reading`. They may also be named as on the command line, such as ``gt_format``.
-    `defaults` are defaults of the function that differ from those of `Reading`.
+    options, by default all fields of `Reading`. The options may also be named as on the command line, such as
+    ``gt_format``. `defaults` are defaults of the function that differ from those of `Reading`.
     """
 
     def give(function: F) -> F:

@@ -20,7 +20,8 @@ Buffer = bytes | memoryview
 _LARGE = 1 << 20  # minimum size in bytes of a document that is checked
 _LEAST = 12  # valid documents have at least this number of bytes per list or object
 
-#: Pattern of the first 64 KiB of a list without nested values. Such a list takes up to 16 times its size when decoded.
+#: Pattern of the first 64 KiB of a list without nested values. A list without nested values takes up to 16 times its
+#: size when decoded.
 _LONG = re.compile(rb"\[[^\[\]{}]{65536}")
 _PLAIN = (BOX_FIELD, "image_id", "category_id", "id", "score", "area", "iscrowd", "ignore", *SHIPPED_COUNTS, "name")
 _LONG_VALUE = re.compile(rb'"(?:%b)"\s*:\s*' % "|".join(_PLAIN).encode() + _LONG.pattern)

@@ -22,7 +22,7 @@ Ids = NDArray[np.int64] | Strings
 
 class Fields:
     """The fields of one kind of record, with the type and the number of 64-bit words of each field. The argument
-    `least` is an example of a shortest record, with the separator after it. Only its length is kept.
+    `least` is an example of a shortest record, with the separator after it. Only the length of the example is kept.
     """
 
     def __init__(self, least: bytes, **kinds: tuple[int, int]) -> None:

@@ -282,7 +282,7 @@ def scan_tracks(data: Buffer, threads: int | None = None) -> TrackColumns | None
 
 
 def _foreign(document: Document, section: str, table: Table) -> dict[str, int]:
-    """Return the notices on fields of other benchmarks in a list. The list is parsed again if it may have such fields."""
+    """Return the notices on fields of other benchmarks in a list, which is parsed again if it may have such fields."""
     fields = [field for field in benchmarks.fields_of(section) if table.may_have(field)]
     if fields and section != "annotations":  # annotations are not parsed, because there are many
         return foreign_fields(b'{"%b":%b}' % (section.encode(), document.slice(*table.span)))

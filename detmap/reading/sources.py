@@ -283,7 +283,9 @@ def _content(path: str) -> bytes:
 
 
 def stamp(path: str | os.PathLike[str], suffix: str) -> Stamp:
-    """Return the stamp of a file, or of a folder's files with a suffix; it differs after a change. None if unreadable."""
+    """Return the stamp, which differs after a change, of a file or of a folder's files with a suffix; None if
+    unreadable.
+    """
     try:
         found = os.stat(path)
         if stat.S_ISDIR(found.st_mode):

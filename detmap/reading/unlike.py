@@ -99,7 +99,7 @@ def _archive(open_: Callable[[], IO[bytes]] | None) -> tuple[str, str]:
 
 
 def listed(names: Sequence[str], most: int = _SHOWN) -> str:
-    """Join names for a message: the first `most`, and the number of the others."""
+    """Join names for a message: the first `most` names, and the number of the remaining names."""
     shown = [shorten(one, 40)[1:-1] for one in names[:most]]
     if len(names) > most:
         return f"{', '.join(shown)} and {len(names) - most:,} more"

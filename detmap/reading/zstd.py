@@ -13,7 +13,7 @@ MAGIC = b"\x28\xb5\x2f\xfd"
 #: Base-2 logarithm of the maximum window size in bytes, as in zstd's own decoder by default.
 _LARGEST_WINDOW = 27
 
-#: Maximum number of compressed bytes decoded at a time. It is small, because four bytes can expand to 128 KiB.
+#: Maximum number of compressed bytes decoded at a time. The number is small, because four bytes can expand to 128 KiB.
 _STEP = 1 << 11
 
 #: Number of bytes decoded in the first step, and after a step that returned more than `_LARGE` bytes. Decompression

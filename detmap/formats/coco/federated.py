@@ -105,7 +105,7 @@ def _decoded(document: Buffer, name: str) -> dict[str, Any]:
 def _columns(
     ids: Sequence[Any], columns: Mapping[str, Sequence[Any]], categories: Iterable[Mapping[str, Any]], name: str
 ) -> dict[str, Any]:
-    """Return the arguments of `GroundTruth.from_arrays`; if several images have the same id, the first one is taken."""
+    """Return the arguments of `GroundTruth.from_arrays`; if several images have the same id, the first image is taken."""
     lists: dict[str, dict[Any, Any]] = {}
     for field in LISTS:
         made = lists[field] = {}

@@ -213,7 +213,7 @@ def _document(source: Any, name: str, of: Any) -> Any:
 def _by_image(
     annotations: Sequence[_Annotation], name: str, predictions: bool, notices: dict[str, int]
 ) -> list[_Annotation]:
-    """Return one annotation per image; if an image has several predictions, the last one is taken, as in panopticapi."""
+    """Return one annotation per image; of several predictions, the last one is taken, as in panopticapi."""
     found = {row.image_id: row for row in annotations}
     twice = len(annotations) - len(found)
     if twice and not predictions:
@@ -229,7 +229,7 @@ def _by_image(
 
 
 def _distinct(row: _Annotation, name: str, largest: int | None, notices: dict[str, int]) -> list[_Segment]:
-    """Return the segments of an image; if two segments have the same id, the last one is taken, as in panopticapi."""
+    """Return the segments of an image; if two segments have the same id, the last segment is taken, as in panopticapi."""
     found = {one.id: one for one in row.segments_info}
     for extreme in (min(found), max(found)) if found else ():
         check_id(extreme, name, row.image_id, *([] if largest is None else [largest]))
@@ -258,7 +258,7 @@ def _areas(
 
 
 def _classes(categories: Sequence[_Category], name: str) -> Classes:
-    """Return the categories; if two categories have the same id, the last one is taken, as in panopticapi."""
+    """Return the categories; if two categories have the same id, the last category is taken, as in panopticapi."""
     found = {one.id: one for one in categories}
     for one in found.values():
         if one.isthing is None:

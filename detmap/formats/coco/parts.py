@@ -64,9 +64,9 @@ def with_parts(
     kind: Kind, columns: dict[str, Any], parts: Sequence[Mapping[str, bytes]], name: str, what: str
 ) -> dict[str, Any]:
     """Add the keypoints, scores and flags of hands, face and other parts of the body to the columns of records. Boxes and
-    areas are unchanged. In messages, `what` precedes the number of a record; it is "annotation " for ground truth and
-    empty for results. Raises `InputError` if only some records have a list, if a list has a wrong number of points, or
-    for an invalid score or flag.
+    areas are unchanged. In messages, `what` precedes the number of a record; `what` is "annotation " for ground truth
+    and empty for results. Raises `InputError` if only some records have a list, if a list has a wrong number of points,
+    or for an invalid score or flag.
     """
     place = Place(name, what, None, None, {})
     own = {

@@ -45,8 +45,8 @@ from detmap.shapes.boxes import InvalidBoxes
 from detmap.shapes.kinds import BOXES
 from detmap.shapes.left_strings import left
 
-#: Minimum size in bytes for the scanner. Small files are read faster without it, because loading its kernels from
-#: numba's cache takes time. Kernels compiled ahead of time load without delay.
+#: Minimum size in bytes for the scanner. Small files are read faster without the scanner, because loading its kernels
+#: from numba's cache takes time. Kernels compiled ahead of time load without delay.
 _WORTH_SCANNING = 1 << 20 if _ahead.chosen().object is None else 1 << 12
 
 
@@ -169,7 +169,7 @@ def read_coco_results(
         truth.
     iou_type : {"bbox", "segm", "keypoints", "boundary"}
         The shapes to read besides the boxes: ``segmentation`` or ``keypoints``. A record without ``bbox`` then gets the
-        box around its shape. If a record has ``bbox``, its area is that of the box, and the filled box replaces a
+        box around its shape. If a record has ``bbox``, its area is the area of the box, and the filled box replaces a
         missing mask. If `iou_type` is "bbox" but the first record has no box, boxes and areas are computed from the
         masks or poses, as in pycocotools.
     unknown_images : {"error", "ignore"}

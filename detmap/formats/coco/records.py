@@ -274,7 +274,8 @@ def _parse(
         problem = "is empty" if not bytes(data).strip() else f"is not valid JSON: {reason} ({len(data)} bytes in all)"
         raise InputError(problem, source=name, remedy="is it the right file, and complete?") from None
     _check_encoding(data, name)
-    # Python's parser accepts NaN and Infinity, which are not JSON. Here they occur in a field that is not read.
+    # Python's parser accepts NaN and Infinity, which are not JSON. NaN or Infinity must occur in a field that is not
+    # read.
     raise InputError(
         f"is not valid JSON: {reason}", source=name, remedy="NaN, Infinity and text that is not UTF-8 are not JSON"
     )

@@ -30,7 +30,7 @@ from detmap.shapes import KINDS, Kind, Place
 from detmap.shapes.boxes import FARTHEST
 from detmap.shapes.kinds import BOX_FIELD, BOXES
 
-#: Number of records read at a time. If one of them is invalid, each half is read separately.
+#: Number of records read at a time. If a record of the block is invalid, each half of the block is read separately.
 _BLOCK = 256
 
 #: Code of the finding if the ids in a field are partly integers and partly strings.
@@ -223,7 +223,7 @@ def _halved(
     prefix: str,
     made: _Shaped,
 ) -> None:
-    """Read the geometries of some records; if one is invalid, read each half of the records separately."""
+    """Read the geometries of some records; if a geometry is invalid, read each half of the records separately."""
     if not rows:
         return
     at = np.array(rows)

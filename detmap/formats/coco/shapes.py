@@ -21,7 +21,7 @@ from detmap.shapes.kinds import BOX_FIELD, BOXES
 
 def reader_of(iou_type: str, size: int, source: str = "read_coco") -> tuple[Kind, tuple[str, Reader] | None]:
     """Return the kind of shape called `iou_type`. Also return the name of its field in COCO's records and a
-    reader for a document of `size` bytes. For boxes, the second value is None.
+    reader for a document of `size` bytes. For boxes, return None instead of field name and reader.
     """
     kind = find(iou_type)
     if kind.reader is None:

@@ -40,7 +40,7 @@ from detmap.shapes.kinds import BOX_FIELD
 
 ENDINGS = packed(".csv", ".tsv")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
-#: Integers as data frames write them if a column has missing values, such as 3.0.
+#: Integers that a data frame writes as floats, such as 3.0, because the column has missing values.
 _WIDENED = re.compile(r"(0|-?[1-9][0-9]{0,15})\.0")
 #: Spellings of flags, as written by data frames or by hand.
 _FLAGS = {"true": "1", "false": "0"}
@@ -264,8 +264,8 @@ _LISTED, _SIDES = BOX_FIELD, {"width", "height"}
 
 
 def _are_sizes(cells: Mapping[str, list[str]]) -> bool:
-    """Return whether ``width`` and ``height`` are sizes of images. This is so if boxes are given by corners, and no
-    corner exceeds the sizes.
+    """Return whether ``width`` and ``height`` are sizes of images. The columns are image sizes if boxes are given by
+    corners, and no corner exceeds the sizes.
     """
     if len(_ways(cells.keys() - _SIDES)) != 1 or not {"x2", "y2"} <= cells.keys() or len(_ways(cells)) > 1:
         return False

@@ -2,7 +2,7 @@
 
 A line is ``frame track type truncated occluded alpha x1 y1 x2 y2 h w l x y z rotation_y``, in results followed by a
 score. Only the 2D boxes are read. Types are case-insensitive. Regions ``DontCare`` become crowds of every class. The
-images of a sequence are its frames from 0 to the last frame with a line.
+images of a sequence are the frames from 0 to the last frame with a line.
 """
 
 from __future__ import annotations

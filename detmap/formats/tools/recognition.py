@@ -175,7 +175,7 @@ def _reader(name: str, role: str) -> object:
 
 
 def _add(name: str, words: tuple[str, str], **more: object) -> None:
-    """Register a format. `words` describe its ground truth and its detections, and are empty if these cannot be read."""
+    """Register a format. `words` describe its ground truth and its detections; "" for a role that it cannot read."""
     readers = {f"read_{role}": _reader(name, role) for role, one in zip(ROLES, words, strict=True) if one}
     more = {"suffixes": (), "takes": (), "needs_images": bool(words[1]), **more}
     register(Format(name=name, words=words, **readers, **more))  # type: ignore[arg-type]

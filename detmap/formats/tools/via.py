@@ -128,9 +128,7 @@ def _add(found: Collected, place: str, image: str, region: _Region) -> None:
 
 
 def _class_of(attributes: Mapping[str, Any], source: str, place: str) -> str:
-    """Return the class from the attributes. The attribute's value is a text, or a mapping of choices with exactly one
-    true choice.
-    """
+    """Return the class from the attributes: an attribute with a text, or with a mapping that has one true choice."""
     key = next((one for one in _CLASS if one in attributes), None)
     if key is None and len(attributes) > 1:
         names = ", ".join(map(repr, list(attributes)[:8]))

@@ -261,7 +261,7 @@ def settings_near(folder: str) -> str | None:
 
 
 def results_in(path: str) -> str:
-    """Return the folder with the files of predictions: the given one, or its subfolder ``labels``."""
+    """Return the folder with the files of predictions: the given folder, or its subfolder ``labels``."""
     inside = os.path.join(path, "labels")
     return inside if os.path.isdir(inside) else path
 
@@ -355,9 +355,7 @@ def in_folder(path: Path, sizes: Sizes) -> tuple[list[Entry], int]:
 
 
 def _refuse_inner(folder: str, endings: tuple[str, ...]) -> None:
-    """Refuse a folder with files in it and in subfolders, because this reader, unlike training, would leave out the
-    files in subfolders.
-    """
+    """Refuse a folder with files in it and in subfolders. Unlike training, this reader would skip subfolders."""
     if not os.path.isdir(folder) or not any(one.lower().endswith(endings) for one in os.listdir(folder)):
         return
     for place, inner, names in os.walk(folder):

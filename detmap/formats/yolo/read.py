@@ -35,7 +35,7 @@ from detmap.shapes.kinds import BOUNDARIES, BOXES, KEYPOINTS, MASKS, PROBIOU, RO
 if TYPE_CHECKING:
     from detmap.masks import Masks
 
-#: Maximum normalised coordinate; if most lines exceed it, numbers are taken for pixels.
+#: Maximum normalised coordinate; if most lines exceed this coordinate, numbers are taken for pixels.
 _FARTHEST = 2.0
 
 
@@ -404,7 +404,7 @@ def _unread(parsed: _Parsed) -> dict[str, int]:
 def _doubtful_order(lines: Lines, numbers: NDArray[np.float64] | None) -> dict[str, int]:
     """Return a notice if the score seems to come before the box, as in other tools' files."""
     # If scores come before boxes, many boxes lie outside of the image in the usual order, and far fewer in the other
-    # order. This is no error, because a detector that does not clip its boxes may write such lines too.
+    # order. Boxes outside of the image are no error, because some detectors do not clip boxes.
     if numbers is None or not len(lines) or (lines.counts != 6).any():
         return {}
     table = numbers.reshape(-1, 6)

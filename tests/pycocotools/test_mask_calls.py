@@ -224,3 +224,54 @@ def test_f1_is_the_same_whatever_number_of_scores_is_looked_at_at_once(monkeypat
     for size in (1, 2, 7):
         monkeypatch.setattr(faster_metrics, "_SCORES", size)
         assert str(numbers()) == str(whole)
+
+
+@pytest.mark.parametrize("own_area", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_similarities_are_the_same_either_way(seed, own_area, monkeypatch):
+    """On the kernels, and point by point, for objects with labelled points and without."""
+    from types import SimpleNamespace
+
+    from detmap.pycocotools import cocoeval
+
+    rng = np.random.default_rng(seed)
+
+    def pose(labelled):
+        points = rng.integers(-40, 80, 12).astype(float)
+        points[2::3] = rng.integers(1, 3, 4) * (rng.random(4) < 0.6) if labelled else 0
+        return points.tolist()
+
+    gts = [
+        {"keypoints": pose(n % 2), "bbox": rng.integers(1, 40, 4).tolist(), "area": float(rng.integers(50, 900))}
+        for n in range(4)
+    ]
+    dts = [{"keypoints": pose(True), "score": float(rng.integers(0, 3))} for _ in range(6)]
+    p = SimpleNamespace(kpt_oks_sigmas=np.array([0.5, 1.0, 2.0, 3.0]), maxDets=[5])
+    cells = {(1, 1): gts}, {(1, 1): dts}
+    quick = cocoeval._cell_oks(p, *cells, 1, 1, own_area)
+    assert quick.shape == (5, 4)
+    monkeypatch.setattr(cocoeval, "_quick_oks", lambda *given: None)
+    slow = cocoeval._cell_oks(p, *cells, 1, 1, own_area)
+    assert quick.tobytes() == slow.tobytes()
+    best = sorted(dts, key=lambda one: -one["score"])[:5]
+    for i, one in enumerate(best):
+        for j, gt in enumerate(gts):
+            found, true, (x, y, w, h) = (
+                np.reshape(one["keypoints"], (4, 3)),
+                np.reshape(gt["keypoints"], (4, 3)),
+                gt["bbox"],
+            )
+            seen = true[:, 2] > 0
+            if seen.any():
+                away = ((found - true)[:, :2] ** 2).sum(axis=1)[seen]
+            else:
+                dx = np.maximum(0, x - w - found[:, 0]) + np.maximum(0, found[:, 0] - x - 2 * w)
+                dy = np.maximum(0, y - h - found[:, 1]) + np.maximum(0, found[:, 1] - y - 2 * h)
+                away, seen = dx**2 + dy**2, np.ones(4, bool)
+            area = gt["area"] if own_area else w * h * 0.53
+            likely = np.exp(-away / (2 * p.kpt_oks_sigmas[seen]) ** 2 / 2 / (area + np.spacing(1))).mean()
+            assert slow[i, j] == pytest.approx(likely, rel=1e-12)
+    assert len(cocoeval._cell_oks(p, {(1, 1): []}, cells[1], 1, 1)) == 0
+    short = [{**dts[0], "keypoints": [1.0, 2.0, 2.0]}]
+    with pytest.raises(ValueError, match=r"^a pose of 1 points where there are 4 sigmas$"):
+        cocoeval._cell_oks(p, {(1, 1): gts[:1]}, {(1, 1): short}, 1, 1)

@@ -272,7 +272,7 @@ class _Evaluation:
         if not self.use_cats:  # lvis-api sorts the records of an image by category
             gts, dts = (sorted(records, key=lambda one: self.place[one["category_id"]]) for records in (gts, dts))
         self.gts, self.dts = gts, dts
-        lists = {
+        lists: dict[str, Any] = {
             field: {
                 image["id"]: [self.place[one] for one in image[field] if one in self.place]
                 for image in lvis_gt.load_imgs(p.img_ids)

@@ -15,6 +15,7 @@ from detmap.shapes.keypoints import Keypoints
 from detmap.shapes.kinds import KINDS, Pairs, Surroundings
 from detmap.shapes.moving import MovingBoxes
 from detmap.shapes.reading import Regions, Rows, Scratch, Store, decimal
+from detmap.shapes.rotated import Rotated
 from detmap.shapes.segments import Segments
 
 
@@ -710,3 +711,34 @@ def test_words_of_kinds():
     assert samples.at(0.5, 4) == "centre-distance 0.5 to 4 m"
     assert KINDS["probiou"].column_name == "rotated"
     assert KINDS["rotated"].column_name == "rotated"
+
+
+def test_the_largest_coordinates_of_every_kind():
+    """1e150 is the last that is accepted."""
+    most = 1e150
+    assert len(Rotated.from_corners([[most, -most] * 4])) == 1
+    assert len(Rotated.from_angles([[most, -most, most, 0, most]])) == 1
+    assert len(Boxes3D.of([[most, 1, 1, 0, -most, 0, most]])) == 1
+    assert len(moved([[most, -most, 0]], [[most] * 3], [[most, 0, 0, 0]], velocities=[[most, -most]])) == 1
+    assert len(Segments.of([[-most, most]])) == 1
+    assert len(poses([most, -most, most])) == 1
+    assert boxes.finite(np.array([[most, -most, most, most], [np.nextafter(most, np.inf), 0, 0, 0]])).tolist() == [
+        True,
+        False,
+    ]
+
+
+def test_the_largest_image_of_masks():
+    word = 2**32 - 1
+    for size in ([1, word], [word, 1], [65535, 65537]):
+        made = masks.given([{"size": size, "counts": [word]}], "s")
+        assert made.sizes().tolist() == [size]
+    for size in ([1, word + 1], [word + 1, 1], [65536, 65536], [2, word], [0, 5], [5, -1], [5], [5, 5, 5], 5, [1.0, 2]):
+        with pytest.raises(InputError) as caught:
+            masks.given([{"size": size, "counts": [5]}], "s")
+        problem = "size must be two positive integers, height and width, of less than 2**32 pixels"
+        assert said(caught) == f"s: record 0, field 'size': {problem} (got {size})"
+    for counts, value in (([-1, 2], "-1"), ([0, word + 1], str(word + 1))):
+        with pytest.raises(InputError) as caught:
+            masks.given([{"size": [1, 5], "counts": counts}], "s")
+        assert said(caught) == f"s: record 0, field 'counts': a run is negative or too long (got {value})"

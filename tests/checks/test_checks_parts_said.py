@@ -163,12 +163,14 @@ def test_the_wider_of_two_parts_stays():
     assert added((small, "x", 1, ["x"]), (range(5, 25), "x", 1, ["x"])) == [[*range(5, 25)]]
 
 
-def unlike(monkeypatch, code, parts_of, classes=4, counted=True, stands=True, reported=()):
+def unlike(monkeypatch, code, parts_of, classes=4, counted=True, stands=True, reported=(), last=None):
     """Which parts are told; those of whole images and of each category as they are given, and how each was asked for."""
     response = next(one for one in parts.RESPONSES if one.code == code)
     rng = np.random.default_rng(0)
     image, label = np.repeat(np.arange(40), classes), np.tile(np.arange(classes), 40)
     some = rng.integers(0, 2, image.size)
+    if last is not None:
+        some[label == classes - 1] = np.isin(np.arange(40), last)
     given = parts.Units(image, label, some > 0, np.full(image.size, 0.2), some, some + 1)
     asked = []
 
@@ -211,6 +213,13 @@ def test_parts_of_all_categories_and_of_each(monkeypatch):
     assert asked == [
         (size, int(some[:, at].sum()), 4, 1.5) for at, size in enumerate([38, 1, 6, 38]) if some[:, at].sum() >= 5
     ]
+
+
+def test_categories_of_few_bad_images_beside_those_of_a_part_are_not_asked_for(monkeypatch):
+    for last, count in ((range(14), 4), (range(13), 3)):  # beside the first ten images four or three are bad
+        for more in ((), (39,)):
+            _, asked, _ = unlike(monkeypatch, "relabelled", [range(10), *[None] * 4], last=[*last, *more])
+            assert len(asked) == (5 if count + len(more) >= 5 else 4)
 
 
 def test_parts_of_several_categories_that_are_one(monkeypatch):

@@ -180,7 +180,7 @@ def _stale(facts: Facts, side: Side) -> Iterator[Finding]:
         own = again & ~(same & (objects > 0))
     if own.any():
         side.aside |= (side.image >= 0) & own[side.image]
-        ids = facts.truth.on.images.ids[own][:10].tolist()
+        ids = facts.truth.on.images.ids[own].tolist()
         yield found("same_detections", int(own.sum()), "image", records=ids, named="image")
 
 

@@ -258,6 +258,8 @@ def test_which_categories_are_exchanged_in_a_part():
         == "; confident detections lie there: b on a (5 of 5)"
     )
     assert parts._says_mapping(taken(label, other), part_of(range(4))) == ""
+    last = taken([1] * 6, [0] * 6)
+    assert parts._says_mapping(last, part_of(range(6))) == "; confident detections lie there: a on b (6 of 6)"
     more = taken([0] * 5 + [1] * 5, [1] * 5 + [-1, 5, 6, 7, 8])
     assert parts._says_mapping(more, part_of(range(9))) == "; confident detections lie there: b on a (5 of 5)"
     more = taken([0] * 5 + [1] * 6, [1] * 5 + [3, 4, 5, 6, 7, 8])
@@ -291,6 +293,8 @@ def test_categories_of_the_next_row():
 
 
 def test_category_ids_that_are_off_by_one_in_a_part():
+    first = parts._mapped(taken([1] * 10, [0] * 10), part_of(range(12)), None)
+    assert (first.count, first.records) == (10, tuple(range(100, 110)))
     for shift, sign in ((1, "-"), (-1, "+")):
         other = np.array([*[5 + shift] * 8, 5 + 3 * shift, 5 + 3 * shift, 5, -1])
         made = parts._mapped(taken([5] * 12, other), part_of(range(12)), None)

@@ -67,7 +67,7 @@ def test_images_that_are_known_are_counted_as_the_sentence_says(kind, share, see
     assert set(made) <= {"trained_on", "outside_boxes", "images_without_detections", "quantised_scores"}
 
 
-def findings(held, precise, *, high=True, away=1.0, length=40.0, part=None, caused=False, images=200):
+def findings(held, precise, *, high=True, away=1.0, length=40.0, tall=None, part=None, caused=False, images=200):
     """What is said, and the parts, if images have so many objects, so many of them found precisely (by `away` pixels).
 
     Scores of these images are higher than those of others.
@@ -75,7 +75,7 @@ def findings(held, precise, *, high=True, away=1.0, length=40.0, part=None, caus
     held, precise = np.broadcast_to(held, images), np.concatenate([precise, np.zeros(images - len(precise), int)])
     image = np.repeat(np.arange(images), held)
     place = np.arange(image.size) - np.repeat(np.cumsum(held) - held, held)
-    box = np.stack([0.0 * image, 0 * image, length + 0 * image, length + 0 * image], axis=1)
+    box = np.stack([0.0 * image, 0 * image, length + 0 * image, (tall or length) + 0 * image], axis=1)
     moved = np.where(place < precise[image], away, 9.0)
     rows = np.arange(image.size)
     score = (place < precise[image]) * float(high) + rows * 389 % rows.size / rows.size
@@ -101,7 +101,10 @@ def test_either_side_of_what_is_precise():
     assert told(3, [3] * 20, away=1.6, length=110.0) == [20]  # 1.5% of the side
     assert told(3, [3] * 20, away=1.7, length=110.0) == []
     assert told(3, [3] * 20, length=32.0) == [20]
-    assert told(3, [3] * 20, length=31.9) == []
+    assert told(3, [3] * 20, length=31.9) == told(3, [3] * 20, length=31.9, tall=40.0) == []
+    assert told(3, [3] * 20, tall=31.9) == []
+    assert told(3, [3] * 20, away=1.6, length=110.0, tall=40.0) == [20]
+    assert told(3, [3] * 20, away=1.6, length=40.0, tall=110.0) == []
     assert told(3, [3] * 20, caused=True) == []  # copied from the ground truth
 
 

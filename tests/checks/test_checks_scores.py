@@ -574,3 +574,136 @@ def test_either_side_of_scores_below_a_cut(monkeypatch, low, wide, near, told):
     monkeypatch.setattr(scores, "_ends_at_once", lambda values: True)
     values = np.r_[low + wide * np.arange(near) / near, low + wide + (0.99 - low - wide) * np.arange(400) / 400]
     assert bool(cut(values)[0]) is told
+
+
+# --------------------------------------------------------------------------------------------------- which check follows
+
+
+class Flow:
+    """Facts about scores, and which checks are called, of which some find what they are told to."""
+
+    def __init__(
+        self, monkeypatch, values=(0.0, 0.2, 0.4, 0.3, 0.9), causes=(), agreement=None, reversal=None, **found
+    ):
+        self.called = []
+        own = np.array(values)
+        image = np.arange(own.size)
+        columns = {"image": image, "records": lambda self, rows: {"records": rows.tolist()}}
+        side = type("Side", (), {**columns, "__len__": lambda self: own.size})()
+        self.facts = SimpleNamespace(
+            found=side, detections=SimpleNamespace(scores=own, categories=SimpleNamespace(codes=0 * image)),
+            causes=set(causes), agreement=agreement, reversal=reversal,
+        )  # fmt: skip
+
+        def stub(name):
+            def called(*given):
+                self.called.append((name, given))
+                return found.get(name, None if name in ("_tied", "gap") else [])
+
+            return called
+
+        for name in ("_scales", "_normalised", "_squeezed", "_tied", "_flat", "_of_tops", "_piled", "_coarse_part",
+                     "_coarse", "_cut", "gap"):  # fmt: skip
+            monkeypatch.setattr(scores, name, stub(name))
+        self.made = list(scores.check(self.facts))
+
+    @property
+    def names(self):
+        return " ".join(name.strip("_") for name, _ in self.called)
+
+
+EVERY = "scales normalised squeezed tied flat of_tops piled coarse_part coarse cut gap"
+
+
+def one(code):
+    return SimpleNamespace(code=code)
+
+
+def test_all_checks_of_scores_follow(monkeypatch):
+    flow = Flow(monkeypatch)
+    assert (flow.names, flow.made, flow.facts.causes) == (EVERY, [], set())
+    given = dict(flow.called)
+    assert given["_scales"][3:] == (0.0, 0.9)
+    assert given["_tied"][2] == 2
+    assert given["_coarse"][2] is True
+    assert dict(Flow(monkeypatch, np.arange(60) / 100).called)["_tied"][2] == 6
+    assert Flow(monkeypatch, (-0.1, 0.2)).names == EVERY.replace(" cut", "")
+    assert Flow(monkeypatch, causes=[("ground_truth", "x")]).names == EVERY.replace(" cut", "")
+
+
+@pytest.mark.parametrize(
+    ("found", "left_out", "causes"),
+    [
+        ({"_scales": [one("logit_scores")]}, " normalised squeezed gap", ()),
+        ({"_scales": [one("mixed_scores")]}, " normalised squeezed gap", ("mixed_scores",)),
+        ({"_normalised": [one("mixed_scores")]}, " squeezed of_tops piled gap", ("mixed_scores",)),
+        ({"_squeezed": [one("mixed_scores")]}, " gap", ("mixed_scores",)),
+        ({"_flat": [one("constant_scores")]}, " piled", ()),
+        ({"_of_tops": [one("piled_scores")]}, " piled cut", ("piled_scores",)),
+        ({"_piled": [one("piled_scores")]}, " cut", ("piled_scores",)),
+        ({"_coarse_part": [one("coarse_scores")]}, " coarse", ()),
+        ({"_coarse": [one("coarse_scores")]}, "", ()),
+        ({"_cut": [one("score_cut")]}, "", ()),
+    ],
+)
+def test_checks_of_scores_that_a_finding_replaces(monkeypatch, found, left_out, causes):
+    flow = Flow(monkeypatch, **found)
+    assert flow.names.split() == [name for name in EVERY.split() if name not in left_out.split()]
+    assert flow.made == next(iter(found.values()))
+    assert flow.facts.causes == {("detections", cause) for cause in causes}
+
+
+def test_tied_scores_and_gaps_are_said(monkeypatch):
+    flow = Flow(monkeypatch, _tied=np.array([1, 0, 1, 0, 0], bool))
+    assert flow.names == EVERY.replace(" piled", "")
+    assert dict(flow.called)["_coarse"][2] is False
+    (made,) = flow.made
+    assert (made.code, made.count) == ("quantised_scores", 2)
+    assert made.says.endswith(": 5 different scores in all")
+    flow = Flow(monkeypatch, gap=(0.12345, 0.6789, 1234.5))
+    (made,) = flow.made
+    assert (made.code, made.count) == ("score_gap", 5)
+    assert made.says.endswith(": 0.123 to 0.679, where 1,234 would be expected by those beside it")
+    assert flow.facts.causes == {("detections", "score_gap")}
+
+
+def test_scores_that_cannot_be_checked_further(monkeypatch):
+    flow = Flow(monkeypatch, (0.25, 0.25))
+    (made,) = flow.made
+    assert (made.code, made.count, flow.names) == ("constant_scores", 2, "")
+    assert made.says.endswith(": 0.25")
+    assert flow.facts.causes == {("detections", "constant_scores")}
+    for values in ((0.25,), ()):
+        flow = Flow(monkeypatch, values)
+        assert (flow.made, flow.names) == ([], "")
+    assert list(scores.check(SimpleNamespace(found=None))) == []
+
+
+def test_scores_that_are_upside_down(monkeypatch):
+    agreement = SimpleNamespace(upside_down=True, ranked=(0.123, None))
+    flow = Flow(monkeypatch, agreement=agreement)
+    assert said(flow.made)[0][:2] == ("inverted_scores", 5)
+    assert flow.made[0].says.endswith(": one on an object stands above one on none in 12% of the pairs looked at")
+    assert flow.names == EVERY
+    assert Flow(monkeypatch, agreement=agreement, causes=[("detections", "x")]).made == []
+    agreement.upside_down = False
+    assert Flow(monkeypatch, agreement=agreement).made == []
+
+
+def test_scores_that_are_reversed_on_some_images(monkeypatch):
+    turned = SimpleNamespace(
+        images=np.array([0, 1, 1, 0, 0], bool), says="so", own=0.2, rest=0.8, scores=np.array([0.1, 0.8, 0.6, 0.3, 0.7])
+    )
+    flow = Flow(monkeypatch, reversal=turned)
+    (made,) = flow.made
+    assert (made.code, made.count, made.records) == ("inverted_scores", 2, (1, 2))
+    assert made.says.endswith(
+        ": so; one on an object stands above one on none in 20% of the pairs looked at there, elsewhere in 80%"
+    )
+    given = dict(flow.called)
+    assert given["_scales"][2:] == (turned.scores, 0.1, 0.8)
+    for name in ("_normalised", "_squeezed", "_flat", "_of_tops", "_piled", "_coarse_part", "_coarse", "_cut", "gap"):
+        assert any(value is turned.scores for value in given[name])
+    assert given["_tied"][1] is flow.facts.detections.scores
+    flow.facts.found.image[:] = [-1, 1, 2, 0, 4]
+    assert scores._reversed(flow.facts.found, turned).count == 2

@@ -284,7 +284,7 @@ def test_scores_on_two_scales():
         assert says.startswith(f"{least}12 detections")
 
 
-def squeezed(place=0, share=1.0, images=20, band=0, strangers=(), schema=False, whole=True):
+def squeezed(place=0, share=1.0, images=20, band=0, strangers=(), schema=False, whole=True, empty=0):
     """What is said of 20 of 40 images whose scores of ten are squeezed, but for a score of some images."""
     rng = np.random.default_rng(place)
     values = rng.uniform(0, 1, (40, 10))
@@ -295,7 +295,8 @@ def squeezed(place=0, share=1.0, images=20, band=0, strangers=(), schema=False, 
     values[:others, 3] = 0.9
     if not whole:
         values[there] = values[there] ** 6
-    facts = facts_of(np.repeat(np.arange(40), 10), values.ravel(), strangers=strangers, part=np.flatnonzero(there))
+    part = [*np.flatnonzero(there), *range(40, 40 + empty)]
+    facts = facts_of(np.repeat(np.arange(40), 10), values.ravel(), 40 + empty, strangers, part)
     facts.schema = schema
     made = list(scores._squeezed(facts, facts.found, facts.detections.scores))
     return made, facts
@@ -319,7 +320,10 @@ def test_scores_that_a_function_squeezes():
         (made,), facts = squeezed(band=band, share=0.9)
         assert made.count == 198
         assert facts.asked[-1] == (list(range(2, 20)), list(range(40)))
-        assert squeezed(band=band, share=0.85)[0] == []
+        assert squeezed(band=band, share=0.85)[0] == squeezed(band=band, share=0.85, empty=20)[0] == []
+        (made,), facts = squeezed(band=band, empty=20)  # of images without detections
+        assert made.count == 200
+        assert facts.asked[-1] == (list(range(20)), list(range(40)))
         assert squeezed(band=band, schema=True)[0] == []
         assert len(squeezed(band=band, images=5)[0]) == 1
         assert squeezed(band=band, images=4)[0] == []
@@ -399,7 +403,7 @@ def test_scores_that_are_divided_by_the_highest_of_their_image():
     assert list(scores._normalised(whole, whole.found, whole.detections.scores)) == []
 
 
-def flat(single=0, several=6, held=2, other=0, part=None, images=40, rest=(0.3, 0.6), strange=False):
+def flat(single=0, several=6, held=2, other=0, part=None, images=40, rest=(0.3, 0.6), strange=False, empty=0):
     """What is said of images with the score 1 alone, once or several times, and of some with another score alone."""
     image, values = [], []
     for at in range(images):
@@ -409,7 +413,9 @@ def flat(single=0, several=6, held=2, other=0, part=None, images=40, rest=(0.3, 
         )  # fmt: skip
         image += [at] * len(of)
         values += of
-    facts = facts_of(image + [0] * strange, values + [0.1] * strange, images, [len(values)] * strange, part=part)
+    facts = facts_of(
+        image + [0] * strange, values + [0.1] * strange, images + empty, [len(values)] * strange, part=part
+    )
     return list(scores._flat(facts, facts.found, facts.detections.scores)), facts
 
 
@@ -420,6 +426,9 @@ def test_images_with_one_score():
     assert facts.causes == {("detections", "uneven_scores")}
     (images, of), *others = facts.parts
     assert (np.flatnonzero(images).tolist(), of, others) == (list(range(8)), None, [])
+    (made,), facts = flat(single=2, empty=3)
+    assert facts.asked == [(list(range(8)), list(range(40)))]
+    assert np.flatnonzero(facts.cut[0]).tolist() == [*range(8), 40, 41, 42]
     (made,), facts = flat(single=2, part=range(2, 20))
     assert made.count == 10
     assert made.says.endswith(": 1; the part, 18 images with 34 detections")

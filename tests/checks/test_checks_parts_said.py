@@ -10,6 +10,7 @@ from test_checks_limits import side, units
 
 from detmap.checks import parts
 from detmap.checks.context import Facts
+from detmap.checks.findings import found
 from detmap.checks.rates import Division, Order, Part
 
 NAMES = tuple("abcdefghijklmnop")
@@ -458,3 +459,53 @@ def test_the_limits_of_objects_that_are_searched():
             if max(runs) >= np.log(1000) / -np.log(rate):
                 expected.append(limit)
         assert list(parts._limits_of_parts(SimpleNamespace(division=division), image, held)) == expected
+
+
+def left_out(monkeypatch, counts):
+    """Which kind of objects is named, and what else is said: of ten objects of the part, and of 100 others, so many are of
+    each kind; all detections of the part lie on nothing, if they are of one of the kinds.
+    """
+    image = np.repeat([0, 1], [10, 100])
+    objects = {
+        f"of kind {at}": np.r_[np.arange(10) < few, np.arange(100) < usual] for at, (few, usual) in enumerate(counts)
+    }
+    sure = np.arange(40)
+    kind = np.arange(40) % 2 == 0
+    evidence = SimpleNamespace(
+        object_box=np.ones((110, 4)), truth=truth_of(2), objects=np.arange(110), sure=sure, object_image=image,
+        found=SimpleNamespace(boxes=np.ones((40, 4)), sizes=np.ones((40, 2)), image=np.arange(40) // 20),
+        label=np.zeros(40, int), sure_rank=np.arange(40) / 40, sure_looked_at=np.ones(2, bool), classes=1, frames=1.5,
+        alone=kind & (np.arange(40) < 20),
+    )  # fmt: skip
+    evidence.truth.sizes = np.ones((110, 2))
+    asked = []
+
+    def unlike(images, bad, chance, looks, repeats):
+        asked.append((looks, repeats))
+        return Part(np.array([True, False]), "the part", images == 0)
+
+    evidence.division = SimpleNamespace(unlike=unlike)
+    made = iter([objects, dict.fromkeys(objects, kind)])
+    monkeypatch.setattr(parts, "of_kinds", lambda *given: next(made))
+    monkeypatch.setattr(parts, "_stands_out", lambda *given: True)
+    monkeypatch.setattr(
+        parts,
+        "_said",
+        lambda facts, evidence, response, units, part, label: [found(response.code, 3, "detection", more="so")],
+    )
+    facts = Facts(None)
+    (one,) = list(parts._of_kinds(facts, evidence)) or [None]
+    assert len(facts.parts) == (one is not None)
+    assert asked == [(len(counts), 1.5)] * len(counts)
+    return None if one is None else one.says.partition(": ")[2]
+
+
+def test_the_kind_of_objects_that_is_left_out_most(monkeypatch):
+    """One more of each is counted, so that few of few say little."""
+    says = "detections of kind {}, so; of the objects there {} are such, elsewhere {}"
+    assert left_out(monkeypatch, [(0, 5), (1, 20)]) == says.format(1, "10%", "20%")
+    assert left_out(monkeypatch, [(1, 20), (0, 5)]) == says.format(0, "10%", "20%")
+    assert left_out(monkeypatch, [(0, 12), (1, 20)]) == says.format(0, "0%", "12%")
+    assert left_out(monkeypatch, [(0, 10), (0, 10)]) == says.format(0, "0%", "10%")
+    assert left_out(monkeypatch, [(2, 39), (1, 20)]) == says.format(1, "10%", "20%")
+    assert left_out(monkeypatch, [(2, 39), (2, 39)]) is None

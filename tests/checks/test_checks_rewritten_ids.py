@@ -189,3 +189,16 @@ def test_numbers_that_are_changed(change, says):
     assert made.meant == dict(zip(strange, empty, strict=True))
     assert made.ids == set(strange)
     assert made.images == set(empty)
+
+
+@pytest.mark.parametrize("times", [True, False])
+def test_numbers_that_are_nearly_multiples_are_none(times):
+    """Most ids are about three times, or a third, of most others, but a little less."""
+    meant = [30_003 + 3 * at for at in range(60)]
+    near = [29_000 + 3 * at for at in range(200)] if times else [31_000 + 9 * at for at in range(200)]
+    strange = [one // 3 if times else 3 * one for one in meant]
+    made = rewritten(strange, [*meant, *near], [9_000_001 + 101 * at for at in range(60)], strange)
+    assert made.says == (
+        "the ids that are meant are 3 times these" if times else "they are 3 times the ids that are meant"
+    )
+    assert made.meant == dict(zip(strange, meant, strict=True))

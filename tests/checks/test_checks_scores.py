@@ -102,6 +102,13 @@ def test_either_side_of_lowest_scores_that_thin_out(middle, said):
     values = np.concatenate([[0, 1], np.full(58, middle), np.full(180, 2.0)])
     assert scores._ends_at_once(values) == said
     assert scores._ends_at_once(3 + values[::-1]) == said
+    for others, one, is_said in (
+        (0.575, 0.7, False),
+        (0.577, 0.45, True),
+    ):  # the outermost of the 58 count as others do
+        values[2:60] = others
+        values[30] = one
+        assert scores._ends_at_once(values) == is_said
     assert scores._ends_at_once(np.ones(240))
     assert not scores._ends_at_once(np.ones(239))
 

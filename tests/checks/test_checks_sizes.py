@@ -65,6 +65,9 @@ def test_what_is_said_of_boxes_around_several():
     facts = SimpleNamespace(unreported=lambda image, label: image == 0)
     says = "75% of 40 objects around 4 or more; by their sizes 8 would be expected"
     assert told(sizes._regions(facts, evidence)) == [("objects_of_many", 30, "object", says, tuple(range(130, 140)))]
+    evidence.seen[130:] = False
+    assert list(sizes._regions(facts, evidence)) == []  # of 16 + 1 are 30 or more once in 400
+    evidence.seen[130:140] = True
     evidence.seen[140:] = False
     assert "by their sizes 9.6 would be expected" in next(sizes._regions(facts, evidence)).says
 

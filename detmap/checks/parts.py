@@ -438,7 +438,7 @@ def _capped(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
 def _of_limit(facts: Facts, evidence: Evidence, at: NDArray[np.bool_], more: str) -> Finding:
     """Return the finding of images at a limit of the number of objects."""
     facts.parts.append((at, None))
-    shown = evidence.truth.on.images.ids[at][:10].tolist()
+    shown = evidence.truth.on.images.ids[at].tolist()
     return found("objects_capped", int(at.sum()), "image", records=shown, named="image", more=more)
 
 
@@ -525,7 +525,7 @@ def _all_doubled(facts: Facts, evidence: Evidence, units: Units) -> Iterator[Fin
     count, total = int(units.some.sum()), int(units.total.sum())
     if count >= max(FEWEST_MAPPED, ALL_DOUBLED * total):
         facts.parts.append((np.ones(evidence.images, np.bool_), None))
-        shown = evidence.truth.on.images.ids[np.unique(units.image[units.some > 0])][:10].tolist()
+        shown = evidence.truth.on.images.ids[np.unique(units.image[units.some > 0])].tolist()
         more = f"{share(count, total)} of the confident detections"
         yield found("unsuppressed_across", count, "detection", records=shown, named="image", more=more)
 
@@ -736,7 +736,7 @@ def _said(
             if label is None
             else _says_other(evidence, part, label)
         )
-    shown = evidence.truth.on.images.ids[np.unique(units.image[inside & of & (units.some > 0)])][:10].tolist()
+    shown = evidence.truth.on.images.ids[np.unique(units.image[inside & of & (units.some > 0)])].tolist()
     words = "{many}" if evidence.looked_at.all() and evidence.sure_looked_at.all() else AT_LEAST
     yield found(code, count, response.unit, records=shown, named="image", more=more, words=words)
 

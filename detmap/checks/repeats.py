@@ -182,7 +182,7 @@ def _stale(facts: Facts, side: Side) -> Iterator[Finding]:
         own = again & ~(same & (objects > 0))
     if own.any():
         side.aside |= (side.image >= 0) & own[side.image]
-        ids = facts.truth.on.images.ids[own][:10].tolist()
+        ids = facts.truth.on.images.ids[own].tolist()
         yield found("same_detections", int(own.sum()), "image", records=ids, named="image")
 
 
@@ -213,10 +213,10 @@ def _left_over(facts: Facts, side: Side, best: NDArray[np.int64]) -> Iterator[Fi
     keys, image, count = _records(side, rows), side.image[rows], facts.truth.on.images.ids.size
     ways = [(rows[at], of) for at, of in (_again(keys, image), _again(keys, count - 1 - image))]
     ways[1] = ways[1][0], count - 1 - ways[1][1]
+    copies, of = ways[0]
     if facts.agreement is not None:  # copies rarely lie on objects, but their originals do
         on = [facts.agreement.share_on_objects(np.intersect1d(one, best)) for one, _ in ways]
-        ways = ways if on[0] <= on[1] else ways[::-1]
-    copies, of = ways[0]
+        copies, of = ways[on[0] > on[1]]
     if not facts.schema:  # images with equal objects are the same image
         objects = signatures(facts.truth, 1)
         same = (objects[of] == objects[side.image[copies]]) & (objects[of] > 0)

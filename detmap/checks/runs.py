@@ -102,16 +102,16 @@ def _findings(judged: _Side, ranked: _Side, queries: list[str], documents: list[
     if not common.size:
         more = _alike([queries[q] for q in asked], [queries[q] for q in known])
         yield found(
-            "disjoint_queries", asked.size, "query", more=more, records=[queries[q] for q in asked[:10]], named="query"
+            "disjoint_queries", asked.size, "query", more=more, records=(queries[q] for q in asked), named="query"
         )
         return
     for code, left in (("missing_queries", np.setdiff1d(known, asked)), ("extra_queries", np.setdiff1d(asked, known))):
         if left.size:
-            yield found(code, left.size, "query", records=[queries[q] for q in left[:10]], named="query")
+            yield found(code, left.size, "query", records=(queries[q] for q in left), named="query")
     relevant = np.unique(judged.query[judged.values > 0])
     without = np.setdiff1d(common, relevant)
     if without.size:
-        shown = [queries[q] for q in without[:10]]
+        shown = (queries[q] for q in without)
         yield found("queries_without_relevant", without.size, "query", records=shown, named="query")
     among = np.isin(ranked.query, common)
     hit = np.isin(mine, theirs)
@@ -121,7 +121,7 @@ def _findings(judged: _Side, ranked: _Side, queries: list[str], documents: list[
         more = f"{int(elsewhere.sum()):,} of them are judged for other queries"
         if not elsewhere.any():
             more = _alike([documents[d] for d in used], [documents[d] for d in np.unique(judged.document)])
-        shown = [documents[d] for d in used[:10]]
+        shown = (documents[d] for d in used)
         yield found("disjoint_documents", used.size, "document", more=more, records=shown, named="document")
     else:
         yield from _unjudged(ranked, among, hit, queries)
@@ -199,7 +199,7 @@ def _unjudged(ranked: _Side, among: NDArray[np.bool_], hit: NDArray[np.bool_], q
         at = some[np.argsort(-missing[some], kind="stable")]
         share = missing.sum() / held.sum()
         more = f"{int(missing.sum()):,} documents, {share:.0%} of all that stand there"
-        shown = [queries[q] for q in at[:10]]
+        shown = (queries[q] for q in at)
         yield found("unjudged", some.size, "query", more=more, records=shown, named="query")
 
 
@@ -224,7 +224,7 @@ def _lengths(ranked: _Side, common: NDArray[np.int64], queries: list[str]) -> It
     short = lengths < 0.5 * usual
     if short.any():
         at = common[short]
-        shown = [queries[q] for q in at[:10]]
+        shown = (queries[q] for q in at)
         more = f"{int(lengths[short].min()):,} at least, where {usual:,.0f} is usual"
         yield found("short_rankings", at.size, "query", more=more, records=shown, named="query")
 

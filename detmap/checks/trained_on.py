@@ -64,7 +64,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     part = facts.gathered(known, several)
     facts.parts.append((known | ((held == 1) & (share == 1)) if part is None else known | part.images, None))
-    shown = evidence.truth.on.images.ids[known][:10].tolist()
+    shown = evidence.truth.on.images.ids[known].tolist()
     said = [
         f"{np.count_nonzero(precise & which):,} of {np.count_nonzero(which):,} found objects{where}, with a median score of "
         f"{number(float(np.median(evidence.scores[rows[which]])))}"

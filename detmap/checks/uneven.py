@@ -389,7 +389,7 @@ def _between(evidence: Evidence, rank: Array, image: Array, scores: Array) -> It
 
 
 def _said(code: str, evidence: Evidence, image: Array, more: str, words: str = "{many}") -> Finding:
-    shown = evidence.truth.on.images.ids[np.unique(image)][:10].tolist()
+    shown = evidence.truth.on.images.ids[np.unique(image)].tolist()
     return found(code, image.size, "detection", records=shown, named="image", more=more, words=words)
 
 
@@ -647,7 +647,7 @@ def _of_annotators(facts: Facts, evidence: Evidence, rows: Array, objects: Array
         )
         if part is not None:
             more += f"; {int(np.count_nonzero(named & part.images)):,} of them are among {part.says}"
-        shown = evidence.truth.on.images.ids[named][:10].tolist()
+        shown = evidence.truth.on.images.ids[named].tolist()
         return found("drawn_unevenly", int(named.sum()), "image", records=shown, named="image", more=more)
     return None
 
@@ -738,6 +738,6 @@ def _counts(evidence: Evidence) -> Iterator[Finding]:
         if (own / rest if high else rest / own) < FACTOR:
             continue
         more = f"{_about(part)}: {number(own)} detections for each object; elsewhere {number(rest)}"
-        shown = evidence.truth.on.images.ids[where[inside]][:10].tolist()
+        shown = evidence.truth.on.images.ids[where[inside]].tolist()
         yield found("uneven_counts", int(inside.sum()), "image", records=shown, named="image", more=more)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -263,6 +264,16 @@ def of_limit_of_part(reached=48, alone=29, others=10, fewer=10, others_fewer=10,
     assert [(one.count, images.sum()) for one, (images, _) in zip(made, facts.parts, strict=True)] == [
         (np.count_nonzero(held[:100] == 3),) * 2 for _ in made
     ]
+    for one in made:
+        (above,), (beyond,) = (re.findall(f"{where} on (.*?)%", one.says) for where in ("objects are", "elsewhere"))
+        assert (above, beyond) == (f"{over}", "67")  # of 300 others 200 have four
+        at = (part & (held == 3))[image], (~part & (held == 3))[image]
+        shares = [parts.share(int(flags[which].sum()), int(which.sum())) for which in at]
+        assert one.says.endswith(
+            f" of 100 images there, elsewhere on 67%; {shares[0]} of the confident detections on images at the limit, and "
+            f"{shares[1]} on others with as many objects"
+        )
+        assert ": 3; images 0 to 99, in the order of ids: more" in one.says
     return bool(made)
 
 

@@ -416,6 +416,8 @@ def of_high_scores(each, objects=1, part=True):
     made = codes(uneven.differing(facts, evidence))
     assert (facts.cut is None) == (made == ["uneven_scores"])
     assert facts.cut is None or np.mean(facts.cut[0] == there) > 0.98
+    assert all(abs(images.sum() - 100) < 8 and of is None for images, of in facts.parts)
+    assert len(facts.parts) == len(made)
     return made
 
 

@@ -10,6 +10,7 @@ from test_checks_limits import side, units
 
 from detmap.checks import parts
 from detmap.checks.context import Facts
+from detmap.checks.findings import found
 from detmap.checks.rates import Division, Order, Part
 
 NAMES = tuple("abcdefghijklmnop")
@@ -163,12 +164,14 @@ def test_the_wider_of_two_parts_stays():
     assert added((small, "x", 1, ["x"]), (range(5, 25), "x", 1, ["x"])) == [[*range(5, 25)]]
 
 
-def unlike(monkeypatch, code, parts_of, classes=4, counted=True, stands=True, reported=()):
+def unlike(monkeypatch, code, parts_of, classes=4, counted=True, stands=True, reported=(), last=None):
     """Which parts are told; those of whole images and of each category as they are given, and how each was asked for."""
     response = next(one for one in parts.RESPONSES if one.code == code)
     rng = np.random.default_rng(0)
     image, label = np.repeat(np.arange(40), classes), np.tile(np.arange(classes), 40)
     some = rng.integers(0, 2, image.size)
+    if last is not None:
+        some[label == classes - 1] = np.isin(np.arange(40), last)
     given = parts.Units(image, label, some > 0, np.full(image.size, 0.2), some, some + 1)
     asked = []
 
@@ -213,6 +216,13 @@ def test_parts_of_all_categories_and_of_each(monkeypatch):
     ]
 
 
+def test_categories_of_few_bad_images_beside_those_of_a_part_are_not_asked_for(monkeypatch):
+    for last, count in ((range(14), 4), (range(13), 3)):  # beside the first ten images four or three are bad
+        for more in ((), (39,)):
+            _, asked, _ = unlike(monkeypatch, "relabelled", [range(10), *[None] * 4], last=[*last, *more])
+            assert len(asked) == (5 if count + len(more) >= 5 else 4)
+
+
 def test_parts_of_several_categories_that_are_one(monkeypatch):
     own, wide = range(10, 20), range(8, 22)
     assert unlike(monkeypatch, "undetected", [own, None, own, wide])[0] == [([*wide], None)]
@@ -249,6 +259,8 @@ def test_which_categories_are_exchanged_in_a_part():
         == "; confident detections lie there: b on a (5 of 5)"
     )
     assert parts._says_mapping(taken(label, other), part_of(range(4))) == ""
+    last = taken([1] * 6, [0] * 6)
+    assert parts._says_mapping(last, part_of(range(6))) == "; confident detections lie there: a on b (6 of 6)"
     more = taken([0] * 5 + [1] * 5, [1] * 5 + [-1, 5, 6, 7, 8])
     assert parts._says_mapping(more, part_of(range(9))) == "; confident detections lie there: b on a (5 of 5)"
     more = taken([0] * 5 + [1] * 6, [1] * 5 + [3, 4, 5, 6, 7, 8])
@@ -282,6 +294,8 @@ def test_categories_of_the_next_row():
 
 
 def test_category_ids_that_are_off_by_one_in_a_part():
+    first = parts._mapped(taken([1] * 10, [0] * 10), part_of(range(12)), None)
+    assert (first.count, first.records) == (10, tuple(range(100, 110)))
     for shift, sign in ((1, "-"), (-1, "+")):
         other = np.array([*[5 + shift] * 8, 5 + 3 * shift, 5 + 3 * shift, 5, -1])
         made = parts._mapped(taken([5] * 12, other), part_of(range(12)), None)
@@ -445,3 +459,53 @@ def test_the_limits_of_objects_that_are_searched():
             if max(runs) >= np.log(1000) / -np.log(rate):
                 expected.append(limit)
         assert list(parts._limits_of_parts(SimpleNamespace(division=division), image, held)) == expected
+
+
+def left_out(monkeypatch, counts):
+    """Which kind of objects is named, and what else is said: of ten objects of the part, and of 100 others, so many are of
+    each kind; all detections of the part lie on nothing, if they are of one of the kinds.
+    """
+    image = np.repeat([0, 1], [10, 100])
+    objects = {
+        f"of kind {at}": np.r_[np.arange(10) < few, np.arange(100) < usual] for at, (few, usual) in enumerate(counts)
+    }
+    sure = np.arange(40)
+    kind = np.arange(40) % 2 == 0
+    evidence = SimpleNamespace(
+        object_box=np.ones((110, 4)), truth=truth_of(2), objects=np.arange(110), sure=sure, object_image=image,
+        found=SimpleNamespace(boxes=np.ones((40, 4)), sizes=np.ones((40, 2)), image=np.arange(40) // 20),
+        label=np.zeros(40, int), sure_rank=np.arange(40) / 40, sure_looked_at=np.ones(2, bool), classes=1, frames=1.5,
+        alone=kind & (np.arange(40) < 20),
+    )  # fmt: skip
+    evidence.truth.sizes = np.ones((110, 2))
+    asked = []
+
+    def unlike(images, bad, chance, looks, repeats):
+        asked.append((looks, repeats))
+        return Part(np.array([True, False]), "the part", images == 0)
+
+    evidence.division = SimpleNamespace(unlike=unlike)
+    made = iter([objects, dict.fromkeys(objects, kind)])
+    monkeypatch.setattr(parts, "of_kinds", lambda *given: next(made))
+    monkeypatch.setattr(parts, "_stands_out", lambda *given: True)
+    monkeypatch.setattr(
+        parts,
+        "_said",
+        lambda facts, evidence, response, units, part, label: [found(response.code, 3, "detection", more="so")],
+    )
+    facts = Facts(None)
+    (one,) = list(parts._of_kinds(facts, evidence)) or [None]
+    assert len(facts.parts) == (one is not None)
+    assert asked == [(len(counts), 1.5)] * len(counts)
+    return None if one is None else one.says.partition(": ")[2]
+
+
+def test_the_kind_of_objects_that_is_left_out_most(monkeypatch):
+    """One more of each is counted, so that few of few say little."""
+    says = "detections of kind {}, so; of the objects there {} are such, elsewhere {}"
+    assert left_out(monkeypatch, [(0, 5), (1, 20)]) == says.format(1, "10%", "20%")
+    assert left_out(monkeypatch, [(1, 20), (0, 5)]) == says.format(0, "10%", "20%")
+    assert left_out(monkeypatch, [(0, 12), (1, 20)]) == says.format(0, "0%", "12%")
+    assert left_out(monkeypatch, [(0, 10), (0, 10)]) == says.format(0, "0%", "10%")
+    assert left_out(monkeypatch, [(2, 39), (1, 20)]) == says.format(1, "10%", "20%")
+    assert left_out(monkeypatch, [(2, 39), (2, 39)]) is None

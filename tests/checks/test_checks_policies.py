@@ -347,6 +347,25 @@ def test_either_side_of_a_policy(monkeypatch):
     assert not of_policy(monkeypatch, posed=True)  # boxes around points are smaller
 
 
+def test_objects_that_were_not_compared_say_nothing_of_a_policy(monkeypatch):
+    """Of the chosen, missed and compared objects three in ten are enough."""
+    edges = np.tile([0, 0, 0.0, -0.6], (12, 1))
+    made = policies.Offsets(np.arange(12), edges)
+    monkeypatch.setattr(policies, "offsets", lambda given: made)
+    at = np.arange(100)
+    evidence = SimpleNamespace(found=SimpleNamespace(posed=None), hit=at >= 60, seen=at < 40)
+    says = "in the median of 12 that a confident detection overlaps, they share the left, top and right edges with the best "
+    assert policies.policy(evidence, at >= 0) == says + "overlapping one, and have 0.40 of its height"
+    evidence.seen = at < 41
+    assert policies.policy(evidence, at >= 0) == ""
+    assert policies.policy(evidence, at < 40) != ""
+    assert policies.policy(evidence, (at >= 1) & (at < 37)) == says.replace("12", "11") + (
+        "overlapping one, and have 0.40 of its height"
+    )
+    edges[6:, 3] = 0.4  # half of them are drawn otherwise
+    assert policies.policy(evidence, at < 40) == ""
+
+
 @pytest.mark.parametrize(
     ("alike", "others", "off", "said"),
     [(20, 180, 0.12, True), (19, 171, 0.12, False), (20, 181, 0.12, False), (20, 180, 0.121, False)],

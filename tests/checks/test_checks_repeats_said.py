@@ -222,6 +222,9 @@ def test_what_is_said_of_one_score_for_all_categories_of_a_box():
     made, asked = of_boxes(inside=0.9, outside=0.5)
     assert made[0][1].endswith("there 90% have one score, elsewhere 50%")
     assert made[0][0] == 180
+    assert of_boxes(part=range(60))[0][0][1].endswith(
+        "there 100% have one score, elsewhere 0%"
+    )  # there is none elsewhere
     assert of_boxes(inside=0.85)[0] == []
     assert of_boxes(outside=0.55)[0] == []
     assert of_boxes(kinds=2)[0] == []

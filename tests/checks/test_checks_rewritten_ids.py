@@ -148,3 +148,57 @@ def test_either_side_of_changed_ids():
     assert told(20, strange=20) is None
     assert told(100, of_full=20) == said  # 40 are allowed for by chance
     assert told(100, of_full=40) is None
+
+
+@pytest.mark.parametrize(("cut", "said"), [(1, True), (2, True), (4, True), (5, False)])
+def test_either_side_of_the_characters_that_are_cut_off(cut, said):
+    empty = [f"{(7919 * at) % 99991:05d}{at:05d}" for at in range(1, 41)]
+    strange = [one[:-cut] for one in empty]
+    made = rewritten(strange, empty, ["x1", "y22"], strange)
+    says = "the last character is missing" if cut == 1 else f"the last {cut} characters are missing"
+    if not said:
+        assert made is None
+        return
+    assert made.says == says
+    assert made.meant == dict(zip(reversed(strange), reversed(empty), strict=True))
+    assert made.ids == set(strange)
+    assert made.images == set(empty)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda one: 3 * one, "they are 3 times the ids that are meant"),
+        (lambda one: 1000 * one + 0, "they are 1000 times the ids that are meant"),
+        (lambda one: 1003 * one, None),
+        (lambda one: one // 3, "the ids that are meant are 3 times these"),
+        (lambda one: one + 12_345, "each - 12,345 is the one that is meant"),
+        (lambda one: one - 4_321, "each + 4,321 is the one that is meant"),
+    ],
+)
+def test_numbers_that_are_changed(change, says):
+    """At most by a factor of 1,000."""
+    empty = [3 * (20_011 + 97 * at + at**2) for at in range(60)]
+    full = [9_000_001 + 101 * at for at in range(60)]
+    strange = [change(one) for one in empty]
+    made = rewritten(strange, empty, full, full + strange)
+    if says is None or (says.startswith("they are 1000") and made.says != says):
+        assert made is None or "at the end of them is too many" in made.says
+        return
+    assert made.says == says
+    assert made.meant == dict(zip(strange, empty, strict=True))
+    assert made.ids == set(strange)
+    assert made.images == set(empty)
+
+
+@pytest.mark.parametrize("times", [True, False])
+def test_numbers_that_are_nearly_multiples_are_none(times):
+    """Most ids are about three times, or a third, of most others, but a little less."""
+    meant = [30_003 + 3 * at for at in range(60)]
+    near = [29_000 + 3 * at for at in range(200)] if times else [31_000 + 9 * at for at in range(200)]
+    strange = [one // 3 if times else 3 * one for one in meant]
+    made = rewritten(strange, [*meant, *near], [9_000_001 + 101 * at for at in range(60)], strange)
+    assert made.says == (
+        "the ids that are meant are 3 times these" if times else "they are 3 times the ids that are meant"
+    )
+    assert made.meant == dict(zip(strange, meant, strict=True))

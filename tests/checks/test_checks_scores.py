@@ -102,6 +102,13 @@ def test_either_side_of_lowest_scores_that_thin_out(middle, said):
     values = np.concatenate([[0, 1], np.full(58, middle), np.full(180, 2.0)])
     assert scores._ends_at_once(values) == said
     assert scores._ends_at_once(3 + values[::-1]) == said
+    for others, one, is_said in (
+        (0.575, 0.7, False),
+        (0.577, 0.45, True),
+    ):  # the outermost of the 58 count as others do
+        values[2:60] = others
+        values[30] = one
+        assert scores._ends_at_once(values) == is_said
     assert scores._ends_at_once(np.ones(240))
     assert not scores._ends_at_once(np.ones(239))
 
@@ -284,7 +291,7 @@ def test_scores_on_two_scales():
         assert says.startswith(f"{least}12 detections")
 
 
-def squeezed(place=0, share=1.0, images=20, band=0, strangers=(), schema=False, whole=True):
+def squeezed(place=0, share=1.0, images=20, band=0, strangers=(), schema=False, whole=True, empty=0):
     """What is said of 20 of 40 images whose scores of ten are squeezed, but for a score of some images."""
     rng = np.random.default_rng(place)
     values = rng.uniform(0, 1, (40, 10))
@@ -295,7 +302,8 @@ def squeezed(place=0, share=1.0, images=20, band=0, strangers=(), schema=False, 
     values[:others, 3] = 0.9
     if not whole:
         values[there] = values[there] ** 6
-    facts = facts_of(np.repeat(np.arange(40), 10), values.ravel(), strangers=strangers, part=np.flatnonzero(there))
+    part = [*np.flatnonzero(there), *range(40, 40 + empty)]
+    facts = facts_of(np.repeat(np.arange(40), 10), values.ravel(), 40 + empty, strangers, part)
     facts.schema = schema
     made = list(scores._squeezed(facts, facts.found, facts.detections.scores))
     return made, facts
@@ -319,7 +327,10 @@ def test_scores_that_a_function_squeezes():
         (made,), facts = squeezed(band=band, share=0.9)
         assert made.count == 198
         assert facts.asked[-1] == (list(range(2, 20)), list(range(40)))
-        assert squeezed(band=band, share=0.85)[0] == []
+        assert squeezed(band=band, share=0.85)[0] == squeezed(band=band, share=0.85, empty=20)[0] == []
+        (made,), facts = squeezed(band=band, empty=20)  # of images without detections
+        assert made.count == 200
+        assert facts.asked[-1] == (list(range(20)), list(range(40)))
         assert squeezed(band=band, schema=True)[0] == []
         assert len(squeezed(band=band, images=5)[0]) == 1
         assert squeezed(band=band, images=4)[0] == []
@@ -399,7 +410,7 @@ def test_scores_that_are_divided_by_the_highest_of_their_image():
     assert list(scores._normalised(whole, whole.found, whole.detections.scores)) == []
 
 
-def flat(single=0, several=6, held=2, other=0, part=None, images=40, rest=(0.3, 0.6), strange=False):
+def flat(single=0, several=6, held=2, other=0, part=None, images=40, rest=(0.3, 0.6), strange=False, empty=0):
     """What is said of images with the score 1 alone, once or several times, and of some with another score alone."""
     image, values = [], []
     for at in range(images):
@@ -409,7 +420,9 @@ def flat(single=0, several=6, held=2, other=0, part=None, images=40, rest=(0.3, 
         )  # fmt: skip
         image += [at] * len(of)
         values += of
-    facts = facts_of(image + [0] * strange, values + [0.1] * strange, images, [len(values)] * strange, part=part)
+    facts = facts_of(
+        image + [0] * strange, values + [0.1] * strange, images + empty, [len(values)] * strange, part=part
+    )
     return list(scores._flat(facts, facts.found, facts.detections.scores)), facts
 
 
@@ -420,6 +433,9 @@ def test_images_with_one_score():
     assert facts.causes == {("detections", "uneven_scores")}
     (images, of), *others = facts.parts
     assert (np.flatnonzero(images).tolist(), of, others) == (list(range(8)), None, [])
+    (made,), facts = flat(single=2, empty=3)
+    assert facts.asked == [(list(range(8)), list(range(40)))]
+    assert np.flatnonzero(facts.cut[0]).tolist() == [*range(8), 40, 41, 42]
     (made,), facts = flat(single=2, part=range(2, 20))
     assert made.count == 10
     assert made.says.endswith(": 1; the part, 18 images with 34 detections")
@@ -574,3 +590,136 @@ def test_either_side_of_scores_below_a_cut(monkeypatch, low, wide, near, told):
     monkeypatch.setattr(scores, "_ends_at_once", lambda values: True)
     values = np.r_[low + wide * np.arange(near) / near, low + wide + (0.99 - low - wide) * np.arange(400) / 400]
     assert bool(cut(values)[0]) is told
+
+
+# --------------------------------------------------------------------------------------------------- which check follows
+
+
+class Flow:
+    """Facts about scores, and which checks are called, of which some find what they are told to."""
+
+    def __init__(
+        self, monkeypatch, values=(0.0, 0.2, 0.4, 0.3, 0.9), causes=(), agreement=None, reversal=None, **found
+    ):
+        self.called = []
+        own = np.array(values)
+        image = np.arange(own.size)
+        columns = {"image": image, "records": lambda self, rows: {"records": rows.tolist()}}
+        side = type("Side", (), {**columns, "__len__": lambda self: own.size})()
+        self.facts = SimpleNamespace(
+            found=side, detections=SimpleNamespace(scores=own, categories=SimpleNamespace(codes=0 * image)),
+            causes=set(causes), agreement=agreement, reversal=reversal,
+        )  # fmt: skip
+
+        def stub(name):
+            def called(*given):
+                self.called.append((name, given))
+                return found.get(name, None if name in ("_tied", "gap") else [])
+
+            return called
+
+        for name in ("_scales", "_normalised", "_squeezed", "_tied", "_flat", "_of_tops", "_piled", "_coarse_part",
+                     "_coarse", "_cut", "gap"):  # fmt: skip
+            monkeypatch.setattr(scores, name, stub(name))
+        self.made = list(scores.check(self.facts))
+
+    @property
+    def names(self):
+        return " ".join(name.strip("_") for name, _ in self.called)
+
+
+EVERY = "scales normalised squeezed tied flat of_tops piled coarse_part coarse cut gap"
+
+
+def one(code):
+    return SimpleNamespace(code=code)
+
+
+def test_all_checks_of_scores_follow(monkeypatch):
+    flow = Flow(monkeypatch)
+    assert (flow.names, flow.made, flow.facts.causes) == (EVERY, [], set())
+    given = dict(flow.called)
+    assert given["_scales"][3:] == (0.0, 0.9)
+    assert given["_tied"][2] == 2
+    assert given["_coarse"][2] is True
+    assert dict(Flow(monkeypatch, np.arange(60) / 100).called)["_tied"][2] == 6
+    assert Flow(monkeypatch, (-0.1, 0.2)).names == EVERY.replace(" cut", "")
+    assert Flow(monkeypatch, causes=[("ground_truth", "x")]).names == EVERY.replace(" cut", "")
+
+
+@pytest.mark.parametrize(
+    ("found", "left_out", "causes"),
+    [
+        ({"_scales": [one("logit_scores")]}, " normalised squeezed gap", ()),
+        ({"_scales": [one("mixed_scores")]}, " normalised squeezed gap", ("mixed_scores",)),
+        ({"_normalised": [one("mixed_scores")]}, " squeezed of_tops piled gap", ("mixed_scores",)),
+        ({"_squeezed": [one("mixed_scores")]}, " gap", ("mixed_scores",)),
+        ({"_flat": [one("constant_scores")]}, " piled", ()),
+        ({"_of_tops": [one("piled_scores")]}, " piled cut", ("piled_scores",)),
+        ({"_piled": [one("piled_scores")]}, " cut", ("piled_scores",)),
+        ({"_coarse_part": [one("coarse_scores")]}, " coarse", ()),
+        ({"_coarse": [one("coarse_scores")]}, "", ()),
+        ({"_cut": [one("score_cut")]}, "", ()),
+    ],
+)
+def test_checks_of_scores_that_a_finding_replaces(monkeypatch, found, left_out, causes):
+    flow = Flow(monkeypatch, **found)
+    assert flow.names.split() == [name for name in EVERY.split() if name not in left_out.split()]
+    assert flow.made == next(iter(found.values()))
+    assert flow.facts.causes == {("detections", cause) for cause in causes}
+
+
+def test_tied_scores_and_gaps_are_said(monkeypatch):
+    flow = Flow(monkeypatch, _tied=np.array([1, 0, 1, 0, 0], bool))
+    assert flow.names == EVERY.replace(" piled", "")
+    assert dict(flow.called)["_coarse"][2] is False
+    (made,) = flow.made
+    assert (made.code, made.count) == ("quantised_scores", 2)
+    assert made.says.endswith(": 5 different scores in all")
+    flow = Flow(monkeypatch, gap=(0.12345, 0.6789, 1234.5))
+    (made,) = flow.made
+    assert (made.code, made.count) == ("score_gap", 5)
+    assert made.says.endswith(": 0.123 to 0.679, where 1,234 would be expected by those beside it")
+    assert flow.facts.causes == {("detections", "score_gap")}
+
+
+def test_scores_that_cannot_be_checked_further(monkeypatch):
+    flow = Flow(monkeypatch, (0.25, 0.25))
+    (made,) = flow.made
+    assert (made.code, made.count, flow.names) == ("constant_scores", 2, "")
+    assert made.says.endswith(": 0.25")
+    assert flow.facts.causes == {("detections", "constant_scores")}
+    for values in ((0.25,), ()):
+        flow = Flow(monkeypatch, values)
+        assert (flow.made, flow.names) == ([], "")
+    assert list(scores.check(SimpleNamespace(found=None))) == []
+
+
+def test_scores_that_are_upside_down(monkeypatch):
+    agreement = SimpleNamespace(upside_down=True, ranked=(0.123, None))
+    flow = Flow(monkeypatch, agreement=agreement)
+    assert said(flow.made)[0][:2] == ("inverted_scores", 5)
+    assert flow.made[0].says.endswith(": one on an object stands above one on none in 12% of the pairs looked at")
+    assert flow.names == EVERY
+    assert Flow(monkeypatch, agreement=agreement, causes=[("detections", "x")]).made == []
+    agreement.upside_down = False
+    assert Flow(monkeypatch, agreement=agreement).made == []
+
+
+def test_scores_that_are_reversed_on_some_images(monkeypatch):
+    turned = SimpleNamespace(
+        images=np.array([0, 1, 1, 0, 0], bool), says="so", own=0.2, rest=0.8, scores=np.array([0.1, 0.8, 0.6, 0.3, 0.7])
+    )
+    flow = Flow(monkeypatch, reversal=turned)
+    (made,) = flow.made
+    assert (made.code, made.count, made.records) == ("inverted_scores", 2, (1, 2))
+    assert made.says.endswith(
+        ": so; one on an object stands above one on none in 20% of the pairs looked at there, elsewhere in 80%"
+    )
+    given = dict(flow.called)
+    assert given["_scales"][2:] == (turned.scores, 0.1, 0.8)
+    for name in ("_normalised", "_squeezed", "_flat", "_of_tops", "_piled", "_coarse_part", "_coarse", "_cut", "gap"):
+        assert any(value is turned.scores for value in given[name])
+    assert given["_tied"][1] is flow.facts.detections.scores
+    flow.facts.found.image[:] = [-1, 1, 2, 0, 4]
+    assert scores._reversed(flow.facts.found, turned).count == 2

@@ -257,6 +257,45 @@ def test_the_order_of_points_point_by_point():
     assert some > 12
 
 
+@pytest.mark.parametrize(
+    ("own", "true", "exchanged"),
+    [
+        ([[30, 8], [0, 8]], [[0, 0], [30, 0]], True),  # a tenth of the side of 80 pixels
+        ([[30, 8.01], [0, 8]], [[0, 0], [30, 0]], False),
+        ([[16, 0], [-8, 0]], [[0, 0], [24, 0]], False),  # half as far as its own point
+        ([[16.1, 0], [-8, 0]], [[0, 0], [24, 0]], True),
+        ([[8, 0], [-3, 0]], [[0, 0], [11, 0]], False),  # its own point is a tenth away
+        ([[8.1, 0], [-3, 0]], [[0, 0], [11, 0]], True),
+    ],
+)
+def test_either_side_of_points_that_are_exchanged(own, true, exchanged):
+    own, true = (np.tile(np.array(one, float), (6, 1, 1)) for one in (own, true))
+    made = compared(own, true, np.ones((6, 2), bool))
+    plain = made.distances(own)
+    order = poses.permutation(made, plain)
+    assert (order is not None) is exchanged
+    assert poses.permutation(compared(own[:4], true[:4], np.ones((4, 2), bool)), plain[:4]) is None
+
+
+@pytest.mark.parametrize(
+    ("plain", "other", "flags", "known"),
+    [(16, 7.9, True, True), (16, 8, False, True), (8, 3.9, False, False), (8.1, 4, True, True), (3, 8.1, False, True),
+     (3, 8, False, False)],
+)  # fmt: skip
+def test_either_side_of_poses_that_fit_another_order(plain, other, flags, known):
+    """Points farther away than a tenth of the side of 80 pixels in either order tell; half as far is better."""
+    own = np.zeros((1, 2, 2))
+    own[0, 0, 0] = 1000.0
+    true = np.array([[[1000.0, plain], [0.0, plain]]])
+    made = compared(own, true, np.ones((1, 2), bool))
+    away = made.distances(own)
+    assert away.tolist() == [[plain / 80] * 2]
+    moved = made._replace(true=own[:, ::-1] + [0, other])
+    assert moved.distances(own[:, ::-1]).tolist() == [[other / 80] * 2]
+    fits, tells = poses._exchanged(moved, away, np.array([1, 0]))
+    assert (fits.tolist(), tells.tolist()) == ([flags], [known])
+
+
 def test_poses_whose_points_fit_another_order():
     rng = np.random.default_rng(0)
     for seed in range(10):

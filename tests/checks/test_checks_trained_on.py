@@ -67,15 +67,15 @@ def test_images_that_are_known_are_counted_as_the_sentence_says(kind, share, see
     assert set(made) <= {"trained_on", "outside_boxes", "images_without_detections", "quantised_scores"}
 
 
-def told(held, precise, *, high=True, away=1.0, length=40.0, part=None, caused=False, images=200):
-    """The number of known images if each has so many objects, so many of them found precisely (by `away` pixels).
+def findings(held, precise, *, high=True, away=1.0, length=40.0, tall=None, part=None, caused=False, images=200):
+    """What is said, and the parts, if images have so many objects, so many of them found precisely (by `away` pixels).
 
     Scores of these images are higher than those of others.
     """
     held, precise = np.broadcast_to(held, images), np.concatenate([precise, np.zeros(images - len(precise), int)])
     image = np.repeat(np.arange(images), held)
     place = np.arange(image.size) - np.repeat(np.cumsum(held) - held, held)
-    box = np.stack([0.0 * image, 0 * image, length + 0 * image, length + 0 * image], axis=1)
+    box = np.stack([0.0 * image, 0 * image, length + 0 * image, (tall or length) + 0 * image], axis=1)
     moved = np.where(place < precise[image], away, 9.0)
     rows = np.arange(image.size)
     score = (place < precise[image]) * float(high) + rows * 389 % rows.size / rows.size
@@ -87,7 +87,11 @@ def told(held, precise, *, high=True, away=1.0, length=40.0, part=None, caused=F
     facts = SimpleNamespace(evidence=evidence, caused=lambda *them: caused, gathered=lambda *them: part, parts=[])
     made = list(trained_on.check(facts))
     assert len(made) == len(facts.parts)
-    return [one.count for one in made]
+    return made, facts.parts
+
+
+def told(*given, **more):
+    return [one.count for one in findings(*given, **more)[0]]
 
 
 def test_either_side_of_what_is_precise():
@@ -97,7 +101,10 @@ def test_either_side_of_what_is_precise():
     assert told(3, [3] * 20, away=1.6, length=110.0) == [20]  # 1.5% of the side
     assert told(3, [3] * 20, away=1.7, length=110.0) == []
     assert told(3, [3] * 20, length=32.0) == [20]
-    assert told(3, [3] * 20, length=31.9) == []
+    assert told(3, [3] * 20, length=31.9) == told(3, [3] * 20, length=31.9, tall=40.0) == []
+    assert told(3, [3] * 20, tall=31.9) == []
+    assert told(3, [3] * 20, away=1.6, length=110.0, tall=40.0) == [20]
+    assert told(3, [3] * 20, away=1.6, length=40.0, tall=110.0) == []
     assert told(3, [3] * 20, caused=True) == []  # copied from the ground truth
 
 
@@ -132,3 +139,26 @@ def test_either_side_of_scores_as_others_have():
 def test_a_part_with_known_images_is_named():
     inside = np.arange(200) < 30
     assert told(3, [3] * 20, part=Part(inside, "images 0 to 29", inside)) == [20]
+
+
+@pytest.mark.parametrize("part", [None, range(10, 40)])
+def test_images_with_known_ones_are_explained(part):
+    """Those of one object, which is precise, are known if the part is not; numbers are of objects with long sides."""
+    held = np.r_[np.full(20, 3), np.ones(10, int), np.full(170, 3)]
+    there = None if part is None else np.isin(np.arange(200), part)
+    precise = [3] * 19 + [2] + [1] * 5 + [0] * 5
+    (one,), ((images, of),) = findings(
+        held, precise, part=None if part is None else Part(there, "images 10 to 39", there)
+    )
+    assert of is None
+    known = [*range(19), *(range(20, 25) if part is None else [])]
+    assert np.flatnonzero(images).tolist() == sorted({*known, *(part or ())})
+    assert (one.count, one.records, one.unit, one.named) == (19, tuple(range(10)), "image", "image")
+    rest = held.sum() - 57
+    assert re.search(
+        rf": 57 of 57 found objects with sides of at least 32 pixels there, with a median score of 1.\d+; 7 of {rest} found "
+        r"objects elsewhere, with a median score of 0.\d+"
+        + ("" if part is None else "; most of them images 10 to 39")
+        + "$",
+        one.says,
+    )

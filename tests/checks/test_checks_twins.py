@@ -14,6 +14,7 @@ from test_checks_limits import side
 from test_checks_limits_repeats import facts_of
 
 from detmap.checks import parts, parts_of_objects, piles, policies, repeats, row_lost, shapes, sizes, strays
+from detmap.checks.context import Facts
 from detmap.checks.inputs import side_of
 from detmap.checks.rates import Part
 from detmap.data.tables import GroundTruth
@@ -31,6 +32,55 @@ def test_the_third_most_frequent_of_the_sides_near_one():
             held[high + edge] += 20
             near = [int(held[one]) for one in range(max(low, 1), high + 1) if one != at]
             assert piles.beside(held, at) == sorted(near)[-3]
+
+
+def standing_out(widths, heights, least, frames):
+    """Bin by bin, of widths, heights and both: those that are far more frequent than the third most frequent near them."""
+    best = {}
+    for axes, held in (((0,), widths), ((1,), heights), ((0, 1), widths + heights)):
+        held = np.r_[0, held[1:]]
+        for at in range(1, held.size):
+            if (count := int(held[at])) < least:
+                continue
+            usual = piles.beside(held, at)
+            if count < 1.6 * usual or stats.poisson.sf(int(count / frames) - 1, 1.2 * usual / frames + 1) >= 1e-6:
+                continue
+            excess = (count - 1.2 * usual) / math.sqrt(1.2 * usual + 1)
+            if at not in best or excess > best[at][0]:
+                best[at] = excess, count, (at, axes)
+    return [one for _, _, one in sorted(best.values(), key=lambda one: -one[1])]
+
+
+def test_piles_of_widths_and_heights():
+    rng = np.random.default_rng(0)
+    seen = Counter()
+    for _ in range(25):
+        held = rng.integers(0, rng.choice([4, 12, 30]), (2, 900)) * (rng.random((2, 900)) < 0.3)
+        held[:, 0] = 999
+        for at in rng.integers(1, 900, 4):
+            held[:, at] = rng.integers(10, 90, 2) * rng.choice([0, 1], 2)
+        least, frames = float(rng.choice([10, 20, 30])), float(rng.choice([1, 1.5]))
+        made = [tuple(one) for one in piles._standing_out([one.copy() for one in held], least, frames)]
+        assert made == standing_out(*held, least, frames)
+        seen.update(axes for _, axes in made)
+    assert len(seen) == 3
+
+
+@pytest.mark.parametrize(("count", "told"), [(40, True), (39, False)])
+def test_a_pile_is_a_share_of_the_boxes(count, told):
+    """40 of 10,000."""
+    place = np.arange(10_000)
+    boxes = np.c_[
+        place * 389 % 700, place * 211 % 700, 20 + 0.02 * (place * 7 % 15_000), 20 + 0.02 * (place * 11 % 15_000)
+    ]
+    boxes[:count, 2] = 200.02
+    table = GroundTruth.from_arrays(
+        image_ids=place % 5000, category_ids=np.ones(10_000, int), boxes=boxes, image_sizes=np.full((5000, 2), 900),
+        images=np.arange(5000), categories=[1],
+    )  # fmt: skip
+    own = side_of(table)
+    made = piles.piles(Facts(own), own, piles._bins(own))
+    assert [tuple(one) for one in made] == [(round(200.02 / 0.02), (0,))] * told
 
 
 def test_bins_count_once_on_an_image():
@@ -435,7 +485,7 @@ def test_masks_that_are_shifted():
         bounds = boxes.copy()
         moved = rng.random(40) < rng.choice([0.1, 0.2, 0.3])
         bounds[moved, :2] += rng.choice([-3, -2, 2, 3]) * (rng.random(2) < 0.7)
-        bounds[:, 2:] += rng.integers(-1, 2, (40, 2))
+        bounds[:, 2:] += rng.integers(-2, 3, (40, 2)) * (rng.random((40, 2)) < 0.5)
         other = rng.random(40) < 0.1
         bounds[other, :2] += rng.integers(-4, 5, 2)
         known = rng.random(40) < 0.95

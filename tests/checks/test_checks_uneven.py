@@ -251,6 +251,59 @@ def test_a_part_in_which_scores_are_reversed():
     assert says.startswith("images 0 to ")
 
 
+def exact(own, usual, listed=False):
+    """What is said of a part of 16 of 48 images: the mean rank of a detection that finds an object, minus that of others, in
+    the part and elsewhere.
+    """
+    images = 48
+    image = np.tile(np.arange(images), 2)
+    finds = np.arange(2 * images) < images
+    there = np.arange(images) < 16
+    found = type("Found", (), {"image": image, "__len__": lambda self: image.size, "records": lambda *rows: {}})()
+    evidence = SimpleNamespace(
+        detections=np.arange(image.size), finders=(np.flatnonzero(finds), None), scores=np.zeros(image.size), images=images,
+        frames=1.0, found=found, by_score=np.arange(image.size),
+    )  # fmt: skip
+    calls = []
+
+    def ranks(values, codes, order=None):
+        """Ranks whose difference is as given: of all detections first, then of the part."""
+        calls.append(values.size)
+        if values.size == 2 * images:
+            return np.where(finds, usual, 0.0)
+        return np.where(np.arange(32) < 16, own, 0.0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(uneven, "ranks", ranks)
+        patch.setattr(uneven, "_listed", lambda evidence, part: listed)
+        patch.setattr(uneven, "_part", lambda *given: [(Part(there, "the part", there), False)])
+        made = told(uneven.ranking(SimpleNamespace(parts=[]), evidence))
+    return [(code, count) for code, count, _, _ in made], [one[2] for one in made]
+
+
+def test_either_side_of_the_lead_of_detections_that_find_objects():
+    """0.06 of all ranks; of a part a quarter of that elsewhere, or a half if it alone is listed by score."""
+    nothing, reversed_ = [("scores_rank_nothing", 16)], [("inverted_scores", 32)]
+    assert exact(0.0, 0.0625)[0] == nothing
+    assert exact(0.0, 0.06)[0] == nothing
+    assert exact(0.0, 0.0599) == (
+        [("scores_rank_nothing", 48)],
+        ["0% of 48 images have the lower mean score on objects"],
+    )
+    assert exact(0.0, -0.5)[1] == ["100% of 48 images have the lower mean score on objects"]
+    assert exact(0.0624, 0.25)[0] == nothing
+    assert exact(0.0625, 0.25)[0] == []
+    assert exact(0.1249, 0.25, listed=True)[0] == nothing
+    assert exact(0.125, 0.25, listed=True)[0] == []
+    assert exact(0.0599, 0.1)[0] == nothing
+    assert exact(0.06, 0.1)[0] == []
+    assert exact(-0.25, 0.5)[0] == nothing
+    assert exact(-0.2501, 0.5)[0] == reversed_
+    says = "the part: 0% of 16 images there have the lower mean score on objects; elsewhere 0%"
+    assert exact(0.0, 0.25)[1] == [says]
+    assert exact(0.0, 0.25, listed=True)[1] == [f"{says}; there alone the file lists each image by descending score"]
+
+
 def test_scores_that_say_nothing_on_any_image():
     ((code, count, says, _),), lower, parts = ranking(0, 0.0, 0.0)
     assert (code, count) == ("scores_rank_nothing", 400)

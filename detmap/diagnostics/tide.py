@@ -42,8 +42,8 @@ class Tide(Finding):
     error : ndarray of uint8, shape (n,)
         For each detection in the order of ``diagnosis.matches``: 0 for no error, else 1 plus its index in `ERRORS`.
     missed : ndarray of int32
-        Rows of the ground-truth table with the error Miss. These objects are not found, and no Cls or Loc points to
-        them.
+        Rows of the objects with the error Miss in the ground-truth table: objects that are not found, and to which no
+        Cls or Loc points.
     """
 
     error: NDArray[np.uint8]
@@ -57,7 +57,7 @@ def tide(diagnosis: Diagnosis, *, rules: Literal["detmap", "tidecv"] = "detmap")
     or more, but less than the threshold), Cls (overlaps an object of another class by the threshold or more), Dupe
     (overlaps an object of its own class, already matched, by the threshold or more), Both (overlaps an object of
     another class by 0.1 or more), Bkg (any other). Loc and Cls point to the object that the detection overlaps most, of
-    its own or of another class. A Miss is an object that is not found and to which no Loc or Cls points.
+    its own or of another class. An object has the error Miss if it is not found and no Loc or Cls points to it.
 
     Errors are fixed as follows. Of the detections with Loc or Cls that point to the same unfound object, the detection
     with the highest score becomes a hit of the object's class. Every other false positive is removed. For a Miss the
@@ -147,7 +147,7 @@ def _finding(
 
 
 class Mending:
-    """A ranking of the detections whose errors can be fixed. Its entries are sorted by category. If fixing Cls moves a
+    """A ranking of detections whose errors can be fixed, with entries sorted by category. If fixing Cls moves a
     detection to another category, the detection has an entry in both categories.
 
     `rows` holds the detection of each entry, as a row of ``diagnosis.matches``. `starts` holds the first entry of each
@@ -160,8 +160,8 @@ class Mending:
         assert matches.same is not None
         assert matches.other is not None
         places = diagnosis.places
-        # A detection with the error Loc or Cls points to an object. Of the detections that point to the same unfound
-        # object, the detection with the highest score is fixed.
+        # A detection with the error Loc or Cls points to an object. Among the detections that point to the same unfound
+        # object, the one with the highest score is fixed.
         target = np.select([error == LOC, error == CLS], [matches.same, matches.other], -1).astype(np.int64)
         pointing = np.flatnonzero(target >= 0)
         pointing = pointing[diagnosis.found[places[target[pointing]]] < 0]
@@ -173,7 +173,7 @@ class Mending:
         self.missed = matches.missed[~reached[matches.missed]]
         truth = diagnosis.arranged.truth.category
         self.fewer = np.bincount(truth[places[self.missed]], minlength=self.positives.size)
-        # Each detection whose error Cls is fixed gets a second entry, in the category of its object.
+        # Each detection whose error Cls is fixed gets a second entry, in the category of the object that it points to.
         moved = best[error[best] == CLS]
         to = truth[places[target[moved]]].astype(np.int64)
         tie = matches.tie_keys()
@@ -228,7 +228,8 @@ def _insertions(
     score: NDArray[np.float64],
     own_ties: NDArray[np.integer],
 ) -> NDArray[np.int64]:
-    """Return the ranking indices at which to insert detections. Equal scores of a category are sorted by tie key."""
+    """Return the ranking indices at which to insert detections. Within a category, equal scores are sorted by tie
+    key."""
     at = np.empty(to.size, np.int64)
     for k in np.unique(to).tolist():
         some = to == k

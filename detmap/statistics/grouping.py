@@ -9,10 +9,10 @@ def group_letters(models: Sequence[str], apart: Iterable[tuple[str, str]]) -> di
     """Return letters for every model. Two models that are a pair of `apart` share no letter; any other two models share
     a letter.
 
-    Each letter stands for a maximal set of models in which no two are a pair of `apart`. Sets are added until every pair
-    outside `apart` is in a set. (Finding the smallest number of sets takes exponential time. In the usual case, two models
-    differ significantly if and only if their values are far enough apart, and this greedy method finds the smallest
-    number.)
+    Each letter stands for a maximal set of models in which no two are a pair of `apart`. Sets are added until every
+    pair outside `apart` is in a set. Finding the smallest number of sets takes exponential time, so the method is
+    greedy. It finds the smallest number in the usual case, in which two models differ significantly if and only if
+    their values are far enough apart.
     """
     place = {name: i for i, name in enumerate(models)}
     size = len(models)

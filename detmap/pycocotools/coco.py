@@ -120,7 +120,7 @@ class COCO:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _derive(self) -> None:
-        """Add derived fields to the records of `loadRes`; index the records."""
+        """Add derived fields to the records of `loadRes`, and index the records."""
         results: Results = self.__dict__["_results"]
         _extend(results.held, results.records)
         del self.__dict__["_results"]

@@ -21,13 +21,13 @@ from detmap.shapes.masks import MaskColumn
 
 #: Modules whose classes have an ``annToRLE`` that returns the same masks as pycocotools'.
 _KNOWN = ("detmap.pycocotools.coco", "detmap.lvis.lvis", "pycocotools.coco")
-_CHUNK = 512  # number of records processed together, so that they stay in the processor's cache
+_CHUNK = 512  # number of records that are processed together and fit the processor's cache
 #: Limit below which a product of two integers, or a sum of two squares, is exact in float64.
 _EXACT = 2**25
 
 
 class UnusualError(Exception):
-    """Raised for input that must be evaluated image by image to get the same result as from pycocotools."""
+    """Raised for input that must be evaluated image by image to get pycocotools' result."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ def ids_of(values: list[Any]) -> NDArray[Any]:
 
 def _python_numbers(values: Sequence[Any]) -> bool:
     """Return whether all values are Python's floats or integers, or numpy's float64."""
-    # A sum is faster than a check of every type. It is a Python float only if all numbers are Python's.
+    # Summing is faster than checking every type. The sum is a Python float only if all numbers are Python's.
     return type(sum(values)) is float or set(map(type, values)) <= {float, int, np.float64}
 
 
@@ -235,7 +235,7 @@ def numbers(values: list[Any]) -> NDArray[np.float64]:
     if type(sum(values)) is float:
         return np.frombuffer(struct.pack(f"{len(values)}d", *values))
     if any(issubclass(kind, np.unsignedinteger | np.bool_) for kind in set(map(type, values))):
-        raise UnusualError  # pycocotools negates scores, and negating these types overflows or fails
+        raise UnusualError  # pycocotools negates scores, which overflows or fails for these types
     array = np.array(values)
     if array.dtype.kind == "i" and (np.abs(array) < 2**53).all():
         return array.astype(np.float64)

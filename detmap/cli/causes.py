@@ -1,4 +1,4 @@
-"""Likely causes of an AP near 0: wrong ids, classes or boxes. They are checked only if AP is near 0."""
+"""Likely causes of an AP near 0: wrong ids, classes or boxes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
     from detmap.formats.inputs import Input
 
-#: Value of a result's first metric below which a mistake in the files is likely.
+#: Value of the first metric below which a mistake in the files is likely.
 _NEARLY_NONE = 0.1
 
 #: Maximum number of files of a batch that are checked.

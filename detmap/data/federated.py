@@ -1,7 +1,7 @@
 """Federated data sets such as LVIS: the categories that annotators looked for on each image.
 
-Not every category was looked for on every image. For each image, ground truth may list the categories that were looked for
-and are absent (``neg_category_ids``), and the categories of which some objects may not be annotated
+Annotators did not look for every category on every image. For each image, ground truth may list the categories that
+they looked for and did not find (``neg_category_ids``), and the categories with possibly unannotated objects
 (``not_exhaustive_category_ids``).
 """
 
@@ -59,7 +59,7 @@ class CategoryLists(Frozen):
     def of_pairs(
         cls, images: NDArray[Any], categories: NDArray[Any], count: int, listed: NDArray[np.bool_]
     ) -> CategoryLists:
-        """Return the lists with these pairs of image and category, in any order; `count` is the number of categories."""
+        """Return the lists that hold the given pairs of image and category; `count` is the number of categories."""
         cells = np.sort(images.astype(np.int64) * max(count, 1) + categories)
         cells = cells[np.diff(cells, prepend=-1) > 0]  # ten times as fast as numpy.unique
         image, category = np.divmod(cells, max(count, 1))
@@ -111,7 +111,7 @@ def _checked(lists: Lists, rows: Mapping[Any, int], source: str, field: str) -> 
             about: dict[str, Any] = {} if row is None else {"value": given}
             raise InputError(problem, source=source, record=f"image {image!r}", field=field, **about)
         kinds = {*map(type, own)}
-        if not kinds <= types:  # ids of types seen before need no check
+        if not kinds <= types:  # ids of types that were checked before
             for one in own:
                 whole = isinstance(one, float) and one.is_integer()  # columns of ids may have dtype float
                 if not (whole or is_id(one)):

@@ -17,7 +17,7 @@ _SCALE = (
 )
 
 #: Codes of unusual but accepted input, with the sentence for `n` records. A code may be followed by a colon and a name,
-#: as in ``missing_classes:dog``. The sentence lists all names of its code in place of ``{names}``.
+#: as in ``missing_classes:dog``. The sentence lists all names that follow the code in place of ``{names}``.
 NOTICES = {
     "missing_iscrowd": "{n} annotations without iscrowd: taken as 0",
     "duplicate_annotation_ids": "{n} annotations repeat an id: each counts as an object of its own",

@@ -103,7 +103,7 @@ def _boxes(
 
 
 def _columns(shapes: Mapping[str, Column] | None, source: str, **values: Any) -> dict[str, Column]:
-    """Return the columns `shapes`, and those made from keyword arguments such as `masks`."""
+    """Return the columns `shapes`, and the columns made from keyword arguments such as `masks`."""
     columns = dict(shapes or {})
     if all(value is None for value in values.values()):
         return columns
@@ -179,8 +179,8 @@ class _Shaped(Framed):
         return boxes.sizes
 
     def __getitem__(self, rows: Any) -> Any:
-        """Return one row as a dict of plain values, whose keys are the column names of `to_arrow`. A slice, indices or a
-        boolean mask select a table of several rows, as in `take`.
+        """Return one row as a dict of plain values by column name of `to_arrow`, or a table of several rows for a
+        slice, indices or a boolean mask, as in `take`.
 
         A table of one row is ``table[[0]]``.
 
@@ -267,8 +267,8 @@ class GroundTruth(_Shaped, Frozen):
     crowd, difficult : ndarray of bool, shape (n,)
         COCO's ``iscrowd`` and VOC's ``difficult``.
     zero_ids : ndarray of bool, shape (n,), or None
-        Whether the annotation of an object has the id 0, see `Protocol.id_zero`. None if no annotation has that id. Only
-        COCO's JSON has ids of annotations.
+        Whether the annotation of an object has the id 0, see `Protocol.id_zero`. None if no annotation has the id 0.
+        Only COCO's JSON has ids of annotations.
     group_of : ndarray of bool, shape (n,), or None
         Whether a box stands for a group of objects, Open Images' ``IsGroupOf``; see `Protocol.group_of`. None if no box
         stands for a group.
@@ -286,7 +286,7 @@ class GroundTruth(_Shaped, Frozen):
         Other fields of the objects by name, such as occlusion, which `Protocol.levels` read; NaN where an object has no
         value.
     within_unit : bool
-        Whether boxes seem to be given as shares of their images, because nearly all lie within 0 to 1, and some of these
+        Whether boxes seem to be normalised, because nearly all coordinates lie within 0 to 1, and some of these
         have fractions.
     notices : mapping of str to int
         The number of occurrences of each kind of unusual input, by code; see `detmap.data.notices.NOTICES`.
@@ -294,7 +294,7 @@ class GroundTruth(_Shaped, Frozen):
         Name of the file or of the data, for messages.
     whole : GroundTruth, or None
         For a subset of images and categories, the table from which the subset was taken; otherwise None. Detections are
-        left out if their image or category is in that table but not in the subset.
+        left out if their image or category is in the whole table but not in the subset.
     category_names : tuple of str
         An alias of ``categories.names``. This alias and ``categories.values``, an alias of ``categories.ids``, will be
         removed in version 0.2.
@@ -604,7 +604,7 @@ class Detections(_Shaped, Frozen):
     scores : ndarray of float64, shape (n,)
         Confidence on any scale; higher is more confident.
     within_unit : bool
-        Whether boxes seem to be given as shares of their images, because nearly all lie within 0 to 1, and some of these
+        Whether boxes seem to be normalised, because nearly all coordinates lie within 0 to 1, and some of these
         have fractions.
     classes : tuple of str, or None
         The classes that have a file, if results come as a file per class.
@@ -761,7 +761,7 @@ class Detections(_Shaped, Frozen):
             return self
         kept = known[self.images.codes]
         own, theirs = self.images.ids, ground_truth.images.ids
-        # raised even if unknown images are dropped, because with ids of another type all detections would be dropped
+        # raised even if unknown images are dropped, because otherwise all detections would be dropped
         if theirs.size and own.dtype.kind != theirs.dtype.kind:
             raise InputError(
                 f"image ids such as {shorten(own[0].item())} never match the ground truth's, such as "

@@ -32,7 +32,7 @@ class Column(Protocol):
         """Return some of the rows, without checking them again; `rows` are indices or a boolean mask."""
 
     def bounds(self) -> Boxes:
-        """Return an axis-aligned box around each geometry, which must lie entirely in the box."""
+        """Return an axis-aligned box around each geometry, which must contain the whole geometry."""
 
     def areas(self) -> NDArray[np.float64]:
         """Return the areas in square pixels, shape (n,)."""
@@ -51,7 +51,7 @@ class Pairs(NamedTuple):
     crowd : ndarray of bool, shape (p,)
         Whether the overlap is relative to the detection's own area, because the object is a crowd.
     lowest : float
-        Overlaps below this value may be replaced by any number below this value.
+        Overlaps below this value need not be exact: they may be replaced by any smaller number.
     """
 
     detections: NDArray[np.int64]
@@ -84,7 +84,7 @@ class Place(NamedTuple):
     fields: Mapping[str, NDArray[Any] | None]
 
     def record(self, row: int) -> int | str:
-        """Return `row`, preceded by `kind`, as the name of the record in messages."""
+        """Return `row` preceded by `kind`, which is the name of the record in messages."""
         return f"{self.kind}{row}" if self.kind else row
 
 
@@ -158,7 +158,7 @@ class Points(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Surroundings(Frozen):
-    """Position of the ego vehicle at each image, and the bicycle racks around the vehicle.
+    """Position of the ego vehicle in each image, and the bicycle racks around the vehicle.
 
     Attributes
     ----------
@@ -195,8 +195,8 @@ class Kind:
         pairs are proposed.
     covered : callable or None
         With ``propose="threshold"``: ``covered(column)`` returns the area of each geometry within its box, shape (n,),
-        NaN if unreliable. The smaller of two areas limits the shared area of a pair. If `covered` is None, geometries
-        are assumed to fill their boxes.
+        NaN if unreliable. The smaller area bounds the shared area of a pair. If `covered` is None, geometries are
+        assumed to fill their boxes.
     refine : callable, or None
         ``refine(detections, ground_truth, pairs, out)`` writes the overlaps of `Pairs`, given by rows of the two
         columns, into the float64 array ``out``; an overlap is never NaN. The function is called in several threads at a
@@ -207,8 +207,8 @@ class Kind:
         the columns, and there are no notices.
     reach : callable, or None
         ``reach(detections, ground_truth, lowest)`` is called with the arguments of `refine`. It returns two `Boxes`,
-        for detections and for objects. Pairs whose boxes do not touch are not proposed, so they must overlap by less than
-        `lowest`. If the function returns None, `propose` alone decides which pairs are proposed.
+        for detections and for objects. Pairs whose boxes do not touch are not proposed, so all of them must overlap by
+        less than `lowest`. If the function returns None, `propose` alone decides which pairs are proposed.
     ignored : callable, or None
         ``ignored(column)`` returns a boolean array (n,) of the objects that are ignored whatever their flags are, such
         as poses without a visible keypoint. If None, only flags decide which objects are ignored.

@@ -123,11 +123,11 @@ class Bootstrap:
 
         * ``"t"``: the estimate plus and minus Student's t times the standard error, on a logit scale, so that an interval
           stays between 0 and 1 and is longer on the side of 0.5. Differences of metrics are not transformed. An
-          estimate very near to 0 or 1 has no interval. An end of an interval that is very near to 0 or 1 is set to 0 or 1.
+          estimate very near to 0 or 1 has no interval. An end very near to 0 or 1 is set to 0 or 1.
         * ``"bca"``: Efron's bias-corrected and accelerated bootstrap, with replicates shifted so that their mean is the
           estimate.
-        * ``"percentile"``: quantiles of the replicates. These intervals are shifted by the bias of the replicates. As
-          intervals for the value on an infinite data set, they would be shifted by twice this bias.
+        * ``"percentile"``: quantiles of the replicates. These intervals are shifted by the bias of the replicates.
+          Relative to the value on an infinite data set, they are shifted by twice this bias.
 
         Notes
         -----

@@ -1,5 +1,6 @@
 """Output of detmap compare with --under and --why: whether the order of models holds under other rules, and causes of
-the difference between two models."""
+the difference between two models.
+"""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ class Command(NamedTuple):
 
     def add_to(self, parser: Parser, words: Sequence[str]) -> None:
         """Add help and options to a parser. A flag on the command line, such as ``--pq``, may select another set of
-        options."""
+        options.
+        """
         parser.description, parser.epilog, parser.first = self.says, self.epilog, tuple(self.first.split())
         parser.add_argument("--help-all", action=HelpAll, nargs=0, help="show help on all options, and exit")
         if self.epilog:

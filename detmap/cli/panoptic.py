@@ -213,7 +213,8 @@ def _chance(
     options: argparse.Namespace, gates: Gates, truth: SegmentedImages, rules: Rules, result: PanopticResult, metric: str
 ) -> float | str:
     """Score the baseline's file again; return the p-value of a paired permutation test, or the reason why there is
-    none."""
+    none.
+    """
     from detmap.statistics import permute
 
     try:

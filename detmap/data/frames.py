@@ -127,7 +127,8 @@ _OF_IMAGES = ("image_id", "image", "image_width", "image_height")
 
 def _objects(found: Mapping[str, Any], category: str, source: str) -> Any:
     """Return a mask of the rows of ground truth that describe an object; other rows stand for images without
-    objects."""
+    objects.
+    """
     empty = np.asarray(array_of(found[category].is_null(), category, source), np.bool_)
     for name, column in found.items():
         if name in _OF_IMAGES or name == category:

@@ -37,7 +37,8 @@ class Hierarchy(Frozen):
     @classmethod
     def of(cls, document: Any, source: str = "hierarchy") -> Hierarchy:
         """Parse the published JSON, in which a node has ``LabelName``, and ``Subcategory`` if there are labels
-        below."""
+        below.
+        """
         above, below, _ = _flattened(document, source, 0, root=True)
         if not above:
             raise InputError("has no labels below its root", source=source, field="Subcategory")

@@ -1,5 +1,6 @@
 """Protocols: the decisions of a benchmark on thresholds, area ranges, caps, matching, interpolation and ties; named
-presets."""
+presets.
+"""
 
 from __future__ import annotations
 

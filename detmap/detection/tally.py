@@ -69,7 +69,8 @@ def in_file_order(protocol: Protocol) -> bool:
 
 def rematched(protocol: Protocol) -> bool:
     """Return whether matching is repeated at each score, which can change the outcomes of detections with higher
-    scores."""
+    scores.
+    """
     return protocol.matching == BY_OBJECTS
 
 
@@ -277,7 +278,8 @@ class Tally(Frozen):
 
     def take(self, detections: Any, pairs: Any) -> Tally:
         """Return the tally of some detections and of some pairs of category and image, each selected by a numpy
-        index."""
+        index.
+        """
         columns: dict[str, Any] = {}
         for column in COLUMNS:
             values = getattr(self, column.name)

@@ -201,7 +201,8 @@ class Cuts:
 
     def best(self) -> int | None:
         """Return the index of the best F1, of ties the one with the highest score; None without positives or
-        detections."""
+        detections.
+        """
         return int(np.argmax(self.f1)) if self.score.size and self.positives else None
 
     def with_precision(self, wanted: float) -> int | None:

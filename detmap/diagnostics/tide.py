@@ -229,7 +229,8 @@ def _insertions(
     own_ties: NDArray[np.integer],
 ) -> NDArray[np.int64]:
     """Return the ranking indices at which to insert detections. Within a category, equal scores are sorted by tie
-    key."""
+    key.
+    """
     at = np.empty(to.size, np.int64)
     for k in np.unique(to).tolist():
         some = to == k

@@ -238,7 +238,8 @@ class Lean:
 
     def _zero(self, protocol: Protocol) -> NDArray[np.bool_] | None:
         """Mask of the objects (in the order of `_truth`) that count as missed because their id is 0; None if there are
-        none."""
+        none.
+        """
         zero = self.ground_truth.zero_ids
         return None if zero is None or protocol.id_zero != zero_ids.MISSED else zero[self._truth(protocol).order]
 

@@ -1,5 +1,6 @@
 """Find the convention under which rankings have a quoted value, and test whether orders of systems survive other
-conventions."""
+conventions.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """Evaluate two tables under many protocols, each protocol once. The tables are matched again only if a decision that
-affects matching changes."""
+affects matching changes.
+"""
 
 from __future__ import annotations
 

@@ -67,7 +67,8 @@ class Ranking:
     @cached_property
     def tied(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """For each place of the ranking, start and end of its tied group, which is the places with the same category
-        and score."""
+        and score.
+        """
         new = np.ones(self.order.size, np.bool_)
         new[1:] = self.scores[1:] != self.scores[:-1]
         new[self.class_starts[:-1][self.class_starts[:-1] < new.size]] = True

@@ -1,5 +1,6 @@
 """Why two protocols give different numbers: the share of each decision in the difference, and detections whose outcome
-changes."""
+changes.
+"""
 
 from __future__ import annotations
 

@@ -161,7 +161,8 @@ class Contrast:
 
     def _decisive(self) -> list[str]:
         """Return a list with a sentence if leaving out a single image changes whether the interval of the difference
-        includes 0; else []."""
+        includes 0; else [].
+        """
 
         def holds(low: float, high: float) -> bool:
             return low <= 0 <= high

@@ -1,5 +1,6 @@
 """Whether one model stays above another under other conventions, caps, thresholds, orders of equal scores, images and
-labels."""
+labels.
+"""
 
 from __future__ import annotations
 

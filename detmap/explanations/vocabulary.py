@@ -1,5 +1,6 @@
 """Changes that `explain --value` tries in addition to decisions of protocols: how files were written, and how the mean is
-taken."""
+taken.
+"""
 
 from __future__ import annotations
 

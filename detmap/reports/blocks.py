@@ -1,5 +1,6 @@
 """Building blocks of sections shared by all reports: paragraphs, panels of several models, differences between
-models."""
+models.
+"""
 
 from __future__ import annotations
 
@@ -211,7 +212,8 @@ def difference_row(
     one: Difference | QueryComparison, of: Mapping[str, Any], count: Mapping[str, int], p: float, corrected: float
 ) -> dict[str, Any]:
     """Return a table row for a difference. The columns `of` come after the models, and the columns `count` before the
-    p-values."""
+    p-values.
+    """
     names = {"from": one.first, "to": one.second}
     ends = {"difference": one.difference, "low": one.low, "high": one.high}
     return {**names, **of, **ends, **count, "p": p, "p corrected": corrected}

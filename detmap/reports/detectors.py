@@ -48,7 +48,8 @@ SURVIVAL = 200_000
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """Settings of a report: the parameters of `report` except data and rules. No intervals are computed with 0
-    replicates."""
+    replicates.
+    """
 
     iou: float = 0.5
     score: float | None = None

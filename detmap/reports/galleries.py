@@ -170,7 +170,8 @@ def _chosen(diagnosis: Diagnosis, errors: Errors, worst: Sequence[int], most: in
 
 def _examples(key: NDArray[Any], images: NDArray[Any], enough: int, there: set[int]) -> Iterator[int]:
     """Yield images until each value of `key` has `enough` examples. Frequent values, and images with many values, come
-    first."""
+    first.
+    """
     values, code, counts = np.unique(key, return_inverse=True, return_counts=True)
     both = np.unique(np.column_stack((code, images)), axis=0)
     holds = Counter[int](both[:, 1].tolist())

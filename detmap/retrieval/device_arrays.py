@@ -34,7 +34,8 @@ _FLOATS = {"float16": "float16", "bfloat16": "float32", "float32": "float32", "f
 
 def array_table(values: Any, source: str, *, booleans: bool = False) -> NDArray[Any] | DeviceTable:
     """Return a matrix of unchanged dtype. A dense float matrix stays on its device; any other matrix is copied to the
-    host."""
+    host.
+    """
     namespace, name = _namespace(values), str(getattr(values, "dtype", None)).rpartition(".")[2]
     is_dense = str(getattr(values, "layout", "strided")).endswith("strided")  # PyTorch has sparse tensors
     if namespace is None or name not in _FLOATS or values.ndim != 2 or not is_dense:

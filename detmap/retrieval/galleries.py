@@ -1,5 +1,6 @@
 """Rank a gallery for queries by distances, and remove junk by the rules of re-identification and landmark
-benchmarks."""
+benchmarks.
+"""
 
 from __future__ import annotations
 

@@ -116,7 +116,8 @@ class Boxes3D(Frozen):
 
 def seen(angles: NDArray[np.float64]) -> dict[str, Column]:
     """Return a dict with a column of boxes, whose observation angles (alpha) are `angles` and whose other values are
-    0."""
+    0.
+    """
     return {BOX3D: Boxes3D.of(np.column_stack([np.zeros((angles.size, 7)), angles]))}
 
 

@@ -85,7 +85,8 @@ class Keypoints(Frozen):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return by name the concatenated x, y, v of all poses, the starts of the poses, and the numbers of labelled
-        points."""
+        points.
+        """
         sizes = self.sizes()
         starts = np.concatenate([[0], np.cumsum(sizes)])
         places = np.repeat(self.poses.starts - starts[:-1], sizes) + np.arange(int(starts[-1]))
@@ -315,7 +316,8 @@ class KeypointReader:
 
 def _bad(sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Mask of the lengths that are no positive multiple of 3, such as negative lengths of records without a list of
-    numbers."""
+    numbers.
+    """
     return np.asarray((sizes <= 0) | (sizes % 3 != 0))
 
 
@@ -362,7 +364,8 @@ PROTOCOLS = {14: "crowdpose", 133: "wholebody"}
 
 def _sigmas(ground_truth: GroundTruth, protocol: Protocol) -> tuple[list[NDArray[np.float64]], NDArray[np.int64]]:
     """Return the distinct arrays of sigmas, and the index of each category's array; -1 for a category without
-    sigmas."""
+    sigmas.
+    """
     codes = ground_truth.categories.values
     if protocol.sigmas is None:
         return [SIGMAS], np.zeros(codes.size, np.int64)

@@ -539,7 +539,8 @@ def _prepare(
 
 def _scattered(images: NDArray[np.int32], count: int) -> bool:
     """Return whether detections of one image are so scattered in the file that every string would be read
-    separately."""
+    separately.
+    """
     return int(np.count_nonzero(np.diff(images))) - count > len(images) // _SCATTERED
 
 

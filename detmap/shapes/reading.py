@@ -115,7 +115,8 @@ class Regions:
 
     def take(self, most: int) -> tuple[NDArray[Any], int, int]:
         """Return a chunk of memory, the index at which this thread may write `most` elements, and the chunk's
-        number."""
+        number.
+        """
         chunk, begin, end = getattr(self._own, "region", (0, 0, -1))  # end -1: even 0 elements need a region
         if begin + most > end:
             with self._lock:

@@ -132,7 +132,8 @@ class Rotated(Frozen):
 
     def areas(self) -> NDArray[np.float64]:
         """Return the areas in square pixels. If an outline crosses itself, the area is the difference of the areas of
-        its two parts."""
+        its two parts.
+        """
         return self.quads.areas
 
     def arrays(self) -> dict[str, NDArray[Any]]:

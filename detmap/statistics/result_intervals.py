@@ -104,7 +104,8 @@ class Intervals(Mapping[str, tuple[float, float]]):
 
 def without_interval(reasons: Mapping[str, str], more: str) -> list[str]:
     """Return a sentence for each reason why metrics have no interval. `reasons` maps a metric to its reason, "" if it
-    has an interval."""
+    has an interval.
+    """
     by_reason: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         by_reason.setdefault(reason, []).append(printable(name))

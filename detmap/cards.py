@@ -202,7 +202,7 @@ def versions() -> dict[str, str]:
 
 
 def to_json(card: Mapping[str, Any]) -> bytes:
-    """Return a card as the text of its file."""
+    """Return the content of a card's file."""
     return (json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 

@@ -16,7 +16,7 @@ from detmap.system import parallel
 
 Interpolation = Literal["step", "all-point", "trapezoid", "trapezoid-hits", "11-point", "101-point"]
 
-#: Interpolations in which AP is a sum with one term per hit, mapped to the constants of the kernel.
+#: Interpolations whose AP is a sum with one term per hit, mapped to the constants of the kernel.
 RULES = {
     "step": curves.STEP,
     "all-point": curves.ALL_POINT,
@@ -307,7 +307,7 @@ class Hits(Frozen):
             recalls, read from straight lines between the points of the envelope. After the last point the curve drops
             to 0 (``101-linear``), or falls to (1, 0) in a straight line (``101-linear-tail``). ``sampled-40`` and
             ``sampled-11`` are KITTI's rules: the envelope of precision is read at the hits nearest to recalls 0, 1/40,
-            2/40 and so on, which gives 41 values, padded with 0 if fewer hits are read. AP is the mean of all values
+            2/40 and so on. The result has 41 values, padded with 0 if fewer hits are read. AP is the mean of all values
             but the first, or of every fourth value; `epsilon` is not added. ``101-clipped`` is nuScenes' rule: at
             recalls 0.11 to 1, precision is read from straight lines between the precisions at the items, without an
             envelope. Then 0.1 is subtracted from the precision, and the difference is divided by 0.9.
@@ -395,8 +395,8 @@ class Hits(Frozen):
         -------
         precision, scores : ndarray of float64, shape (q, r)
             ``precision[i, j]`` is the maximum precision of ranking *i* at recall ``grid[j]`` or more, and ``scores[i,
-            j]`` is the score at which that recall is first reached. Both are 0 if the recall is not reached, and NaN
-            without positives. `scores` has shape (0, r) if the hits have no scores.
+            j]`` is the score at which recall ``grid[j]`` is first reached. Both are 0 if the recall is not reached, and
+            NaN without positives. `scores` has shape (0, r) if the hits have no scores.
         """
         recalls = readonly(grid, np.float64)
         if np.isnan(recalls).any():

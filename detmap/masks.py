@@ -153,8 +153,8 @@ def _outline(outline: Any, record: int, source: str) -> NDArray[np.float64]:
 class Masks(Frozen):
     """Binary masks of objects, each a region of its image, stored as run lengths.
 
-    Instances are immutable. They are made by `from_rle`, `from_polygons` and `from_bitmaps`, which validate their input:
-    the runs of every mask add up to the number of pixels of its image.
+    Instances are immutable. `from_rle`, `from_polygons` and `from_bitmaps` make instances from validated input: the
+    runs of every mask add up to the number of pixels of the image.
 
     Examples
     --------

@@ -214,7 +214,7 @@ class Leaderboard:
 
     @property
     def title(self) -> str:
-        """The metric by which models are ranked, and the kind of geometry that was matched, such as "AP (bbox)"."""
+        """The metric that ranks models, and the matched kind of geometry, such as "AP (bbox)"."""
         kind = next((one.iou_type for one in self.results if one.iou_type), None)
         return f"{self.rank_by} ({kind})" if kind else str(self.rank_by)
 

@@ -90,8 +90,8 @@ def _shown(size: int) -> str:
 def _resident(process: int | str) -> int:
     """Return the resident memory of a process in bytes; 0 if the system does not report it or the process has ended.
 
-    Pages of mapped files are not counted. A forked process maps its parent's pages only when it reads them, so their
-    number would grow although no new memory is used.
+    Pages of mapped files are not counted. A forked process maps its parent's pages only when it reads them, so the
+    count would grow without new memory.
     """
     try:
         with open(f"/proc/{process}/status", "rb") as file:

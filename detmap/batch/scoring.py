@@ -167,8 +167,8 @@ def _of_metrics(part: Mapping[str, Any]) -> dict[str, Any]:
 @dataclass(frozen=True)
 class Options:
     """Options of scoring a file. A saved result is found by a key, which depends only on options that can change a
-    metric. `recorded` is the part of the key that depends on `reading`: values of options, and a hash of each file that
-    is given as an option.
+    metric. `recorded` is the part of the key that depends on `reading`: values of options, and a hash of each file
+    named by an option.
     """
 
     protocol: Protocol
@@ -362,9 +362,8 @@ def score(
         Whether errors reveal nothing about the ground truth; ``results/NAME.json`` has the full error as
         ``error_in_full``.
     under : str, optional
-        A metric, as for `detmap.explain`, that is also computed under other rules: the leaderboard then says which
-        orders of neighbouring models hold under these rules. Scoring takes several times as long. Cannot be combined
-        with `splits`.
+        A metric, as for `detmap.explain`, that is also computed under other rules, to test whether the order of
+        neighbouring models holds. Scoring takes several times as long. Cannot be combined with `splits`.
     executor : concurrent.futures.Executor, optional
         Executor that reads and scores files: a process pool, an executor of ``dask.distributed``
         (``Client.get_executor()``) or of MPI; by default a pool of threads. Workers open the files by their absolute
@@ -372,7 +371,7 @@ def score(
     threads : int, optional
         Total number of threads, by default one per processor; with an `executor`, threads per task, by default 1.
     **decisions
-        Decisions that replace those of `protocol`, as for `detmap.evaluate`.
+        Replacements of decisions of `protocol`, as for `detmap.evaluate`.
 
     Yields
     ------

@@ -16,7 +16,7 @@ from detmap.system.whole_files import write
 #: Exit code of a command whose result fails a gate.
 FAILED = 4
 
-#: Maps a command to the command whose cards it accepts as baselines.
+#: Maps a command to the command that makes cards for its baselines.
 _MADE_BY = {"eval": "eval", "compare": "eval", "trec": "trec", "pq": "pq"}
 
 #: Maps a model and a metric to the two-sided p-value of the difference from the baseline, or to the reason why there is

@@ -129,7 +129,7 @@ _COMMON = ("iou_type", "iou_thresholds", "area_ranges", "max_dets", "use_categor
 
 
 def add_decisions(group: Any, of: type, names: tuple[str, ...], *, others: bool = False) -> None:
-    """Add the flags of the decisions of the class `of` in `names` or, if `others` is true, of all its other decisions."""
+    """Add the flags of those decisions of the class `of` that are in `names` or, if `others` is true, that are not."""
     from detmap.decisions import decisions_of
 
     for name, made in decisions_of(of).items():

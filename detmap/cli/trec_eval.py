@@ -33,7 +33,7 @@ class Asked(NamedTuple):
 
 
 def asked(given: Sequence[str] | None, version: int) -> list[Asked]:
-    """Return the measures of ``-m``, or the official measures, in the order in which trec_eval prints them."""
+    """Return the measures of ``-m``, or the official measures, in trec_eval's order."""
     from detmap.retrieval import trec_eval
 
     known, parameters = trec_eval.nicknames(version), dict[str, list[str]]()
@@ -176,7 +176,8 @@ class _Lines:
     def _summary(self, metric: str) -> float:
         import numpy as np
 
-        # trec_eval adds values one by one, so its mean may differ from numpy's in the last bit, and in a printed digit.
+        # trec_eval adds values one by one, so its mean may differ from numpy's mean in the last bit, and thus in a
+        # printed digit.
         values = self.columns[metric][self.order]
         total = float(np.cumsum(values)[-1])
         if metric == "num_rel" and self.complete:  # trec_eval ignores -l here if missing queries count as 0

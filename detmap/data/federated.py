@@ -1,7 +1,7 @@
 """Federated data sets such as LVIS: the categories that annotators looked for on each image.
 
 Annotators did not look for every category on every image. For each image, ground truth may list the categories that
-they looked for and did not find (``neg_category_ids``), and the categories with possibly unannotated objects
+annotators looked for and did not find (``neg_category_ids``), and the categories whose objects may not all be annotated
 (``not_exhaustive_category_ids``).
 """
 

@@ -21,8 +21,8 @@ from detmap.shapes.kinds import BOXES as BOX_KIND
 LISTS = {BOX_FIELD: "xywh", "box": "xywh", "boxes": "xywh", "bbox_xyxy": "xyxy", "boxes_xyxy": "xyxy"}
 
 
-#: Key of the number of rows whose masks or other shapes were left out, in the metadata of an Arrow schema or the
-#: ``attrs`` of a data frame.
+#: Key in the metadata of an Arrow schema, or in the ``attrs`` of a data frame. The value is the number of rows whose
+#: masks or other shapes were left out.
 _SHAPES_LEFT_OUT = "detmap.shapes_left_out"
 
 
@@ -250,7 +250,7 @@ def _listed(column: Any, name: str, source: str) -> NDArray[Any]:
 
 
 def _of_images(found: Mapping[str, Any], image: str, source: str) -> dict[str, Any]:
-    """Return the ids of the images in a table of ground truth, and the sizes of these images if the table has them."""
+    """Return the ids of the images in a table of ground truth, and their sizes if the table has sizes."""
     given = ids_of(found[image], image, source)
     values, codes = given if isinstance(given, Coded) else np.unique(given, return_inverse=True)
     out: dict[str, Any] = {"images": values}

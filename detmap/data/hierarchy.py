@@ -81,11 +81,10 @@ def _flattened(
 
 
 def expanded(table: T, hierarchy: Hierarchy) -> T:
-    """Return a table in which each row is followed by a copy for every label above the row's label.
+    """Return the table with a copy of each row, directly after the row, for every label above the row's label.
 
-    The verified labels of images are extended, too. A label that is present on an image implies every label above it,
-    and a label that is absent implies that every label below it is absent. Labels that the hierarchy lacks are
-    unchanged, with a notice.
+    The verified labels of images are extended, too. If a label is present on an image, so is every label above it. If a
+    label is absent, so is every label below it. Labels that the hierarchy lacks are unchanged, with a notice.
 
     Raises
     ------

@@ -221,8 +221,8 @@ def used(table: Ids, rows: NDArray[Any]) -> Ids:
 
 
 def coded(strings: Sequence[str], source: str | None = None, field: str = "id") -> Ids:
-    """Return the distinct strings and the index of each given string, without an array, which would pad every string to
-    the longest.
+    """Return the distinct strings and the index of each given string. An array would pad every string to the longest,
+    so none is made.
     """
     distinct = list(dict.fromkeys(strings))
     places = dict(zip(distinct, range(len(distinct)), strict=True))

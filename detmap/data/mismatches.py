@@ -59,7 +59,7 @@ _FEWEST_SHARES = 3
 
 
 def notices_of_units(ground_truth: GroundTruth, detections: Detections) -> dict[str, int]:
-    """Return a notice if the boxes of one table, or of both, seem to be normalised. If only one table has such boxes,
+    """Return a notice if the boxes of one table, or of both, seem to be normalised. If only one table seems normalised,
     the median area of the other table's boxes must exceed 1, as in pixels.
     """
     if not (len(detections) and len(ground_truth)):

@@ -9,7 +9,7 @@ from detmap.data.benchmarks import advice
 from detmap.errors import shorten
 from detmap.shapes.kinds import KINDS
 
-#: Phrases for notices on boxes whose coordinates seem to be shares of the image size instead of pixels.
+#: Phrases for notices on boxes that seem to be normalised by the image size instead of in pixels.
 _SHARES = "as shares of an image do"
 _SCALE = (
     "multiply x and width by the image's width, y and height by its height (--image-sizes does so for Open Images' files "

@@ -273,8 +273,8 @@ class GroundTruth(_Shaped, Frozen):
         Whether a box stands for a group of objects, Open Images' ``IsGroupOf``; see `Protocol.group_of`. None if no box
         stands for a group.
     negatives, not_exhaustive : CategoryLists, or None
-        For each image, the categories that are known to be absent (LVIS's ``neg_category_ids``), and the categories of
-        which some objects may not be annotated (``not_exhaustive_category_ids``). See `Protocol.judged` and
+        For each image, the categories that are known to be absent (LVIS's ``neg_category_ids``), and the categories
+        whose objects may not all be annotated (``not_exhaustive_category_ids``). See `Protocol.judged` and
         `Protocol.not_exhaustive`. None if no image has such a list.
     part_flags : mapping of str to ndarray of bool, shape (n,)
         Whether a part of each object's pose is valid, by name of the flag, as COCO-WholeBody's ``foot_valid``; see
@@ -377,7 +377,7 @@ class GroundTruth(_Shaped, Frozen):
         labels : array_like of int or str, shape (n,), optional
             Another name of `category_ids`: give one of the two.
         boxes : array_like of float, shape (n, 4)
-            Boxes in pixels. May be left out if there are other shapes, whose enclosing boxes are then used.
+            Boxes in pixels. If left out, the enclosing boxes of the other shapes are used.
         masks : array_like of bool or uint8, shape (n, height, width), or Masks, or list of mappings, optional
             Bitmaps (arrays or tensors), a `detmap.masks.Masks`, or run-length codes; for ``iou_type`` "segm" and "boundary".
         keypoints : array_like of float, shape (n, k, 3), optional
@@ -418,8 +418,8 @@ class GroundTruth(_Shaped, Frozen):
         image_sizes : array_like of int, shape (i, 2), optional
             Height and width of each of `images`, in their order; 0 if unknown. Polygons of results require the sizes.
         neg_category_ids, not_exhaustive_category_ids : mapping of image id to sequence of category ids, optional
-            For federated data such as LVIS: categories that are known to be absent from an image, and categories of which
-            some objects may not be annotated. Categories that are not among `categories` are left out.
+            For federated data such as LVIS: categories that are known to be absent from an image, and categories whose
+            objects may not all be annotated. Categories that are not among `categories` are left out.
         pos_category_ids : mapping of image id to sequence of category ids, optional
             Categories that are known to be on an image, with or without boxes, as Open Images' verified labels say.
         frequencies : mapping of category id to {"r", "c", "f"}, optional
@@ -609,8 +609,8 @@ class Detections(_Shaped, Frozen):
     classes : tuple of str, or None
         The classes that have a file, if results come as a file per class.
     missing_classes : {"zero", "error", "skip"}
-        How scored classes without a file are treated. "zero" gives them AP 0 and a notice, "error" raises `InputError`, and
-        "skip" leaves them out.
+        Treatment of scored classes without a file. "zero" gives such a class AP 0 and a notice, "error" raises
+        `InputError`, and "skip" leaves such classes out.
     notices : mapping of str to int
         The number of occurrences of each kind of unusual input, by code; see `detmap.data.notices.NOTICES`.
     source : str

@@ -32,7 +32,7 @@ from detmap.shapes import Boxes, Column, Kind, Pairs, find
 from detmap.shapes.kinds import BOXES
 from detmap.system import parallel
 
-_LONG = 1e5  # cost above which a block runs outside the main thread, so that Ctrl-C has an effect at once
+_LONG = 1e5  # blocks that cost more run outside the main thread, so that Ctrl-C has an effect at once
 
 #: Minimum overlap of boxes that touch: the smallest normal float.
 _TOUCHING = float(np.finfo(np.float64).tiny)
@@ -376,7 +376,9 @@ class Arrangement:
 
 
 class _Evaluated(NamedTuple):
-    """For each row of both tables, the index of its evaluated image and category; -1 for rows that are left out."""
+    """The index of the evaluated image and of the category of each row in both tables; -1 for rows that are left
+    out.
+    """
 
     found_image: NDArray[np.int32]
     found_category: NDArray[np.int32]

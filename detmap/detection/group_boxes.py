@@ -1,8 +1,8 @@
 """Decisions on boxes that stand for groups of objects, as in Open Images, and on the order of equal scores.
 
 The rules are those of TensorFlow's Object Detection API. A detection that matches no single object is assigned to the
-group that covers the largest share of its area, if this share reaches the threshold. A group is found once, by its best
-detection; other detections assigned to the group count neither as hits nor as misses.
+group that covers the largest share of the detection's area, if this share reaches the threshold. A group is found once,
+by its best detection; other detections assigned to the group count neither as hits nor as misses.
 """
 
 from __future__ import annotations

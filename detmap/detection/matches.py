@@ -206,8 +206,8 @@ def match_pairs(
 def matches_of(
     arranged: Arrangement, iou: float, area: str = "all", floor: float | None = None, threads: int | None = None
 ) -> Matches:
-    """Return the matches of arranged tables. If `floor` is given, they include the nearest objects of each detection, in
-    its own category and in others.
+    """Return the matches of arranged tables. If `floor` is given, the matches include the nearest objects of each
+    detection, in its own and in other categories.
     """
     decided = arranged.protocol
     if area not in decided.range_names:
@@ -262,8 +262,8 @@ def _at(column: NDArray[np.int32], positions: NDArray[np.int32]) -> NDArray[np.i
 
 
 def taken_at(arranged: Arrangement, objects: Objects, iou: float, at: int, threads: int | None) -> pairs.Taken:
-    """Match at one threshold, in the area range with index `at`. In `objects`, those outside of this range must be
-    flagged as ignored.
+    """Match at one threshold, in the area range with index `at`. The caller must flag `objects` outside of this range
+    as ignored.
     """
     protocol = arranged.protocol
     if rematched(protocol):

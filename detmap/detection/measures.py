@@ -62,8 +62,8 @@ class Measures:
     def of_objects(
         self, truth: GroundTruth, areas: NDArray[np.float64], side: Measured
     ) -> tuple[NDArray[np.float64], dict[str, int]]:
-        """Return the measures of objects by position, shape (n, M), and a notice that counts the objects without a
-        field that a level needs. Raises `InputError` if all objects lack a field.
+        """Return the measures of objects by position, shape (n, M), and a notice that counts the objects that lack a
+        field of a level. Raises `InputError` if all objects lack a field.
         """
         out = np.empty((areas.size, 1 + len(self._conditions)))
         out[:, 0] = areas

@@ -126,8 +126,8 @@ class Tally(Frozen):
     image_ids : ndarray, shape (i,)
         The evaluated images, ascending.
     category, image, rank : ndarray of int32, shape (n,)
-        For each detection within its cap: indices of its category and image, and its 0-based rank among that image's
-        detections of that category.
+        For each detection within its cap: the indices of its category and image, and its 0-based rank within this
+        category and image.
     order : ndarray of int64, shape (n,) or (0,)
         Position in the file, if the protocol breaks ties by it in rankings or at `Protocol.max_per_category`; else empty.
     scores : ndarray of float64, shape (n,)
@@ -136,8 +136,8 @@ class Tally(Frozen):
         Bit ``a * T + t`` says whether the detection is a hit, or is ignored, in area range *a* at IoU threshold *t*; the
         levels of the protocol follow its area ranges.
     found, missed : ndarray of int32, shape (n, A * T) or (0, A * T)
-        The changes of the image's numbers of hits and of misses when detections of this score are added, for each bit
-        of `hit`. Empty unless matching is repeated at each score.
+        For each bit of `hit`, the changes of the image's number of hits and number of misses when detections of this
+        score are added. Empty unless matching is repeated at each score.
     alike : ndarray of float64, shape (n, A * T) or (0, A * T)
         The sum of similarities of orientation over the image at this score; NaN if angles are unknown. Empty unless
         matching is repeated at each score.

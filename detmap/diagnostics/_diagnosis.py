@@ -154,7 +154,7 @@ class Diagnosis:
 
     @cached_property
     def matches(self) -> Matches:
-        """The matches at the threshold. For each detection, they include the object with the largest overlap in its own
+        """The matches at the threshold. They include the object that each detection overlaps most, in the detection's
         category and in other categories.
         """
         return matches_of(self.arranged, self.iou, self.protocol.area_ranges[0][0], BACKGROUND, self.threads)
@@ -207,8 +207,8 @@ class Diagnosis:
 
     @cached_property
     def overlaps(self) -> Overlaps:
-        """All pairs of a detection and an object on one image that overlap by at least 0.1 or, for kinds matched by
-        distance, whose distance is at most ten times the threshold. The categories of a pair may differ.
+        """All pairs of a detection and an object on one image with an overlap of at least 0.1 or, for kinds matched by
+        distance, with a distance of at most ten times the threshold. The categories of a pair may differ.
         """
         return overlaps(self.arranged, self.floor, self.threads)
 
@@ -224,8 +224,8 @@ class Diagnosis:
 
     @cached_property
     def notices(self) -> dict[str, int]:
-        """Notices about the input. If an annotation has the id 0, a notice states two values of AP: with its object
-        matched like other objects, and with its object always missed, as in pycocotools.
+        """Notices about the input. If an annotation has the id 0, a notice states AP twice: with the object matched
+        like other objects, and with the object always missed, as in pycocotools.
         """
         noted = dict(self.matches.notices)
         if self.arranged.zero is not None:

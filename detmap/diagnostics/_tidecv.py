@@ -41,7 +41,8 @@ class Found:
 @dataclass(frozen=True, eq=False)
 class _Points:
     """The entries of the rankings of all classes, called points. Each detection has a point in the ranking of its
-    class. If fixing its error moves it to another class, it has a second point, in the ranking of that class.
+    class. A detection that is moved to another class by fixing its error has a second point, in the ranking of the
+    other class.
     """
 
     #: The points sorted by category, descending score, and tidecv's order of detections; shape (n,).

@@ -74,7 +74,7 @@ def confusion(
     match : {"ap", "ultralytics", "supervision"}
         ``ap``: first each class is matched as for AP. Then remaining detections are matched with objects of other
         classes, by descending score, each with the unmatched object that it overlaps most. A row therefore sums to the
-        number of objects of its class, a column to the number of true and false positives of AP, and the diagonal holds
+        number of objects of a class, a column to the number of true and false positives of AP, and the diagonal holds
         the true positives. Ignored detections and objects are not counted. ``ultralytics`` (8.4): detections with
         scores above the minimum are matched in order of score, each with the unmatched object of any class that it
         overlaps most, by more than the threshold. ``supervision`` (0.31): detections with at least the minimum score
@@ -135,7 +135,7 @@ def _cells(
     detection is an entry.
     """
     # `truth` holds the categories and images of objects, `found` those of detections. `pairs` are the matched
-    # detections and objects. `shown` has a mask of the objects, and one of the detections, that count if unmatched.
+    # detections and objects. `shown` holds two masks: of the objects, and of the detections, that count if unmatched.
     alone_truth, alone_found = shown[0].copy(), shown[1].copy()
     alone_found[pairs[0]] = False
     alone_truth[pairs[1]] = False

@@ -16,7 +16,7 @@ from detmap.hits import Hits
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis
 
-#: Number of images, those with the largest estimated gains, whose gain in AP is computed exactly.
+#: Number of images for which the gain in AP is computed exactly; their estimated gains are the largest.
 CANDIDATES = 200
 
 #: Number of hits for which AP is computed at once; it limits the memory in use.

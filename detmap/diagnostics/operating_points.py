@@ -52,7 +52,7 @@ def operating_points(
     OperatingPoints
         The best ``F1``, and its ``score``, ``precision`` and ``recall``. `rows` has a row for the best F1 and for each
         required value; NaN if no score reaches the value. If the diagnosis has ``replicates``, there are 95 % intervals
-        of the score, which is chosen anew in each replicate, and of precision and recall at the reported score.
+        of precision and recall at the reported score, and of the score itself, which is chosen anew in each replicate.
     """
     wanted = [("best F1", "f1", 0.0)]
     for name, values in (("precision", precision), ("recall", recall)):

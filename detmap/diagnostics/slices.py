@@ -128,8 +128,8 @@ def slices(
         own = mean(ranking.ap_of(outcome[ranking.order], positives))
         total, found = int(positives.sum()), int(np.count_nonzero(taken))
         wrong = np.bincount(error[outcome == MISS], minlength=BKG + 1)
-        # A detection that is a hit among all objects can be a miss in a slice. There, a detection of higher score may
-        # match its object instead of an object that the slice ignores. The miss counts as a duplicate.
+        # A hit among all objects can be a miss in a slice: a detection of higher score may match its object, if the
+        # slice ignores the object of that detection. Count the miss as a duplicate.
         wrong[DUPE] += wrong[0]
         rows.append(
             {

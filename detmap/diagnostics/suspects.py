@@ -102,7 +102,8 @@ def _unfound(diagnosis: Diagnosis) -> tuple[_Found, _Found]:
     near = near.take(near.overlap >= least)
     same = matches.category[near.found] == truth.category[near.truth]
     own[near.truth[same]] = True
-    # Keep pairs of different classes with a high enough score, whose object no detection of its own class covers.
+    # Keep pairs of different classes if the score is high enough and no detection of the object's class covers the
+    # object.
     sure = ~same & (matches.score[near.found] >= diagnosis.score)
     sure &= (diagnosis.counted & ~own)[near.truth]
     near = near.take(sure)

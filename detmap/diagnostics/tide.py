@@ -53,27 +53,27 @@ class Tide(Finding):
 def tide(diagnosis: Diagnosis, *, rules: Literal["detmap", "tidecv"] = "detmap") -> Tide:
     """Return the six errors of TIDE, and the gain in AP from fixing each of them.
 
-    Every false positive has one error, the first of these that applies: Loc (overlaps an object of its own class by 0.1
-    or more, but less than the threshold), Cls (overlaps an object of another class by the threshold or more), Dupe
-    (overlaps an object of its own class, already matched, by the threshold or more), Both (overlaps an object of
-    another class by 0.1 or more), Bkg (any other). Loc and Cls point to the object that the detection overlaps most, of
-    its own or of another class. An object has the error Miss if it is not found and no Loc or Cls points to it.
+    Every false positive has one error, the first in this list that applies: Loc (overlaps an object of its own class by
+    0.1 or more, but less than the threshold), Cls (overlaps an object of another class by the threshold or more), Dupe
+    (overlaps a matched object of its own class by the threshold or more), Both (overlaps an object of another class by
+    0.1 or more), Bkg (any other). Loc and Cls point to the object that the detection overlaps most, of its own or of
+    another class. An object has the error Miss if it is not found and no Loc or Cls points to it.
 
     Errors are fixed as follows. Of the detections with Loc or Cls that point to the same unfound object, the detection
-    with the highest score becomes a hit of the object's class. Every other false positive is removed. For a Miss the
-    object is removed. AP is then computed from the changed data. A class that has no objects left is excluded from the
-    mean. If no class is left, AP is undefined.
+    with the highest score becomes a hit of the object's class. Every other false positive is removed. Objects with the
+    error Miss are removed. AP is then computed from the changed data. A class that has no objects left is excluded from
+    the mean. If no class is left, AP is undefined.
 
     Parameters
     ----------
     rules : {"detmap", "tidecv"}
         ``detmap`` uses the matching of the protocol: every detection is a hit, ignored, or an error. AP is the AP of
-        `detmap.evaluate` at this threshold. With all errors fixed, AP is 1, or NaN if no object is left. Under a protocol
-        that matches again at each score, such as KITTI's, AP is the AP of all levels together after the first matching,
-        which is not the benchmark's AP. ``tidecv`` reproduces tidecv 1.0.1, which differs as follows. It keeps at most 100
-        detections per image, over all classes. Of equal overlaps, it matches the first object. Ignored detections can be
-        errors. A class that has detections but no objects has AP 0. Fixed errors rank before other detections of the
-        same score, so that ties alone can change AP.
+        `detmap.evaluate` at this threshold. With all errors fixed, AP is 1, or NaN if no object is left. Under a
+        protocol that repeats matching at each score, such as KITTI's, AP is computed after the first matching, over all
+        levels together, and is not the benchmark's AP. ``tidecv`` reproduces tidecv 1.0.1, which differs as follows. It
+        keeps at most 100 detections per image, over all classes. Of equal overlaps, it matches the first object.
+        Ignored detections can be errors. A class that has detections but no objects has AP 0. Fixed errors rank before
+        other detections of the same score, so that ties alone can change AP.
 
     Returns
     -------
@@ -173,7 +173,7 @@ class Mending:
         self.missed = matches.missed[~reached[matches.missed]]
         truth = diagnosis.arranged.truth.category
         self.fewer = np.bincount(truth[places[self.missed]], minlength=self.positives.size)
-        # Each detection whose error Cls is fixed gets a second entry, in the category of the object that it points to.
+        # Each detection whose error Cls is fixed gets a second entry, in the category of its object.
         moved = best[error[best] == CLS]
         to = truth[places[target[moved]]].astype(np.int64)
         tie = matches.tie_keys()

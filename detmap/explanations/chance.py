@@ -53,8 +53,8 @@ class Chance:
 def _part(
     rows: NDArray[np.int64], values: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], float, int]:
-    """Return the rows of values that do not agree with the quoted numbers, the distances of these values, and the
-    volume and dimension of the unit ball.
+    """Return four items: the rows of values that disagree with the quoted numbers, the distances of these values from
+    the numbers, and the volume and the dimension of the unit ball.
     """
     away = (values - (low + high) / 2) / (high - low)
     outside = (np.abs(away) > 0.5).any(axis=1)

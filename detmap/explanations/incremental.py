@@ -327,8 +327,9 @@ class Lean:
 
     @cached_property
     def _near(self) -> dict[bool, NDArray[np.int64]]:
-        """Maps each value of `use_categories` to the rows of the detections that may overlap an object: detections on
-        images with objects or, if categories are used, with objects of the detection's category.
+        """Maps each value of `use_categories` to the rows of the detections that may overlap an object. Without
+        categories, these are the detections on images with objects; with categories, the image must have objects of the
+        detection's category.
         """
         made = {}
         for use in (True, False):

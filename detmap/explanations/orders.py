@@ -23,9 +23,9 @@ def values_under(
 ) -> dict[str, Any]:
     """Return a model's metric under each of the rules that `detmap.explanations.survives` tries, as plain values.
 
-    The result has ``metric``, ``value`` and ``situations``. The latter maps the name of each variant of the rules to
-    its kind, its number of changed decisions, and its minimum and maximum value. Variants without positives are left
-    out. There are no variants without suspicious labels or with resampled images, because these variants need all
+    The result has ``metric``, ``value`` and ``situations``. ``situations`` maps the name of each variant of the rules
+    to the variant's kind, number of changed decisions, and minimum and maximum value. Variants without positives are
+    left out. There are no variants without suspicious labels or with resampled images, because these variants need all
     models at once.
     """
     base = trimmed(protocol, metric)

@@ -27,7 +27,7 @@ class Candidate:
     values : dict of str to float
         The values under these rules, by the name of the quoted number.
     by_chance : float
-        Expected number of rules, among those at least as usual, that agree with the quoted digits by chance.
+        Expected number of chance agreements with the quoted digits, among rules at least as usual as these rules.
     others : tuple of str
         Up to five other rules with exactly the same values.
     """

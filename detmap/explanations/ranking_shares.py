@@ -59,8 +59,7 @@ class RankingExplanation(Explained[Convention]):
         The share of each decision, the largest first. The exact shares sum to the exact difference of the two values.
     chain : list of Step
         The steps from `source` to `target`, which change one decision after the other. In a step, `classes` holds the
-        queries whose values changed most, `changed` is the number of queries whose values changed, and `examples` is
-        empty.
+        queries with the largest changes, `changed` is the number of changed queries, and `examples` is empty.
     error : float
         The largest standard error of a share; 0 if all orders were averaged.
     evaluations : int

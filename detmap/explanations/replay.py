@@ -55,7 +55,7 @@ _DEFAULTS = {name: default_of(one) for name, one in Protocol.__dataclass_fields_
 
 
 def is_late(name: str) -> bool:
-    """Return whether a decision applies after matching and ranking, whose results can then be reused."""
+    """Return whether a decision applies after matching and ranking, so that a change needs neither again."""
     return set(_DECLARED[name].affects) <= {"curve", "mean"}
 
 

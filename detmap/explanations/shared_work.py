@@ -66,9 +66,7 @@ class Ranking:
 
     @cached_property
     def tied(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each place of the ranking, start and end of its tied group, which is the places with the same category
-        and score.
-        """
+        """For each place of the ranking, start and end of its tied group (the places with the same category and score)."""
         new = np.ones(self.order.size, np.bool_)
         new[1:] = self.scores[1:] != self.scores[:-1]
         new[self.class_starts[:-1][self.class_starts[:-1] < new.size]] = True
@@ -109,7 +107,7 @@ class Pairs:
 @dataclass(frozen=True, eq=False)
 class Cells:
     """Pairs in matching order. `live` holds the positions of the detections that overlap an object. `cells` are the
-    pairs of image and category of these detections, and `candidates` are the objects that each of them overlaps.
+    pairs of image and category of these detections, and `candidates` are the objects that each detection overlaps.
     """
 
     live: NDArray[np.int64]

@@ -60,8 +60,8 @@ class Example:
     iou : float
         The threshold at which the outcome changes.
     overlap : float
-        The overlap with the object that the detection matches after the change or, if unmatched after the change, with
-        the object that it matches before. NaN if the detection is unmatched in both cases.
+        The overlap with the matched object after the change or, if the detection is then unmatched, before the change.
+        NaN if the detection is unmatched in both cases.
     before, after : str
         The outcomes: "hit", "false positive", "ignored", or "not scored".
     """

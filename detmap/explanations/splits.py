@@ -350,7 +350,7 @@ def contrast(
 
 
 def _ranges(named: Protocol, base: Protocol) -> tuple[tuple[str, float, float], ...]:
-    """Return the area range of the metric, then the smaller ranges by which the difference is split. The smaller ranges
+    """Return the area range of the metric, then the smaller ranges for the split of the difference. The smaller ranges
     are the protocol's or, if it has none, COCO's. A metric of a smaller range, such as "AP_small", is not split.
     """
     (whole,) = base.area_ranges

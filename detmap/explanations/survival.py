@@ -125,7 +125,7 @@ class Survival:
     metric : str
         The name of the metric.
     protocol : Protocol or Convention
-        The rules by which the models are compared, reduced to the decisions that the metric needs.
+        The rules of the comparison, reduced to the decisions that the metric needs.
     values : dict of str to float
         The value of each model, the best first.
     situations : list of Situation

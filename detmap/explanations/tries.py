@@ -145,8 +145,8 @@ class Tries:
         return self._chance()(0.0)
 
     def _chance(self) -> Callable[[float], float]:
-        """Return a function that maps a prior weight to the number of rules with at least this weight that are expected
-        to agree by chance.
+        """Return a function that maps a prior weight to the expected number of chance agreements, among rules with at
+        least this weight.
         """
         values = np.array(list(self.tried)).reshape(-1, len(self.quoted))
         density, shares = Chance(values, np.array(self.quoted)), np.array(list(self.tried.values()))

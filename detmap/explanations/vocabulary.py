@@ -213,8 +213,8 @@ class ByImage:
         return bool(self.images.size <= _MOST_CELLS)
 
     def mean(self, values: NDArray[np.float64], category: int | None) -> float:
-        """Return the mean over images of the values of the class `category` or, if it is None, of the mean over each
-        image's classes; NaN without values.
+        """Return the mean over images of the value of the class `category` or, if it is None, of each image's mean over
+        classes; NaN without values.
         """
         there = ~np.isnan(values) & (category is None or self.classes == category)
         if not there.any():

@@ -95,7 +95,7 @@ class PanopticResult(Result):
         return rows if self._intervals is None else widened(rows, self._intervals.of_categories(), "PQ")
 
     def summary(self) -> list[dict[str, Any]]:
-        """Return rows for display: a row per metric if there are intervals, else a row each for all categories, things
+        """Return rows for display: a row per metric if there are intervals, else three rows: all categories, things,
         and stuff.
         """
         if self._intervals is not None:

@@ -52,9 +52,9 @@ class COCOeval:
         Overlaps by (image, category): an array of shape (d, g), or an empty list.
 
     Notes ----- Usually all images are evaluated at once on detmap's kernels. Then ``evalImgs``, ``ious``, ``_gts`` and
-    ``_dts`` are computed when one of these attributes is first read, from the records as they are at that time. Images
-    are evaluated one by one, as in pycocotools and with the same numbers, in three cases: if a method is overridden, if
-    ``evalImgs`` was read or assigned, or if ids, boxes, masks, keypoints or params are unusual.
+    ``_dts`` are computed from the records when one of these attributes is first read. Images are evaluated one by one,
+    as in pycocotools and with the same numbers, in three cases: if a method is overridden, if ``evalImgs`` was read or
+    assigned, or if ids, boxes, masks, keypoints or params are unusual.
     """
 
     evalImgs: Any

@@ -330,8 +330,8 @@ class COCOeval_faster(cocoeval.COCOeval):
     def extended_metrics(self) -> dict[str, Any]:
         """The metrics of each class, with precision and recall at the score threshold with the best mean F1.
 
-        ``class_map`` is a list of dicts with ``class``, ``map@50:95``, ``map@50``, ``precision`` and ``recall``. There
-        is a dict for each class whose metrics are defined, and a last one for "all". ``map`` is AP50; ``precision`` and
+        ``class_map`` is a list of dicts with ``class``, ``map@50:95``, ``map@50``, ``precision`` and ``recall``. The
+        list has a dict for each class with defined metrics, then a dict for "all". ``map`` is AP50; ``precision`` and
         ``recall`` are means over classes.
         """
         return faster_metrics.extended(self)

@@ -19,7 +19,7 @@ from detmap.shapes import Boxes
 from detmap.shapes.keypoints import Keypoints, rows_of
 from detmap.shapes.masks import MaskColumn
 
-#: Modules whose classes have an ``annToRLE`` that returns the same masks as pycocotools'.
+#: Modules whose ``annToRLE`` returns the same masks as pycocotools.
 _KNOWN = ("detmap.pycocotools.coco", "detmap.lvis.lvis", "pycocotools.coco")
 _CHUNK = 512  # number of records that are processed together and fit the processor's cache
 #: Limit below which a product of two integers, or a sum of two squares, is exact in float64.

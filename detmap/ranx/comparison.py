@@ -144,7 +144,7 @@ def compare(
 
 
 def _outcomes(one: Values, other: Values) -> dict[str, int]:
-    """Return the numbers of queries in which the run `one` wins, ties and loses."""
+    """Return the numbers of queries that the run `one` wins, ties and loses."""
     return {"W": int((one > other).sum()), "T": int((one == other).sum()), "L": int((one < other).sum())}
 
 
@@ -225,8 +225,8 @@ class Report:
     comparisons : mapping
         ``p_value`` and ``significant`` by pair of run names (in either order) and metric.
     win_tie_loss : dict
-        The numbers of queries in which the first run of a pair wins (``W``), ties (``T``) or loses (``L``), by pair of
-        run names and metric.
+        By pair of run names and metric, the numbers of queries that the first run wins (``W``), ties (``T``) or loses
+        (``L``).
     max_p : float
         Maximum p-value of a significant difference.
     rounding_digits : int

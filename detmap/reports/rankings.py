@@ -230,8 +230,8 @@ def _counts(result: RankingResult) -> str:
 
 
 def _lacking(models: Sequence[Model]) -> list[tuple[int, int]]:
-    """Return for each model the number of queries that it lacks but another model has, and the number of queries of all
-    models.
+    """Return two numbers for each model: the queries of other models that the model lacks, and the queries of all
+    models together.
     """
     key = models[0].metrics[models[0].metric]
     if any(key not in model.result.per_query for model in models):

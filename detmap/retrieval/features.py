@@ -68,9 +68,9 @@ def evaluate_features(
     query, gallery : array_like of float, shapes (q, d), (g, d)
         Features of any float type (float16 and bfloat16 are multiplied in single precision); may be a `numpy.memmap`.
         Float arrays of PyTorch, or of a library with the array API, may be on another device. They are multiplied and
-        ranked there, so both must be on the same device. Distances computed on a device may differ in the last bits
-        from distances computed on the processor. Distances of whole numbers are exact if all products are exact and the
-        library does not multiply in lower precision (TF32).
+        ranked on that device, so both arrays must be on the same device. Distances computed on a device may differ in
+        the last bits from distances computed on the processor. Distances of whole numbers are exact if all products are
+        exact and the library does not multiply in lower precision (TF32).
     metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
         ``euclidean`` ranks by the squared distance, as ``sqeuclidean`` does; ``dot`` ranks larger products first.
     query_ids, gallery_ids, query_cameras, gallery_cameras, metrics, convention, junk_id, ignore, self_match, seed

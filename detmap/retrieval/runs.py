@@ -669,9 +669,9 @@ def _places(
     ranked: Table, relevant: NDArray[np.int64], hit_starts: NDArray[np.int64], convention: Convention
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Rank the `relevant` lines of a run, given as ascending indices among the lines of their query."""
-    # Return four arrays of shape (h,), sorted by query and rank: the rank, the number of the query's lines with a
-    # better score, the number of its lines with the same score, and the index in `relevant`. The fifth array, shape
-    # (q,), is the number of lines of each query.
+    # Return four arrays of shape (h,), sorted by query and rank: the rank of a line, the numbers of lines of the same
+    # query with a better score and with the same score, and the index in `relevant`. The fifth array, shape (q,), is
+    # the number of lines of each query.
     queries = hit_starts.size - 1
     ranks, ahead, tied, which = (np.empty(relevant.size, np.int64) for _ in range(4))
     items = np.empty(queries, np.int64)

@@ -173,8 +173,8 @@ def values_of(measure: Measure, parameters: Sequence[str] = ()) -> list[Value]:
 
 
 def undefined(hits: Hits, request: Request, convention: Convention) -> NDArray[np.bool_]:
-    """Mask, shape (q,), of the queries for which trec_eval divides 0 by 0, whereas detmap's value is 0. This happens
-    only to interpolated precision, if nothing was ranked and the recall requires no hit.
+    """Mask, shape (q,), of the queries whose value is 0 / 0 in trec_eval, but 0 in detmap. This happens only to
+    interpolated precision, if nothing was ranked and the recall requires no hit.
     """
     if request.metric.name not in ("iprec", "11pt"):
         return np.zeros(len(hits), np.bool_)

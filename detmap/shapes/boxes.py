@@ -146,7 +146,7 @@ def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: Inva
 
 def seem_shares(given: NDArray[np.float64]) -> bool:
     """Return whether boxes in any format, shape (n, 4), seem to be normalised rather than in pixels. A few boxes that
-    exceed their images do not affect the result. Integers are assumed to be in pixels, even 0 and 1.
+    exceed their images do not affect the result. Boxes of integers, even of 0 and 1, are assumed to be in pixels.
     """
     sample = given[:: 1 + len(given) // _LOOKED_AT]
     near = ((sample >= -_BEYOND) & (sample <= 1 + _BEYOND)).all(axis=1)

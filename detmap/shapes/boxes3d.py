@@ -115,8 +115,8 @@ class Boxes3D(Frozen):
 
 
 def seen(angles: NDArray[np.float64]) -> dict[str, Column]:
-    """Return a dict with a column of boxes, whose observation angles (alpha) are `angles` and whose other values are
-    0.
+    """Return a dict with a column of boxes with the observation angles (alpha) `angles`; all other values of the boxes
+    are 0.
     """
     return {BOX3D: Boxes3D.of(np.column_stack([np.zeros((angles.size, 7)), angles]))}
 

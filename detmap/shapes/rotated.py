@@ -236,8 +236,8 @@ _PAIRED = ((0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3))
 
 
 def _gaussians(column: Rotated) -> _Gaussians:
-    """Return a Gaussian for each box. Its variances are the variances of the uniform distribution on the smallest,
-    possibly rotated, rectangle around the corners, which is fitted as in OpenCV.
+    """Return a Gaussian for each box. The variances are those of a uniform distribution on the minimum-area rectangle
+    around the corners, which may be rotated and is fitted as in OpenCV.
     """
     corners = column.corners.reshape(-1, 4, 2)
     points = corners - corners[:, :1]

@@ -40,7 +40,7 @@ class Tracks(Frozen):
     spans : ndarray of int64, shape (n, 2)
         Track *i* has the masks from ``spans[i, 0]`` to ``spans[i, 1]``.
     lengths : ndarray of int64, shape (n,)
-        The number of frames of each track, including those where it is absent.
+        The number of frames of each track, including frames without the track.
     """
 
     masks: MaskColumn
@@ -50,8 +50,8 @@ class Tracks(Frozen):
 
     @classmethod
     def of(cls, masks: MaskColumn, present: NDArray[np.bool_], lengths: Sequence[int] | NDArray[np.int64]) -> Tracks:
-        """Return a column of tracks. The masks are ordered by track and frame; `present` flags the frames of each
-        track, track by track, that have a mask.
+        """Return a column of tracks. The masks are ordered by track and frame; `present` concatenates a flag for each
+        frame of each track: whether the track has a mask.
         """
         frames = np.asarray(lengths, np.int64)
         stops = np.cumsum(frames)

@@ -74,7 +74,7 @@ class Difference(NamedTuple):
 
 class Family(NamedTuple):
     """The hypotheses that are tested together; ``size`` is the number of hypotheses. A hypothesis is tested if at least
-    ``fewest`` images, or clusters, have positives. ``untested`` names the hypotheses that are not tested.
+    ``fewest`` images, or clusters, have positives. ``untested`` names the untested hypotheses.
     """
 
     size: int

@@ -11,8 +11,8 @@ def group_letters(models: Sequence[str], apart: Iterable[tuple[str, str]]) -> di
 
     Each letter stands for a maximal set of models in which no two are a pair of `apart`. Sets are added until every
     pair outside `apart` is in a set. Finding the smallest number of sets takes exponential time, so the method is
-    greedy. It finds the smallest number in the usual case, in which two models differ significantly if and only if
-    their values are far enough apart.
+    greedy. Greedy sets are the fewest in the usual case that two models differ significantly if and only if their
+    values are far enough apart.
     """
     place = {name: i for i, name in enumerate(models)}
     size = len(models)

@@ -147,8 +147,8 @@ def permute(
 
     The images of a cluster, such as the frames of a video, are exchanged together.
 
-    The metrics of every permutation are bit-identical to scoring the exchanged detections, but nothing is matched again.
-    If ties are broken by position in the file, each detection is ranked by its position in its own model's file.
+    The metrics of every permutation are bit-identical to scoring the exchanged detections, but nothing is matched
+    again. If ties are broken by position in the file, the position is that in the file of the detection's model.
     Detections with equal scores and positions are ordered by image. If few images can change a column, all of its
     permutations are enumerated.
 
@@ -239,7 +239,8 @@ def p_value(
     For means of interpolated precision, this function is several times faster than `permute`.
 
     Differences are first computed in a faster order of summation. p counts the differences that are at least as large
-    as the observed one, so differences within rounding errors of it are computed again as in `permute`.
+    as the observed difference. Therefore differences within rounding errors of the observed one are computed again as
+    in `permute`.
     """
     check_integer("permutations", permutations, 1)
     check_seed(seed)
@@ -352,11 +353,11 @@ def _count(differences: NDArray[np.float64], estimate: NDArray[np.float64]) -> N
 def testable(images: ArrayLike, alpha: float, pairs: int) -> tuple[NDArray[np.bool_], int]:
     """Decide from the ground truth, without the predictions, which hypotheses are tested.
 
-    With n images there are 2**n permutations. They form pairs whose differences are equal up to sign, so two-sided
-    p-values are at least 2**(1 - n). A hypothesis is tested if its smallest possible p-value is significant in the
-    first, strictest step of Holm's correction over all tested hypotheses. All other hypotheses are left out: they could
-    become significant only after another hypothesis is rejected, and would make the correction stricter for every
-    hypothesis.
+    With n images there are 2**n permutations. Each permutation has a mirror image with the negated difference, so
+    two-sided p-values are at least 2**(1 - n). A hypothesis is tested if its smallest possible p-value is significant
+    in the first, strictest step of Holm's correction over all tested hypotheses. All other hypotheses are left out:
+    they could become significant only after another hypothesis is rejected, and would make the correction stricter for
+    every hypothesis.
 
     Parameters
     ----------

@@ -146,8 +146,8 @@ def compare_queries(
     Raises
     ------
     OptionError
-        For fewer than two systems, systems with different numbers of queries, two systems without a query for which both
-        have a value, or an unknown test.
+        For fewer than two systems, systems with different numbers of queries, two systems without a common query, or an
+        unknown test.
 
     Notes
     -----

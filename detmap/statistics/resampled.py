@@ -46,8 +46,8 @@ MOST_CHANGING = 61
 
 
 class Columns(Protocol):
-    """The columns of scores. There is a column for each metric in `metrics`. Then, for each metric in `by_category`,
-    there is a column for each category.
+    """The columns of scores. There is a column for each metric in `metrics`. A column for each category follows, for
+    each metric in `by_category`.
     """
 
     metrics: tuple[str, ...]

@@ -356,8 +356,8 @@ class Reweighted:
 
     @cached_property
     def _ranked(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-        """Three arrays with a row for each pair of category and image with detections: the category, the image, and the
-        number of detections that are not ignored, for each area range and threshold.
+        """Three arrays with a row for each pair of category and image with detections. They hold the category, the
+        image, and a column for each area range and threshold with the number of detections that are not ignored.
         """
         tally, thresholds = self.tally, len(self.tally.protocol.iou_thresholds)
         cells, at = np.unique(tally.category.astype(np.int64) * tally.image_ids.size + tally.image, return_inverse=True)

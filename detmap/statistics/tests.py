@@ -113,8 +113,8 @@ def randomisation(first: ArrayLike, second: ArrayLike, permutations: int = PERMU
     Returns
     -------
     Test
-        ``statistic`` is the mean difference. If b of the sampled permutations are at least as extreme as the data, p is
-        ``(1 + b) / (1 + permutations)``, which is never 0. p is NaN without queries.
+        ``statistic`` is the mean difference. If b sampled permutations are at least as extreme as the data, p is ``(1 +
+        b) / (1 + permutations)``, which is never 0. p is NaN without queries.
 
     Notes
     -----

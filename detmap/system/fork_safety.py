@@ -37,7 +37,7 @@ def _imported_elsewhere() -> list[str]:
 def _take_locks() -> None:
     compiler = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
     linker = getattr(getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None), "_lock", None)
-    for lock in (compiler, getattr(linker, "_lock", None)):  # in the order in which a compiling thread takes them
+    for lock in (compiler, getattr(linker, "_lock", None)):  # in the order of a compiling thread
         if lock is not None:
             lock.acquire()
             _held.append(lock.release)

@@ -33,8 +33,8 @@ _OWN = __name__.partition(".")[0]
 #: All registries.
 _REGISTRIES: list[Registry[Any]] = []
 
-#: External modules that have registered an object or were loaded as plug-ins, by name, with their paths. The path is
-#: None if the module can be imported by its name.
+#: Paths, by module name, of external modules that have registered an object or were loaded as plug-ins; None for a
+#: module that can be imported by its name.
 _MODULES: dict[str, str | None] = {}
 
 #: Whether installed plug-ins have been loaded, and the threads that are loading them.

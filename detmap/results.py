@@ -353,7 +353,7 @@ def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _csv_line(cells: Sequence[Any]) -> str:
-    """Return a line of CSV. Let `csv` write CR LF first, because otherwise it does not quote cells with CR."""
+    """Return a line of CSV. The terminator is CR LF at first, because otherwise `csv` does not quote cells with CR."""
     import csv
 
     out = io.StringIO(newline="")

@@ -181,8 +181,8 @@ def _taken(near: Overlaps, arranged: Arrangement, same_first: bool = False) -> O
     """Match greedily, and return the pairs that match. Pairs are visited in order, and a pair matches if its detection
     and its object are both unmatched.
     """
-    # Pairs are sorted by score, row of the detection, overlap and row of the object. With `same_first`, the sort keys
-    # are whether the classes differ, overlap, row of the object, and row of the detection.
+    # Pairs are sorted by score, row of the detection, overlap and row of the object. With `same_first`, pairs of one
+    # class come before all others, and ties are sorted by overlap, row of the object, and row of the detection.
     found, truth = arranged.found, arranged.truth
     ties = truth.order[near.truth]
     if same_first:

@@ -90,8 +90,8 @@ def orders(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _ends(model: Mapping[str, Any], name: str) -> tuple[float, float]:
-    """Return the minimum and maximum of a model's metric under the rules `name`; twice the model's value if the model
-    was not scored under these rules.
+    """Return the minimum and maximum of a model's metric under the rules `name`. If the model was not scored under
+    these rules, both equal the model's value.
     """
     found: Sequence[Any] | None = model["situations"].get(name)
     return (model["value"], model["value"]) if found is None else (found[2], found[3])

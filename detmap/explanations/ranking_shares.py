@@ -54,7 +54,8 @@ class RankingExplanation(Explained[Convention]):
     source_value, target_value : float
         The metric under each of the two conventions.
     source_band, target_band : tuple of float
-        The minimum and maximum of the metric over all orders of equal scores; twice the metric's value if undefined.
+        The minimum and maximum of the metric over all orders of equal scores. If these are undefined, both equal the
+        metric's value.
     shares : list of Share
         The share of each decision, the largest first. The exact shares sum to the exact difference of the two values.
     chain : list of Step
@@ -209,8 +210,8 @@ class RankingReplay:
         return value
 
     def band(self, convention: Convention) -> tuple[float, float]:
-        """Return the metric's minimum and maximum over all orders of equal scores. If they are undefined, return the
-        metric's value twice.
+        """Return the metric's minimum and maximum over all orders of equal scores. If these are undefined, both equal
+        the metric's value.
         """
         value = self.value(convention)
         if self.metric.lower() not in ("map", "ap"):

@@ -250,8 +250,8 @@ class Replay:
         return scorer
 
     def band(self, protocol: Protocol) -> tuple[float, float]:
-        """Return the minimum and maximum of the metric over all orders of equal scores within a category; twice the
-        metric without ties. Programs with an unstable sort give a value between minimum and maximum. Detections with
+        """Return the minimum and maximum of the metric over all orders of equal scores within a category. Without ties,
+        both equal the metric. Programs with an unstable sort give a value between minimum and maximum. Detections with
         equal scores in one image are always matched in order of rows.
         """
         plain, value = self.simplified(protocol), self.value(protocol).value

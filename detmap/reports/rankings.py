@@ -230,9 +230,7 @@ def _counts(result: RankingResult) -> str:
 
 
 def _lacking(models: Sequence[Model]) -> list[tuple[int, int]]:
-    """Return two numbers for each model: the queries of other models that the model lacks, and the queries of all
-    models together.
-    """
+    """Return two numbers for each model: the queries that only other models have, and the queries of all models."""
     key = models[0].metrics[models[0].metric]
     if any(key not in model.result.per_query for model in models):
         return [(0, 0)] * len(models)

@@ -1,7 +1,7 @@
 """trec_eval's measures: names, order, parameters, nicknames, and the corresponding names in the metric table.
 
-trec_eval prints measures in a fixed order, which the order of the request does not change. A family such as ``P`` has a
-value for each cutoff. Versions 9.0.8 (which pytrec_eval contains) and 10.0 are supported.
+trec_eval prints measures in a fixed order, independent of the order of the request. A family such as ``P`` has a value
+for each cutoff. Versions 9.0.8 (which pytrec_eval contains) and 10.0 are supported.
 """
 
 from __future__ import annotations

@@ -200,7 +200,7 @@ def resolved(
     out: tuple[Any, ...],
     numbers: NDArray[np.uint64],
 ) -> None:
-    """Call a kernel until it has read all records, parsing with ``float()`` the numbers that the kernel leaves."""
+    """Call a kernel until it has read all records; ``float()`` parses the numbers that the kernel leaves."""
     from detmap.kernels.segmentations import DOUBTS, ROW
 
     doubts = np.empty((_DOUBTS, 3), np.int64)

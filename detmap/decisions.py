@@ -84,7 +84,7 @@ class Decision(Declared):
     always: bool = False
     #: Name of a group of decisions that are changed together. Comparisons of protocols count the group as one decision.
     group: str = ""
-    #: Whether the decision is about reading (which records are kept, and in what precision), not about scoring.
+    #: Whether the decision affects reading, such as dropped records or rounding, rather than scoring.
     reads: bool = False
 
 

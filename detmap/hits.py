@@ -497,7 +497,8 @@ def average_precision(
     scores : array_like of float, shape (n,), optional
         Items are ranked by descending score; items of equal score keep their order.
     positives : int, optional
-        Number of relevant items, including those not retrieved; by default the number of relevant items in `relevance`.
+        Number of relevant items, including items that were not retrieved; by default the number of relevant items in
+        `relevance`.
     interpolation, epsilon
         See `Hits.average_precision`.
 
@@ -571,7 +572,7 @@ class Curve:
         positives: int,
         epsilon: float = 0.0,
     ) -> Curve:
-        """Build the curve of a ranking whose *i*-th item is a hit if ``flags[i]``."""
+        """Build the curve of a ranking; ``flags[i]`` tells whether item *i* is a hit."""
         hits = np.cumsum(flags, dtype=np.float64)
         precision = hits / (np.arange(1, flags.size + 1) + epsilon)
         recall = hits / positives if positives else np.full(flags.size, np.nan)

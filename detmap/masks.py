@@ -37,7 +37,7 @@ __all__ = ["Masks", "iou"]
 
 
 def _sizes(values: Any, count: int, source: str) -> NDArray[np.int64]:
-    """Return heights and widths, shape (n, 2), from one pair for all masks, or from one pair per mask."""
+    """Return heights and widths, shape (n, 2), given as one pair for all masks or as a pair for each mask."""
     if len(values) == 2 and not any(hasattr(value, "__len__") for value in values):
         values = [values] * count
     try:

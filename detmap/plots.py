@@ -141,8 +141,8 @@ def precision_recall(
 ) -> Any:
     """Draw precision against recall. Raw curves are thin, and interpolated curves are steps.
 
-    If there is only one curve, the area under it is shaded. Lines after the first 14 are grey and without a name. If `path`
-    is given, the picture is written to this file, as .svg, .pdf or .png. Raises `OptionError` if there are no lines, or for
+    The area under a single curve is shaded. Lines after the first 14 are grey and without a name. If `path` is given,
+    the picture is written to this file, as .svg, .pdf or .png. Raises `OptionError` if there are no lines, or for
     another kind of file.
     """
     if not lines:

@@ -283,7 +283,7 @@ def to_text(rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-#: Characters that make text a tag, a link, an image, emphasis, code, mathematics, a mention or a web address in Markdown.
+#: Markdown's characters for tags, links, images, emphasis, code, mathematics, mentions and web addresses.
 _MARKUP = r"(?i)[\\|\[\]*`~$]|(?<!\w)_|_(?!\w)|[<>&@]|:(?=//)|(?<=www)\."
 
 

@@ -1,4 +1,6 @@
-"""Dask clusters: connect, send an object to each worker once, keep results on workers, detect that no worker is left."""
+"""Dask clusters: connect, send an object to each worker once, keep results on workers, and detect clusters without
+workers.
+"""
 
 from __future__ import annotations
 
@@ -123,7 +125,7 @@ class Cluster:
         # data would be lost: Dask soon keeps a single copy, even if the data was sent to all workers.
         future = self._client.submit(_same, data, pure=False)
         if self.threads():
-            with suppress(Exception):  # if a worker dies now, other workers get the object when their tasks need it
+            with suppress(Exception):  # if a worker dies now, other workers still get the object when a task needs it
                 self._client.replicate([future])
         return future
 

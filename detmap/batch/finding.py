@@ -149,7 +149,7 @@ WRITTEN = (*(f"leaderboard.{kind}" for kind in ("json", "csv", "md", "html", "pa
 
 
 def _is_own(path: str) -> bool:
-    """Return whether a file was written by `detmap batch --out`, judged by its name and by the files beside it."""
+    """Return whether `detmap batch --out` seems to have written a file, by its name and the files beside it."""
     folder, name = os.path.split(path)
     return name in WRITTEN and os.path.exists(os.path.join(folder, WRITTEN[0]))
 

@@ -259,8 +259,8 @@ class Leaderboard:
         }
 
     def table(self) -> list[dict[str, Any]]:
-        """Return `rows` for display: without empty columns, without errors (see `errors`), and without metrics of classes if
-        there are more than eight. If no file could be scored, there are no rows.
+        """Return `rows` for display: without empty columns, without errors (see `errors`), and without metrics of
+        classes if there are more than eight classes. If no file could be scored, there are no rows.
         """
         if all(one.error for one in self.results):
             return []

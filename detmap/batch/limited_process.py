@@ -130,8 +130,8 @@ def run(
 
 
 class _Server:
-    """A server process that forks a process for each task that has limits. The server itself runs tasks without limits,
-    and all tasks if forking is unsafe.
+    """A server process that forks a process for each task with limits. The server itself runs tasks without limits, and
+    all tasks if forking is unsafe.
     """
 
     def __init__(self, prepare: Callable[..., object], task: Callable[..., Any], shared: tuple[Any, ...]) -> None:

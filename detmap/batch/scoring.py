@@ -352,7 +352,7 @@ def score(
     out : path, optional
         A folder in which each result is atomically written to ``results/NAME.json``.
     resume : bool
-        Reuse a result in `out` if it was made from the same file, ground truth, options and scoring code.
+        Reuse a result in `out` if file, ground truth, options and scoring code are unchanged.
     splits : Splits, path or mapping, optional
         The split of each image, as for `Splits.read`. Metrics are then also computed for each split; AP of a split is
         called ``split:AP``.

@@ -18,7 +18,7 @@ from detmap.errors import InputError, OptionError, shorten
 from detmap.formats.image_values import image_key, image_values
 from detmap.kernels import readonly
 
-#: Valid name of a split. It must not begin like a metric (AP, AR or mAP), so that ``split:metric`` is unambiguous.
+#: Valid name of a split. A name must not begin like a metric (AP, AR or mAP), so that ``split:metric`` is unambiguous.
 _NAME = re.compile(r"(?!m?A[PR])[\w.+ -]{1,40}")
 
 

@@ -100,7 +100,7 @@ def counts_of(truth: GroundTruth) -> dict[str, int]:
 
 
 def found_of(found: Input, table: Any = None) -> dict[str, str]:
-    """Return the card's entry for detections, with a hash of other files that decide how detections are read."""
+    """Return the card's entry for detections, with a hash of other files that affect the reading of detections."""
     return input_of("detections", str(found.path), found.source, table, found.beside())
 
 

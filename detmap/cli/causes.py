@@ -27,7 +27,7 @@ def is_nearly_none(result: Mapping[str, float]) -> bool:
 def tell_causes(
     options: argparse.Namespace, protocol: Protocol, ground_truth: Any, found: Iterable[tuple[str, Input]]
 ) -> None:
-    """Print for each named input of detections the likely cause of its low score, if a check finds a cause."""
+    """For each named input of detections, print the likely cause of its low score, if a check finds one."""
     from detmap.errors import DetmapError
     from detmap.formats.inputs import is_stream
     from detmap.shapes import find

@@ -183,7 +183,7 @@ def add_page(parser: argparse.ArgumentParser) -> Any:
 
 def add_option(group: Any, spelled: str, says: str | Callable[[], str], **more: Any) -> None:
     """Add an option or operand with the spelling `spelled`, such as ``--level/-l N``. `says` is the help text. If
-    computing this text imports modules, `says` is a function that returns it.
+    computing the help text imports modules, `says` is a function that returns the text.
 
     Without a placeholder the option is a flag. The value is a number if the placeholder is N or the default is a number.
     An option that may be repeated gives a list.

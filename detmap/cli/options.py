@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Command(NamedTuple):
-    """A command: `help` is its line in the list of commands, and `fill` adds its options to a parser.
+    """A command. `help` is its line in the list of commands, and `fill` adds its options to a parser.
 
     `run` executes the command. `says` is the first and `epilog` the last paragraph of its help. If help is abridged, only
     the flags in `first` are explained. `extensible` is whether the command takes ``--plugin``. ``settle(words)`` rewrites

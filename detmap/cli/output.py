@@ -161,7 +161,7 @@ _tell: Callable[[], None] | None = None
 
 
 def tell_of_workers() -> None:
-    """Announce that worker processes compile kernels, because this process does not notice it."""
+    """Announce that worker processes compile kernels, because this process cannot detect compilation in workers."""
     from detmap.kernels import compiled_before, matching
 
     if _tell is not None and not compiled_before(matching.match):

@@ -70,7 +70,9 @@ class CategoryLists(Frozen):
         return among((self.images, self.categories), (images, categories), (self.listed.size, count))
 
     def spread(self, at: NDArray[Any], count: int) -> CategoryLists:
-        """Return the lists for a table of `count` images, in which image *i* moves to ``at[i]``; new images have no list."""
+        """Return the lists for a table of `count` images, in which image *i* has the index ``at[i]``; new images have
+        no list.
+        """
         listed = np.zeros(count, np.bool_)
         listed[at] = self.listed
         return CategoryLists(readonly(at[self.images], np.int32), self.categories, readonly(listed, np.bool_))

@@ -407,8 +407,8 @@ class GroundTruth(_Shaped, Frozen):
         group_of : array_like of bool, shape (n,), optional
             Whether a box stands for a group of objects; by default no box does.
         images, categories : array_like of int or str, optional
-            All ids; by default those of the objects. Images without objects matter, because detections on them are false
-            positives.
+            All ids; by default the ids of the objects. Images without objects matter, because detections on them are
+            false positives.
         category_names : mapping, optional
             Category id to name; the id itself by default.
         invalid_boxes : {"error", "miss", "drop"}
@@ -607,7 +607,7 @@ class Detections(_Shaped, Frozen):
         Whether boxes seem to be normalised, because nearly all coordinates lie within 0 to 1, and some of these
         have fractions.
     classes : tuple of str, or None
-        The classes that have a file, if results come as a file per class.
+        The classes with a file, if results come as a file per class.
     missing_classes : {"zero", "error", "skip"}
         Treatment of scored classes without a file. "zero" gives such a class AP 0 and a notice, "error" raises
         `InputError`, and "skip" leaves such classes out.

@@ -316,8 +316,8 @@ class Arrangement:
         return readonly(areas, np.float64)
 
     def unmatched_measures(self, begin: int, end: int) -> NDArray[np.float64]:
-        """Return the measures, such as area, of detections if they are unmatched, shape (n, M). The measures decide in
-        which ranges a detection counts. A measure of -inf lies in no range.
+        """Return the measures, such as area, of detections if they are unmatched, shape (n, M). A detection counts in
+        the ranges that contain its measures. A measure of -inf lies in no range.
         """
         areas = self.detection_areas(begin, end)
         measures = self._measuring.of_detections(areas, self._measured, begin, end)
@@ -632,7 +632,7 @@ def _relevant(notices: dict[str, int], protocol: Protocol, own_areas: bool) -> d
 
 
 def _check_kinds_of_ids(ground_truth: GroundTruth, detections: Detections) -> None:
-    """Refuse integer category ids in one table and strings in the other, because they cannot match."""
+    """Refuse integer category ids in one table and strings in the other, because such ids cannot match."""
     ours, theirs = ground_truth.categories.ids, detections.categories.ids
     if ours.size and ours.dtype.kind != theirs.dtype.kind:
         raise InputError(

@@ -297,7 +297,7 @@ def unmatched(arranged: Arrangement, outside: NDArray[np.bool_]) -> pairs.Taken:
 
 
 def images_of(arranged: Arrangement) -> overlap.Cells:
-    """Return, for each image with both detections and objects, the ranges of their positions."""
+    """Return the ranges of positions of detections and objects, for each image with both."""
     found, truth = arranged.found, arranged.truth
     images = np.arange(arranged.image_ids.size + 1, dtype=np.int32)
     left, right = (np.searchsorted(side.image, images) for side in (found, truth))

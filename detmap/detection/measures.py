@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A table whose boxes are measured."""
+    """A table with boxes to measure."""
 
     #: The boxes of the table's rows.
     boxes: Boxes
@@ -107,7 +107,7 @@ class Measures:
 
 
 def outside_of(measures: NDArray[np.float64], ranges: matching.Ranges) -> NDArray[np.bool_]:
-    """Return a mask, shape (n, A), of the rows of `measures` that lie outside of each range."""
+    """Return a mask, shape (n, A), of the rows of `measures` outside of each range."""
     values = measures[:, ranges.measure]
     return np.asarray((values < ranges.limits[:, 0]) | (values > ranges.limits[:, 1]))
 

@@ -585,7 +585,7 @@ _TOOLS = {
 #: Descriptions of the tools after which protocols are named, by protocol name.
 USERS = {one.name: tool for tool, one in _TOOLS.items()}
 
-#: The name that selects a benchmark's protocol if the ground truth has that benchmark's fields, and `coco` otherwise.
+#: The name that selects a benchmark's protocol if the ground truth has fields of this benchmark, else `coco`.
 AUTO = "auto"
 
 #: Every named protocol.
@@ -663,7 +663,8 @@ AnyProtocol = ProtocolName | PluginName | Protocol
 class Decisions(TypedDict, total=False):
     """Keywords that replace decisions of a protocol.
 
-    `iou_type` is a separate keyword. See `Protocol` for what each decision means, and `resolve` for what None means.
+    `iou_type` is a separate keyword. See `Protocol` for the meaning of each decision, and `resolve` for the meaning of
+    None.
     """
 
     iou_thresholds: str | float | Iterable[float] | None

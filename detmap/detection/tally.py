@@ -68,8 +68,8 @@ def in_file_order(protocol: Protocol) -> bool:
 
 
 def rematched(protocol: Protocol) -> bool:
-    """Return whether matching is repeated at each score, which can change the outcomes of detections with higher
-    scores.
+    """Return whether matching is repeated at each score. Repeated matching can change the outcomes of detections with
+    higher scores.
     """
     return protocol.matching == BY_OBJECTS
 
@@ -399,7 +399,7 @@ class Tally(Frozen):
         return replace(self, category=readonly(category, np.int32), ranked=True, **columns)
 
     def _places(self, grouped: bool) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return the destination of each row when rows are grouped by category, and the start of each category."""
+        """Return the new index of each row after grouping by category, and the start of each category."""
         places, starts = np.empty(len(self), np.int32), np.empty(len(self.categories) + 1, np.int64)
         sorting.place_by(self.category, self.tie_order(grouped), places, starts)
         return readonly(places, np.int32), readonly(starts, np.int64)
@@ -723,7 +723,7 @@ def _of_images(header: Header, protocol: Protocol, image_ids: NDArray[Any]) -> d
 
 
 def _frequencies(header: Header, protocol: Protocol) -> dict[Any, str]:
-    """Return the frequency of each category that has one."""
+    """Return the frequencies of the categories, as far as known."""
     if header.frequencies is None:
         return {}
     if len(header.frequencies) != len(header.categories) or not protocol.groups:
@@ -750,7 +750,7 @@ def _of_one_kind(ids: Sequence[Any], protocol: Protocol) -> bool:
 
 
 def _cells(tally: Tally, prefix: str = "", rows: Any = slice(None)) -> NDArray[np.int64]:
-    """Return a number for each detection that identifies its image and category. With the prefix ``positive_``, return
+    """Return for each detection a number that identifies its image and category. With the prefix ``positive_``, return
     the numbers of the pairs of image and category with objects.
     """
     image, category = (getattr(tally, prefix + name)[rows].astype(np.int64) for name in ("image", "category"))

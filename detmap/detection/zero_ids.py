@@ -105,8 +105,8 @@ def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
 
 def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Words) -> Otherwise | None:
     """Write the outcomes under the decision `id_zero` into `words`. Return the detections whose outcomes differ under
-    the other value of `id_zero`. To find the matches of objects with id 0, matching is repeated for the pairs of image
-    and category with such objects.
+    the other value of `id_zero`. To find the matches of objects with id 0, matching is repeated for the images and
+    categories of these objects.
     """
     if arranged.zero is None:
         return None

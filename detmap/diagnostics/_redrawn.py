@@ -1,5 +1,5 @@
-"""The bootstrap of TIDE's gains in AP. The outcome of a detection, its error and the fix depend only on its own image.
-Therefore nothing is matched again, and a bootstrap draw only changes the weights of images.
+"""The bootstrap of TIDE's gains in AP. The outcome of a detection, its error and its fix depend only on the detection's
+image. Therefore nothing is matched again, and a bootstrap draw only changes the weights of images.
 """
 
 from __future__ import annotations

@@ -273,7 +273,7 @@ def _in_turn(matches: Matches, place: NDArray[np.int64]) -> tuple[NDArray[np.int
 
 
 def _matched(diagnosis: Diagnosis, found: Detections) -> tuple[Matches, int]:
-    """Match by tidecv's rules. Return the matches, whose objects are in reverse order, and the last object's row."""
+    """Match by tidecv's rules. Return the matches, with objects in reverse order, and the row of the last object."""
     # If overlaps are equal, tidecv matches the first object, and COCO's rule the last one, so the objects are reversed.
     # Classes with detections but no objects are added.
     truth = diagnosis.ground_truth

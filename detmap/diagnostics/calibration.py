@@ -123,8 +123,8 @@ def _binned(score: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
 
 
 def _weighted(bins: _Bins, size: int) -> NDArray[np.float64]:
-    """Return the calibration error of each class: the mean over its bins, weighted by the numbers of detections; NaN
-    without detections.
+    """Return the calibration error of each class: the mean over its bins, weighted by the number of detections in a
+    bin; NaN without detections.
     """
     gaps = np.nan_to_num(np.abs(bins.target - bins.score) * bins.count)
     each = gaps.size // max(size, 1)

@@ -96,7 +96,7 @@ def _place(cuts: Cuts, kind: str, value: float) -> int | None:
 def _intervals(
     diagnosis: Diagnosis, cuts: Cuts, wanted: list[tuple[str, str, float]], places: list[int | None]
 ) -> list[dict[str, float]]:
-    """Return for each row of the table a dict that maps column names to the ends of confidence intervals."""
+    """For each row of the table, return the ends of confidence intervals by column name."""
     from detmap.diagnostics._resampling import interval, units_of, weights
 
     diagnosis.say("drawing images anew, for scores to cut at")

@@ -250,8 +250,8 @@ class Lean:
 
     def _early_cap(self, protocol: Protocol) -> int | None:
         """Return the cap on detections per image if it must be applied before matching, else None."""
-        # Without categories, detections of equal score are matched in order of category, but the cap ranks them in
-        # order of rows. So the cap may remove a detection that is not last in matching order.
+        # Without categories, detections of equal score are matched in order of category, but capped in order of rows.
+        # So the cap may remove a detection that is not last in matching order.
         return None if protocol.use_categories else protocol.max_per_image
 
     def _order(self, protocol: Protocol) -> Order:

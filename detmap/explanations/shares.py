@@ -131,7 +131,7 @@ class Step:
     examples : list of Example
         Detections whose outcome the step changed, by descending score.
     changed : int
-        Number of all detections whose outcome the step changed.
+        Number of all detections with an outcome changed by the step.
     """
 
     decision: str
@@ -414,7 +414,7 @@ def check_orders(orders: int) -> None:
 def shapley(count: int, value: Values, order: Sequence[int] | None = None) -> list[Fraction]:
     """Return the Shapley values of a game with `count` players. The Shapley values sum to the value of the set of all
     players minus the value of the empty set. The first player of `order` changes most often between successive
-    evaluations, so it should be the cheapest to change.
+    evaluations, so this player should be the cheapest to change.
     """
     fastest = list(range(count)) if order is None else list(order)
     sets = [frozenset(fastest[bit] for bit in range(count) if code >> bit & 1) for code in range(1 << count)]

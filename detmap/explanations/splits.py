@@ -498,7 +498,7 @@ def _without(
 ) -> list[tuple[float, float]]:
     """Return for each of `images` an interval of the difference without this image; NaN without an interval."""
     # A bootstrap draw without an image is a draw from the remaining images. Draws of clusters cannot be used, because a
-    # draw without an image also lacks the other images of its cluster.
+    # draw without an image lacks the whole cluster.
     from detmap.statistics import draws, intervals
 
     if drawn.unit == "clusters":

@@ -47,7 +47,7 @@ _SAME = 12
 
 class Vocabulary(Protocol):
     """The rules that can be tried: named rules, each with changes. ``grid`` maps the name of a row to its changes
-    (decisions and values). ``usual`` has the prior weights of rows. ``smooth`` names rows of ascending numbers, for which
+    (decisions and values). ``usual`` has the prior weights of rows. ``smooth`` names rows of ascending numbers; their
     effects are interpolated.
     """
 

@@ -121,7 +121,7 @@ class _Side(NamedTuple):
         )
 
     def of_one_class(self) -> _Side:
-        """Return a copy with all labels 0, so that equal scores are ranked in the given order, not by class."""
+        """Return a copy with all labels set to 0, so that equal scores are ranked in the given order, not by class."""
         count = self.labels.codes.size
         return self._replace(labels=index_ids(np.zeros(count, np.int64), source="labels", field="labels"))
 

@@ -52,7 +52,7 @@ def _load_json(path: Any) -> Any:
 
 @dataclass(frozen=True)
 class Results:
-    """Records given to `loadRes` whose derived fields and indices are computed lazily.
+    """Records given to `loadRes`; derived fields and indices are computed lazily.
 
     ``held`` is "bbox", "segm" or "keypoints". As in pycocotools, the first record decides it for all records.
     """

@@ -137,7 +137,7 @@ class COCOeval:
         return True
 
     def _whole(self) -> bool:
-        """Return whether no step of `evaluate` is overridden, so that all images may be evaluated at once."""
+        """Return whether all images may be evaluated at once, because no step of `evaluate` is overridden."""
         return all(
             getattr(type(self), name, None) is method and name not in self.__dict__ for name, method in _STEPS.items()
         )

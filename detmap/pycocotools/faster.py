@@ -78,7 +78,7 @@ also_snake_case(Params, [*PARAMS, "imgCountLbl"])
 
 
 class COCOeval_faster(cocoeval.COCOeval):
-    """The evaluation of results against a data set, whose numbers are also available by name.
+    """The evaluation of results against a data set; the numbers are also available by name.
 
     Parameters
     ----------
@@ -403,8 +403,8 @@ class COCOeval_faster(cocoeval.COCOeval):
             Bounds of ``crowdIndex``: easy images are below `first`, medium images below `second`.
 
         Notes ----- AP is the mean of all values of ``precision`` in the first area range, including -1 for categories
-        without positives, rounded to four decimals. As in faster_coco_eval, ``params`` and ``eval`` are those of the
-        hard images afterwards.
+        without positives, rounded to four decimals. As in faster_coco_eval, ``params`` and ``eval`` then hold the
+        values of the hard images.
         """
         out = []
         with self._silently():

@@ -207,7 +207,9 @@ def poses(records: Sequence[Any], count: int, labelled: NDArray[np.int64] | None
 
 
 def exact(boxes: NDArray[np.float64], areas: NDArray[np.float64]) -> bool:
-    """Return whether boxes and areas are small enough that OKS in float64 equals OKS in the records' own number types."""
+    """Return whether boxes and areas are small enough for OKS to be equal in float64 and in the records' number
+    types.
+    """
     return bool((np.abs(boxes) < 2**52).all() and ((areas >= 0) & (areas < 2**52)).all())
 
 

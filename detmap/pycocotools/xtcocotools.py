@@ -73,7 +73,7 @@ class COCOeval(faster.COCOeval):
 
 
 def _part_of(kind: str) -> tuple[tuple[str, ...], str]:
-    """Return the fields that hold a body part's points (empty for boxes and masks), and the field of the part's score."""
+    """Return the fields of a body part's points (empty for boxes and masks), and the field of its score."""
     if "keypoints" not in kind:
         return (), "score"
     if kind == _WHOLE:

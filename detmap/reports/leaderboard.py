@@ -303,7 +303,7 @@ def _curves(board: Board) -> Plot | None:
 
 
 def compared(categories: int) -> int:
-    """Return the maximum number of models whose values per category are on the page."""
+    """Return the maximum number of models with values per category on the page."""
     return max(_VALUES // max(categories, 1), 2)
 
 

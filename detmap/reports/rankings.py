@@ -426,8 +426,8 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
 
 
 def _conventions(models: Sequence[Model]) -> Section:
-    """Return a section on mean AP under other conventions, and on how many conventions reverse the order of the first
-    two models.
+    """Return a section on mean AP under other conventions, and on the number of conventions that reverse the order of
+    the first two models.
     """
     several = len(models) > 1
     own = models[0].result.convention.name

@@ -3,9 +3,9 @@
 BLAS may round equal elements of a product differently, because it uses other code at the edges of a block. On some
 processors (single precision on Haswell and Zen), BLAS even uses other code for neighbouring rows within a block. The
 split of a long sum depends on the number of threads. Padding prevents none of this. Therefore equal features are found
-first, and their distances are computed once and copied, so that they always tie. Other distances should hardly depend
-on the number of queries and items, so products are padded to fixed multiples. Rows are copied to one memory layout, so
-that results do not depend on the layout of the given arrays.
+first, and their distances are computed once and copied, so that they always tie. Products are padded to fixed
+multiples, so that distances of different features hardly depend on the number of queries and items. Rows are copied to
+one memory layout, so that results do not depend on the layout of the given arrays.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Side:
     kind: type
     #: The squared norm of each row, shape (n,).
     squares: NDArray[Any]
-    #: For each row, the index of the first equal row, which may be the row itself, shape (n,).
+    #: For each row, the index of the first row with equal features, shape (n,).
     first: NDArray[np.int64]
     #: A hash of every row, shape (n,).
     hashes: NDArray[np.uint64]

@@ -30,8 +30,8 @@ SIGMAS: NDArray[np.float64] = np.array([n / 100 for n in _HUNDREDTHS]) / 10.0
 #: Number of pairs computed at a time.
 _PAIRS = 1 << 13
 
-#: Number of pixels by which boxes of `_reach` are enlarged. Maximum coordinate for which rounding errors are far
-#: smaller.
+#: Number of pixels by which boxes of `_reach` are enlarged. Maximum coordinate for which this exceeds all rounding
+#: errors.
 _SLACK, _NEAR = 1e-3, 1e6
 
 
@@ -427,8 +427,8 @@ def _prepare(
 def _reach(detections: Keypoints, ground_truth: _Truth, lowest: float) -> tuple[Boxes, Boxes] | None:
     """Return boxes around detected poses, and boxes around objects. The similarity is a mean of exponentials, one per
     point, so it reaches `lowest` only if an exponential does. The box of an object contains all points whose
-    exponential is at least `lowest`. Return None if every pair may reach `lowest`, for example because exponents are
-    positive, as for negative areas of boxes with a negative width or height.
+    exponential is at least `lowest`. Return None if every pair may reach `lowest`. This is also the case for boxes of
+    negative width or height: their areas are negative, and exponents then positive.
     """
     if lowest <= 0:
         return None
@@ -557,7 +557,7 @@ def whole_body_records(column: Keypoints) -> list[dict[str, Any]]:
     return made
 
 
-#: Poses of COCO-WholeBody: 133 points in five lists, each with a score of its own.
+#: Poses of COCO-WholeBody: 133 points in five lists, each with a separate score.
 WHOLE_BODY = replace(
     KIND,
     name=WHOLE_BODIES,

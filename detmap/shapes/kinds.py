@@ -283,7 +283,7 @@ class Kind:
     same_bits : bool
         Whether overlaps have the same bits on every machine. Cards hold hashes of arrays only in this case.
     decisions : mapping
-        The decisions of named protocols that differ for this kind: area ranges, maximum numbers of detections.
+        Decisions of named protocols with other values for this kind: area ranges, maximum numbers of detections.
     recalls : tuple of float
         IoU thresholds at which recall is a separate metric, such as AR50.
     scene : str

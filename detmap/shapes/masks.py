@@ -257,7 +257,7 @@ class MaskReader:
         self._left: LeftStrings | None = None
 
     def scored_once(self, file: File | None) -> None:
-        """Leave the strings in the file. The column reads them later, from a file handle of its own."""
+        """Leave the strings in the file. The column reads the strings later, from a separate file handle."""
         if file is not None:
             self._left = LeftStrings(file.duplicate())
 
@@ -545,7 +545,7 @@ def _scattered(images: NDArray[np.int32], count: int) -> bool:
 
 
 def _covered(column: MaskColumn) -> NDArray[np.float64]:
-    """Return the areas; NaN for irregular masks, whose areas do not bound overlaps."""
+    """Return the areas; NaN for irregular masks, because their areas do not bound overlaps."""
     areas, regular = column.held.areas, column.held.regular
     return areas if regular.all() else np.where(regular, areas, np.nan)
 

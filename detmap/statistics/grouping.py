@@ -16,11 +16,11 @@ def group_letters(models: Sequence[str], apart: Iterable[tuple[str, str]]) -> di
     """
     place = {name: i for i, name in enumerate(models)}
     size = len(models)
-    alike = [(1 << size) - 1] * size  # for each model, the models that may share a letter with it, as bits
+    alike = [(1 << size) - 1] * size  # for each model, the models that may share its letter, as bits
     for first, second in apart:
         alike[place[first]] &= ~(1 << place[second])
         alike[place[second]] &= ~(1 << place[first])
-    together = [0] * size  # for each model, the models that already share a letter with it, as bits
+    together = [0] * size  # for each model, the models that already share its letter, as bits
     groups = []
     for i in range(size):
         while missing := (alike[i] & ~together[i]) >> i << i:

@@ -54,9 +54,9 @@ def standard_error(replicates: NDArray[np.float64], jackknife: NDArray[np.float6
     """Return a standard error from the variances that bootstrap and jackknife estimate; NaN with fewer than two images.
 
     The bootstrap variance is slightly too small for few images; the factor ``n / (n - 1)`` for n images with positives
-    makes it unbiased for a mean. The jackknife variance is too large on average. For a metric that changes in steps, it
-    can be far too large, or far too small. Therefore the mean of two variances is used: the bootstrap variance, and the
-    larger of bootstrap and jackknife variance.
+    makes it unbiased for a mean. The jackknife variance is too large on average. For a metric that changes in steps,
+    the jackknife variance can be far too large, or far too small. Therefore the mean of two variances is used: the
+    bootstrap variance, and the larger of bootstrap and jackknife variance.
 
     Efron, B., and C. Stein, The jackknife estimate of variance (1981).
     """
@@ -72,7 +72,7 @@ def standard_error(replicates: NDArray[np.float64], jackknife: NDArray[np.float6
 
 
 def trials(estimate: float, error: float) -> float:
-    """Return the number of independent trials for which a proportion of `estimate` has the standard error `error`.
+    """Return the number of independent trials with which the proportion `estimate` has the standard error `error`.
 
     This is the effective sample size of E. Korn and B. Graubard, Confidence intervals for proportions with small
     expected number of positive counts estimated from survey data (1998).

@@ -42,8 +42,8 @@ class Permutations:
     differences : ndarray of float64, shape (P, m)
         Row *r* holds the differences after permutation *r*.
     whole : dict of int to ndarray of float64
-        The differences after every possible permutation, by column. Only for columns whose permutations were enumerated
-        while the rows of `differences` were sampled.
+        The differences after every possible permutation, by column. Only for columns with enumerated permutations, if
+        the rows of `differences` were sampled.
     extreme, permutations : ndarray of int64, shape (m,)
         Number of permutations with at least the absolute difference of `estimate`, and total number of permutations.
     exact : ndarray of bool, shape (m,)

@@ -23,5 +23,5 @@ def paused() -> Iterator[None]:
         yield
     finally:
         with _LOCK:
-            if _PAUSES.pop():  # false in inner contexts, for which the collector was already off
+            if _PAUSES.pop():  # false in inner contexts, where the collector is already off
                 gc.enable()

@@ -170,7 +170,9 @@ def written(whole: Any) -> dict[str, Any]:
 
 
 def describe(whole: Any) -> str:
-    """Return the decisions in one line: first the decisions marked `always`, then all that differ from the default."""
+    """Return the decisions in one line: first the decisions marked `always`, then all decisions with other values than
+    the defaults.
+    """
     declared = decisions_of(type(whole))
     always: list[str] = []
     otherwise: list[str] = []

@@ -161,9 +161,7 @@ def one_of(word: object, known: Iterable[str], meant: str = "") -> str:
 
 
 class UnknownMetricError(OptionError, KeyError):
-    """A result has no metric of a name. The message lists up to 20 names of metrics, and ends with `remedy`, if
-    given.
-    """
+    """The name of a metric is unknown. The message lists up to 20 known names, and ends with `remedy`, if given."""
 
     def __init__(self, name: object, metrics: Iterable[str], remedy: str = "") -> None:
         known = list(metrics)

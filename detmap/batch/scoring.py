@@ -116,7 +116,7 @@ class FileResult(Result):
         return (float("nan") if low is None else low, float("nan") if high is None else high)
 
     def intervals(self, metrics: Iterable[str]) -> dict[str, list[float | None]]:
-        """Return the confidence intervals of the metrics, as far as defined."""
+        """Return the confidence intervals of the metrics for which they are defined."""
         found = {metric: self._of_bootstrap("intervals", metric) for metric in metrics}
         return {metric: ends for metric, ends in found.items() if ends is not None}
 

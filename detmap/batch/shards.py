@@ -162,7 +162,7 @@ def evaluate_shards(
 
 
 def _same(first: Input, second: Input) -> bool:
-    """Return whether two shards have the same content, as far as this process can read them."""
+    """Return whether two shards have the same content; False if this process cannot read them."""
     try:
         return first.fingerprint() == second.fingerprint()
     except InputError:  # only workers can read the files

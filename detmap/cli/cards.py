@@ -55,7 +55,7 @@ class Scored(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """Ground truth, and the paths of the files opened to read it, except files that other options name."""
+    """Ground truth, and the paths of the files opened to read it, without files that other options name."""
 
     input: Input
     table: Any

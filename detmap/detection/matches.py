@@ -182,7 +182,7 @@ def match_pairs(
     Returns
     -------
     Matches
-        One row per detection within the largest cap.
+        One row per detection within the largest of the protocol's `max_dets`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The metrics of a protocol and their names."""
+"""The metrics of a protocol and their names. A cap is a maximum number of detections, such as 100 in ``AR_100``."""
 
 from __future__ import annotations
 

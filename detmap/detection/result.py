@@ -69,7 +69,8 @@ class ClassCounts(NamedTuple):
 class DetectionResult(Result):
     """The result of an evaluation: metrics by name, and the arrays behind them.
 
-    Axes, as in pycocotools: T IoU thresholds, R recall thresholds, K categories, A area ranges, M caps.
+    Axes, as in pycocotools: T IoU thresholds, R recall thresholds, K categories, A area ranges, M caps (`max_dets`,
+    maximum numbers of detections per image and category).
 
     Parameters
     ----------

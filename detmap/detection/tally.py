@@ -1,4 +1,4 @@
-"""The mergeable outcome of matching."""
+"""The mergeable outcome of matching. A cap is a maximum number of detections per image and category (`max_dets`)."""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ class Tally(Frozen):
     image_ids : ndarray, shape (i,)
         The evaluated images, ascending.
     category, image, rank : ndarray of int32, shape (n,)
-        For each detection within its cap: the indices of its category and image, and its 0-based rank within this
-        category and image.
+        For each detection within the largest cap: the indices of its category and image, and its 0-based rank within
+        this category and image.
     order : ndarray of int64, shape (n,) or (0,)
         Position in the file, if the protocol breaks ties by it in rankings or at `Protocol.max_per_category`; else empty.
     scores : ndarray of float64, shape (n,)
@@ -723,7 +723,7 @@ def _of_images(header: Header, protocol: Protocol, image_ids: NDArray[Any]) -> d
 
 
 def _frequencies(header: Header, protocol: Protocol) -> dict[Any, str]:
-    """Return the frequencies of the categories, as far as known."""
+    """Return the known frequencies of categories."""
     if header.frequencies is None:
         return {}
     if len(header.frequencies) != len(header.categories) or not protocol.groups:

@@ -200,9 +200,7 @@ class Cuts:
         return {name: float(getattr(self, name)[at]) for name in names}
 
     def best(self) -> int | None:
-        """Return the index of the best F1, of ties the one with the highest score; None without positives or
-        detections.
-        """
+        """Return the index of the best F1 (the highest score among ties); None without positives or detections."""
         return int(np.argmax(self.f1)) if self.score.size and self.positives else None
 
     def with_precision(self, wanted: float) -> int | None:

@@ -195,7 +195,7 @@ def _taken(near: Overlaps, arranged: Arrangement, same_first: bool = False) -> O
 
 
 def _as_others(diagnosis: Diagnosis, score: float, iou: float, match: str) -> Cells:
-    """Match by the rules of another tool, which have neither ignored objects nor caps."""
+    """Match by the rules of another tool, which have neither ignored objects nor a maximum number of detections."""
     truth = diagnosis.ground_truth
     plain = replace(truth, crowd=readonly(np.zeros(len(truth)), np.bool_))
     protocol = replace(diagnosis.protocol, ignore=(), crowd_overlap=False, max_dets=(UNLIMITED,))

@@ -192,7 +192,7 @@ class Lean:
 
     @cached_property
     def arranged(self) -> Arrangement:
-        """Both tables in order of image and category, without score threshold and caps."""
+        """Both tables in order of image and category, without score threshold and maximum numbers of detections."""
         plain = replace(
             self._plain(self.protocol, {*_NOT_OF_PAIRS, *_LATE}), use_categories=True, max_dets=(UNLIMITED,)
         )

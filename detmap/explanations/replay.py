@@ -111,7 +111,8 @@ def moved_to(source: T, target: T, names: Iterable[str]) -> T:
 
 
 def trimmed(protocol: Protocol, metric: str) -> Protocol:
-    """Return a protocol reduced to the thresholds, area ranges and caps that one metric needs.
+    """Return a protocol reduced to the thresholds, area ranges and caps (maximum numbers of detections) that one metric
+    needs.
 
     The metric is "AP" (also called "mAP"), "AP50", "AP75", or "AP_" followed by the name of an area range or level.
     This range or level becomes the last one of the protocol. Raises `OptionError` if the protocol does not have the
@@ -216,7 +217,7 @@ class Replay:
             return math.nan
 
     def plain(self, protocol: Protocol) -> Protocol:
-        """Return the simplified protocol; protocols that simplify to the same one give equal numbers."""
+        """Return the simplified protocol; equal simplified protocols give equal numbers."""
         return self.simplified(protocol)
 
     def forget(self) -> None:

@@ -1,4 +1,6 @@
-"""Intermediate results that protocols share on the same two tables: orders, rankings, overlapping pairs, and matches."""
+"""Intermediate results that protocols share on the same two tables: orders, rankings, overlapping pairs, and matches. A
+cap is a maximum number of detections per image.
+"""
 
 from __future__ import annotations
 

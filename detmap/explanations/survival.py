@@ -1,5 +1,5 @@
-"""Whether one model stays above another under other conventions, caps, thresholds, orders of equal scores, images and
-labels.
+"""Whether one model stays above another under other conventions, maximum numbers of detections, thresholds, orders of
+equal scores, images and labels.
 """
 
 from __future__ import annotations

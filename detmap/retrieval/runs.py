@@ -229,9 +229,9 @@ def table_of_dicts(
     order: Order | None = None,
     keep: bool = False,
 ) -> Table:
-    """Return a table of dicts that map strings to floats or integers, without copying the strings. When the dict of a
-    query is read, the documents in `sought` are looked up at once, while the dict is in the processor's cache, and
-    ranked by `order`. If `keep` is true, a copy of the ids is kept for later lookups. Raises `TypeError` for other
+    """Return a table of dicts that map strings to floats or integers, without copying the strings. The documents in
+    `sought` are looked up in a query's dict directly after the dict is read, while it is in the processor's cache, and
+    are ranked by `order`. If `keep` is true, a copy of the ids is kept for later lookups. Raises `TypeError` for other
     types, and `OverflowError` for a score beyond the range of floats.
     """
     mappings = list(data.values())
@@ -383,8 +383,8 @@ def evaluate_run(
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules for ranking a run. If `lenient` is true, judgements and run may be empty. If `all_empty` is true, it is no
-    error that no query has relevant documents.
+    """Rules for ranking a run. If `lenient` is true, judgements and run may be empty. If `all_empty` is true,
+    judgements without any relevant document are no error.
     """
 
     convention: Convention

@@ -386,7 +386,9 @@ class Reweighted:
         near: NDArray[np.int64],
         room: _Room,
     ) -> Hits:
-        """Return the hits of some classes' rankings, and write to `near` the number of hits within each smaller cap."""
+        """Return the hits of some classes' rankings, and write to `near` the number of hits within each smaller
+        `max_dets`.
+        """
         begin, end = classes
         thresholds = len(self.tally.protocol.iou_thresholds)
         most = np.repeat(positives[begin:end].ravel(), thresholds)  # a ranking has at most as many hits as positives

@@ -24,7 +24,7 @@ _held: list[Callable[[], None]] = []  # functions that release the locks held du
 
 
 def _imported_elsewhere() -> list[str]:
-    """Return the modules that other threads are importing, as far as Python's import locks tell."""
+    """Return the modules that other threads are importing, according to Python's import locks."""
     locks: dict[str, Any] = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
     names = []
     for name, reference in list(locks.items()):

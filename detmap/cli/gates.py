@@ -160,7 +160,7 @@ class Gates:
         return 0 if all(one.passed for one in verdicts) else FAILED
 
     def _baseline(self, metric: str, first: str, values: Mapping[str, float]) -> tuple[str, float]:
-        """Return the name of the baseline, and its value of a metric."""
+        """Return the name of the baseline, and the baseline's value of a metric."""
         if self.card is None:
             return first, values[metric]
         source = self._options.against

@@ -33,8 +33,8 @@ FREQUENCIES = ("r", "c", "f")
 class CategoryLists(Frozen):
     """A list of categories for each image."""
 
-    #: The pairs of an image and a category in its list, sorted by image and category, without repetitions. Both arrays
-    #: are indices into the ids of the ground truth; shape (p,).
+    #: The pairs of an image and a category listed for the image, sorted by image and category, without repetitions.
+    #: Both arrays are indices into the ids of the ground truth; shape (p,).
     images: NDArray[np.int32]
     categories: NDArray[np.int32]
     #: Mask of the images that have a list, even if it is empty; shape (i,).

@@ -535,7 +535,7 @@ class GroundTruth(_Shaped, Frozen):
         )
 
     def with_clusters(self, clusters: Clusters | None) -> GroundTruth:
-        """Return the same objects with images in clusters. The bootstrap draws, and tests permute, only whole clusters.
+        """Return the same objects with images in clusters. The bootstrap then draws, and tests permute, whole clusters.
 
         Parameters
         ----------

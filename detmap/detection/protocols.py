@@ -262,7 +262,7 @@ class Protocol:
 
     def __post_init__(self) -> None:
         decisions.settle(self)
-        if self.max_per_category is not None and not self.use_categories:  # it would have no effect
+        if self.max_per_category is not None and not self.use_categories:  # no categories to limit
             raise OptionError(
                 "max_per_category is a cap on each category, and use_categories=False (--ignore-categories) makes them one: "
                 "leave out one of the two"

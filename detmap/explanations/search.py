@@ -188,7 +188,7 @@ class _Looked(Vocabulary):
         self.tables = plain.ground_truth, plain.detections
         kept = _KEPT // max(len(plain.detections), 1)
         self._treated = Recent(max(kept, _LEAST))
-        self._recent = Recent(max(kept // 4, _LEAST))  # fewer than tables, because replays also hold matches
+        self._recent = Recent(max(kept // 4, _LEAST))  # fewer replays than tables, because replays also hold matches
         self._plain = _Made(plain, None)
         self.metrics = tuple(dict.fromkeys(one.metric for one in numbers))
         self.bases: dict[str, dict[str, Protocol]] = {}

@@ -149,7 +149,7 @@ _PARTS = (
 )
 
 
-#: Names that users of other libraries look for, and what to use in detmap.
+#: Names that users of other libraries look for, mapped to their replacements in detmap.
 _ELSEWHERE = {
     "COCO": "from detmap.pycocotools.coco import COCO",
     "COCOeval": "from detmap.pycocotools.cocoeval import COCOeval",

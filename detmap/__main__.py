@@ -24,7 +24,7 @@ def _share_freed_memory() -> None:
 
 
 def _import_numpy_alone() -> None:
-    """Import numpy without starting BLAS threads, because starting them takes half the processor time of the import."""
+    """Import numpy without starting BLAS threads, which takes half the processor time of the import."""
     name = "OPENBLAS_NUM_THREADS"
     if name in os.environ:
         return
@@ -42,8 +42,8 @@ def run() -> int:
     except KeyboardInterrupt:
         interrupts.end()
     # Importing numba creates a hundred thousand objects that never become garbage. With the default thresholds the
-    # collector scans these objects repeatedly, also at exit. For half a million detections, this takes a fifth of the
-    # run time. detmap itself creates no long-lived reference cycles.
+    # collector scans these objects repeatedly, also at exit, which takes a fifth of the run time for half a million
+    # detections. detmap itself creates no long-lived reference cycles.
     gc.set_threshold(300_000)
     if not hasattr(detmap, "_HOMES"):  # another package has overwritten detmap/__init__.py
         problem = (

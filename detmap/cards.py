@@ -1,8 +1,8 @@
-"""Evaluation cards: files that record the inputs, decisions and numbers of an evaluation, so that it can be verified.
+"""Evaluation cards: files with the inputs, decisions and numbers of an evaluation, for verification.
 
 A card holds hashes of the inputs, every decision, versions, counts, notices, and all numbers as decimal and hexadecimal
-floats. A card is not a signature: a changed number with a recomputed digest is only detected by verification against the
-inputs.
+floats. A card is not a signature: only verification against the inputs detects a changed number with a recomputed
+digest.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Numbers:
-    """The parts of a card that covers several results."""
+    """The parts of a card of several results."""
 
     rules: Any
     numbers: Mapping[str, float]
@@ -103,7 +103,7 @@ def table_digest(table: Any) -> str:
 
 
 def beside_digest(source: Any, opened: Iterable[str]) -> str:
-    """Return the hash (SHA-256) of the further files that were opened to read the input `source`; "" if there are none.
+    """Return the hash (SHA-256) of further files that were opened to read the input `source`; "" if there are none.
 
     Further files are neither the input file nor in the input folder. The hash covers their contents and their paths
     relative to their common folder.
@@ -196,18 +196,18 @@ def finished(card: dict[str, Any]) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the packages that can change a metric. Numba's is the version that compiled the kernels."""
+    """Return the versions of packages that can change a metric; for numba, the version that compiled the kernels."""
     found = {"detmap": detmap.__version__, "python": platform.python_version()}
     return {**found, "numpy": np.__version__, "numba": _ahead.numba_version()}
 
 
 def to_json(card: Mapping[str, Any]) -> bytes:
-    """Return a card as the text of its file."""
+    """Return the content of a card's file."""
     return (json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def read(path: Any) -> dict[str, Any]:
-    """Return the card in a file; raises `InputError` if the file holds no card that this version can read."""
+    """Return the card in a file; raises `InputError` if this version cannot read a card in the file."""
     from detmap.reading.sources import held
     from detmap.reading.strict_json import parsed
 
@@ -272,7 +272,7 @@ def compare(card: Mapping[str, Any], again: Mapping[str, Any]) -> list[Differenc
 
 
 def incomparable(card: Mapping[str, Any], rules: Any, truth: Mapping[str, str]) -> list[Difference]:
-    """Return the decisions and the ground truth in which a card differs from an evaluation by `rules` on `truth`."""
+    """Return the differences in decisions and ground truth between a card and an evaluation by `rules` on `truth`."""
     again = {"decisions": _plain({field.name: getattr(rules, field.name) for field in fields(rules)})}
     known = {**_defaults(again), **card["decisions"]}
     own = [one for one in card["inputs"] if one.get("role") == truth["role"]]
@@ -281,7 +281,7 @@ def incomparable(card: Mapping[str, Any], rules: Any, truth: Mapping[str, str]) 
 
 
 def other_versions(card: Mapping[str, Any], again: Mapping[str, Any]) -> list[Difference]:
-    """Return the versions in which a card and a new card, `again`, differ."""
+    """Return the differences in versions between a card and a new card, `again`."""
     return _unequal("versions", card["versions"], again["versions"])
 
 
@@ -331,14 +331,14 @@ def _defaults(again: Mapping[str, Any]) -> dict[str, Any]:
     return {one.name: _plain(default_of(one)) for one in fields(of) if declared[one.name].since != FIRST}
 
 
-#: The members of an input that are compared. A message about a member consists of the role of the input, such as
-#: "detections", and the text that is given here.
+#: The compared members of an input, mapped to text for messages. A message consists of the role of the input, such as
+#: "detections", and this text.
 _COMPARED = {"sha256": "", "beside": " (files beside it)", "content": " (what was read of it)"}
 
 #: Known members of an input.
 _OF_INPUT = {"role", "name", *_COMPARED}
 
-#: Members and roles of inputs that older cards lack. They are compared only if a card has them.
+#: Members and roles of inputs that older cards lack; compared only if a card has them.
 _LATER, _LATER_ROLES = ("beside",), ("manifest", "gallery")
 
 
@@ -428,7 +428,7 @@ def _same_bits(iou_type: str | None) -> bool:
 def _rules_named(card: Mapping[str, Any]) -> str:
     """Return the name of the protocol or convention, followed by the IoU type unless boxes are compared."""
     name, kind = (card["decisions"].get(key) for key in ("name", "iou_type"))
-    return f"{name} {kind}" if kind not in (None, BOXES) else str(name)  # older cards of boxes have no IoU type there
+    return f"{name} {kind}" if kind not in (None, BOXES) else str(name)  # older cards of boxes have no IoU type
 
 
 def _rounded(value: Mapping[str, str]) -> str:

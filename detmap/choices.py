@@ -85,8 +85,8 @@ def plain_pairs(of: Callable[[Any], Any], given: Any) -> tuple[tuple[str, Any], 
 
 
 def parse_pairs(of: Callable[[str], Any], sign: str, form: str, text: str) -> tuple[tuple[str, Any], ...]:
-    """Parse pairs of names and values, such as ``car:0.7,cyclist:0.5``. `sign` separates a name from its value, and `of`
-    converts the value. The text ``none`` gives no pairs. The error message describes the expected text as `form`.
+    """Parse pairs of names and values, such as ``car:0.7,cyclist:0.5``. `sign` separates a name from its value, and
+    `of` converts the value. The text ``none`` gives no pairs. `form` describes the expected text in the error message.
     """
     if text == "none":
         return ()
@@ -127,7 +127,7 @@ def parse_names(text: str) -> tuple[str, ...]:
 
 
 def wrong_thresholds(name: str, values: tuple[float, ...]) -> str | None:
-    """Return what is wrong with thresholds, or None."""
+    """Return an error message if thresholds are invalid, else None."""
     if not values or not all(math.isfinite(value) for value in values):
         return f"{name} must be one or more finite numbers, not {values!r}"
     if name == "iou_thresholds" and len(set(values)) != len(values):
@@ -136,14 +136,14 @@ def wrong_thresholds(name: str, values: tuple[float, ...]) -> str | None:
 
 
 def wrong_caps(caps: tuple[Any, ...]) -> str | None:
-    """Return what is wrong with caps, or None."""
+    """Return an error message if caps are invalid, else None."""
     if not caps or not all(type(cap) is int and 1 <= cap <= UNLIMITED for cap in caps):
         return f"max_dets must be positive integers up to {UNLIMITED}, not {list(caps)!r}"
     return "max_dets must ascend without repeats" if list(caps) != sorted(set(caps)) else None
 
 
 def wrong_epsilon(value: Any) -> str | None:
-    """Return what is wrong with an epsilon, or None."""
+    """Return an error message if an epsilon is invalid, else None."""
     return None if math.isfinite(value) else f"epsilon must be a finite number, not {value!r}"
 
 
@@ -180,7 +180,7 @@ def parse_sigmas(found: Any) -> Any:
 
 
 def wrong_dilation(value: Any) -> str | None:
-    """Return what is wrong with a dilation, or None."""
+    """Return an error message if a dilation is invalid, else None."""
     good = isinstance(value, float) and 0 < value < math.inf
     return None if good else f"dilation must be a positive number, not {value!r}"
 

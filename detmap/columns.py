@@ -1,8 +1,8 @@
 """Convert user input to columns of numbers, flags or ids.
 
-Accepted are lists, arrays, pandas and pyarrow columns, tensors on any device, and whatever else numpy can read. A masked
-array is accepted if no element is masked. Strings, dates, complex numbers, missing values and masked elements, which
-numpy would cast to numbers, raise an error that names the record.
+Lists, arrays, pandas and pyarrow columns, tensors on any device, and all other types that numpy can read are accepted.
+A masked array is accepted if no element is masked. Strings, dates, complex numbers, missing values and masked elements,
+which numpy would cast to numbers, raise an error that names the record.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KINDS = {
 
 
 class _Place:
-    """The origin of a column, for messages. If `record` is None, messages name the number of the row as the record."""
+    """The origin of a column, for messages. If `record` is None, messages name the row number as the record."""
 
     def __init__(self, source: str | None, field: str | None, record: int | str | None) -> None:
         self.source, self.field, self.record = source, field, record
@@ -56,7 +56,9 @@ class _Place:
 
 
 def array(values: Any) -> NDArray[Any]:
-    """Return anything array-like as a numpy array, which may share its memory; raise `TypeError` if that is impossible."""
+    """Return array-like values as a numpy array, which may share their memory; raise `TypeError` if that is
+    impossible.
+    """
     if isinstance(values, np.ndarray):
         return values
     try:
@@ -95,10 +97,10 @@ def _handed(values: Any) -> NDArray[Any]:
 
 def plain(values: Any, dtype: type[np.float64 | np.int64 | np.bool_]) -> NDArray[Any] | None:
     """Return a new array if `values` is an array of exactly this `dtype`, or a list of Python numbers or booleans that
-    numpy converts to it. Return None for anything else.
+    numpy converts to this `dtype`. Return None for other values.
 
-    An array that is returned needs no further check. If None is returned, `numbers`, `flags` or `identifiers` convert the
-    values, or raise an error with the reason. The function is meant for small columns, for which the checks would take
+    A returned array needs no further check. If None is returned, call `numbers`, `flags` or `identifiers`, which
+    convert the values or raise an error with the reason. Used for small columns, for which these checks would take
     longer than the copy.
     """
     if type(values) is np.ndarray:
@@ -231,7 +233,7 @@ def identifiers(
     plain = isinstance(values, list | tuple)
     kinds = set(map(type, values)) if plain else set()
     if len(kinds) > 1 and any(issubclass(kind, _NEVER_MIXED) for kind in kinds):
-        given = np.empty(len(values), object)  # numpy would convert mixed ids to strings, or booleans to numbers
+        given = np.empty(len(values), object)  # numpy would convert mixed ids to strings, and booleans to numbers
         given[:] = values
     else:
         given = _numpy(values, place, _NO_IDS)
@@ -262,7 +264,7 @@ _NEVER_MIXED = (str, bytes, bool, np.bool_, type(None))
 _ZERO_OR_ONE = "write False and True, or 0 and 1"
 _NO_IDS = "ids must be a flat sequence, all integers or all strings"
 _ONE_TYPE = "write all of them as integers, or all as strings"
-_PADDING = 32  # large arrays of strings may take this many bytes per character of text
+_PADDING = 32  # maximum number of bytes per character of text in a large array of strings
 _NEEDED = "leave out the record or give it an id"
 
 
@@ -285,7 +287,7 @@ def _numpy(values: Any, place: _Place, problem: str) -> NDArray[Any]:
             given = np.array(given.tolist())  # the cells of the column hold lists
     except (TypeError, ValueError):
         raise place.error(problem) from None
-    # numpy imports masked arrays lazily.
+    # Check the type first, because numpy imports masked arrays lazily.
     if type(given) is not np.ndarray and isinstance(given, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(given)
         if hidden.any():

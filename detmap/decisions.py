@@ -19,14 +19,14 @@ from detmap.errors import OptionError, check_allowed, shorten
 
 T = TypeVar("T")
 
-#: What a decision affects: which detection is matched with which object, the order of a ranking, its curve or AP, the
-#: mean over rankings, or only the names of metrics.
+#: What a decision affects: the matching of detections with objects, the order of a ranking, the curve or AP of a
+#: ranking, the mean over rankings, or only the names of metrics.
 Affects = Literal["matching", "ranking", "curve", "mean", "names"]
 
 #: Allowed values of a boolean decision.
 YES_OR_NO = (False, True)
 
-#: The version that introduced saved states. Every saved state holds all decisions of that version.
+#: The version that introduced saved states. Every saved state holds all decisions of this version.
 FIRST = "0.1"
 
 
@@ -40,11 +40,11 @@ class Flag:
     help: str = ""
     #: Placeholder of the value; by default the allowed values.
     metavar: str = ""
-    #: ``read(text)`` returns the value, or raises a ValueError whose text says what the value must be.
+    #: ``read(text)`` returns the value, or raises a ValueError that describes valid values.
     read: Callable[[Any], Any] | None = None
-    #: The value of the decision if the flag is given, for a flag that takes no value.
+    #: For a flag without an argument, the value that it sets.
     value: Any = None
-    #: Whether the value is the path of a JSON file. The content of the file is then passed to `read`.
+    #: Whether the flag takes the path of a JSON file, whose content is passed to `read`.
     is_file: bool = False
     #: Whether the flag may be given several times; `read` takes a list then.
     repeated: bool = False
@@ -54,20 +54,20 @@ class Flag:
 class Declared:
     """A dataclass field whose value users choose: a decision, or a reading option."""
 
-    #: A sentence or more that describes the decision.
+    #: One or more sentences that describe the decision.
     says: str
     #: The allowed values; for a tuple, the allowed items. If empty, values are checked only by `wrong`.
     allowed: Collection[Any] = ()
     #: ``plain(value)`` returns the normalised value; raises TypeError or ValueError for an invalid value.
     plain: Callable[[Any], Any] | None = None
-    #: ``wrong(value)`` returns a sentence on what is wrong with a value, None if it is valid.
+    #: ``wrong(value)`` returns an error message for an invalid value, else None.
     wrong: Callable[[Any], str | None] | None = None
     #: ``words(value)`` formats a value for display; by default as `str` does.
     words: Callable[[Any], str] = str
     #: The command-line flag; None if there is none.
     flag: Flag | None = None
-    #: The version that introduced the field. A field added after `FIRST` is left out of files if it has its default
-    #: value, so that new and old versions write the same files.
+    #: The version that introduced the field. A field added after `FIRST` is written to files only if its value is not
+    #: the default, so that new and old versions write the same files.
     since: str = FIRST
 
 
@@ -80,12 +80,11 @@ class Decision(Declared):
     #: ``phrase(whole)`` returns the words in which `describe` states the decision of the protocol or convention `whole`.
     #: If `phrase` is None, `describe` leaves the decision out.
     phrase: Callable[[Any], str] | None = None
-    #: Whether `describe` always mentions the decision; otherwise only if the value differs from the default.
+    #: Whether `describe` always mentions the decision, not only if its value differs from the default.
     always: bool = False
-    #: Name of a group of decisions that only make sense together. Comparisons of protocols count the group as one
-    #: decision.
+    #: Name of a group of decisions that are changed together. Comparisons of protocols count the group as one decision.
     group: str = ""
-    #: Whether the decision is about reading (which records are kept, and in what precision), not about scoring.
+    #: Whether the decision affects reading, such as dropped records or rounding, rather than scoring.
     reads: bool = False
 
 
@@ -113,16 +112,14 @@ def default_of(field: Field[Any]) -> Any:
 
 
 def varied(rules: T, changes: Mapping[str, Any]) -> T:
-    """Return rules with some decisions replaced. The values are not checked again, because `settle` has already checked
-    them.
-    """
+    """Return rules with some decisions replaced by values that `settle` has already checked."""
     made = object.__new__(type(rules))
     made.__dict__.update(rules.__dict__, **changes)
     return made
 
 
-#: Values that have been checked, by class, field name and ``id(value)``. Variants of a protocol
-#: share most values, which are then checked only once. The cache keeps at most `_MOST_CHECKED` values.
+#: Cache of at most `_MOST_CHECKED` checked values, by class, field name and ``id(value)``. Variants of a protocol share
+#: most values, which are then checked only once.
 _CHECKED: dict[tuple[type, str, int], object] = {}
 _MOST_CHECKED = 10_000
 
@@ -163,9 +160,7 @@ def settle(whole: Any) -> None:
 
 
 def written(whole: Any) -> dict[str, Any]:
-    """Return the decisions by name. Decisions that are newer than version `FIRST` are left out if they have their default
-    values.
-    """
+    """Return the decisions by name, without decisions newer than version `FIRST` that have their default values."""
     declared = decisions_of(type(whole))
     return {
         field.name: getattr(whole, field.name)
@@ -175,7 +170,9 @@ def written(whole: Any) -> dict[str, Any]:
 
 
 def describe(whole: Any) -> str:
-    """Return the decisions in one line: first the decisions marked `always`, then all that differ from the default."""
+    """Return the decisions in one line: first the decisions marked `always`, then all decisions with other values than
+    the defaults.
+    """
     declared = decisions_of(type(whole))
     always: list[str] = []
     otherwise: list[str] = []
@@ -191,8 +188,8 @@ def describe(whole: Any) -> str:
 
 
 def rows(whole: Any) -> list[dict[str, str]]:
-    """Return a row for each decision that affects results. It has the name of the decision, its value in `whole`, its
-    effects (see `Affects`) and its meaning.
+    """Return a row for each decision that affects results: the name of the decision, its value in `whole`, its effects
+    (see `Affects`) and its meaning.
     """
     return [
         {
@@ -217,21 +214,19 @@ def differing(one: Any, other: Any) -> list[str]:
 
 
 def apart(one: Any, other: Any) -> str:
-    """Describe the decisions in which `one` differs from `other`, a better known protocol or convention."""
+    """Describe the decisions in which `one` differs from `other`, which is a better known protocol or convention."""
     declared = decisions_of(type(one))
     found = []
     for name in differing(one, other):
         made = declared[name]
-        # equal words mean that the values differ only by rounding
+        # values with equal words differ only by rounding
         if made.words(getattr(one, name)) != made.words(getattr(other, name)):
             found.append(f"{name} {made.words(getattr(one, name))}" if made.phrase is None else made.phrase(one))
     return ", ".join(found) or "nothing"
 
 
 class _Documentation:
-    """A class docstring that is composed when it is read. It has the class's own text, and a section of attributes for
-    the fields.
-    """
+    """A class docstring that is composed when read: the text of the class, and a section of attributes for the fields."""
 
     def __init__(self, own: str) -> None:
         self._own = own

@@ -27,7 +27,7 @@ _UNSET = object()
 #: Minimum similarity of a suggested word to the given word, as difflib's ratio of matching letters.
 _LEAST_SIMILARITY = 0.65
 
-#: Plurals of units that are not formed by adding an "s".
+#: Irregular plurals of units.
 _PLURALS = {"category": "categories", "query": "queries", "class": "classes", "hypothesis": "hypotheses"}
 
 
@@ -55,7 +55,7 @@ def shorten(value: object, width: int = 60) -> str:
 
 
 class DetmapError(Exception):
-    """Base class of all errors that detmap raises on purpose; the message is one line."""
+    """Base class of all errors that detmap raises deliberately; the message is one line."""
 
 
 class InputError(DetmapError, ValueError):
@@ -105,7 +105,7 @@ class InputError(DetmapError, ValueError):
         super().__init__(text)
 
     def elsewhere(self, source: str, record: int | str | None) -> InputError:
-        """Return the same error about another place: the file and line that the data came from."""
+        """Return the same error with another location: the file and line that the data came from."""
         return InputError(
             self.problem, source=source, record=record, field=self.field, value=self._value, remedy=self.remedy
         )
@@ -113,8 +113,8 @@ class InputError(DetmapError, ValueError):
 
 @contextmanager
 def relocated(place: Callable[[int], tuple[str, int | str | None]]) -> Iterator[None]:
-    """Relocate errors that are raised in this context for a numbered record. ``place(number)`` returns the source and the
-    record that the error names instead.
+    """Context manager that relocates errors about numbered records. ``place(number)`` returns the source and the record
+    that the error then names.
     """
     try:
         yield
@@ -135,8 +135,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def most_similar(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that is most similar to `word`. Of several equally similar words, return the first. Return
-    None if no known word is similar to `word` or begins with `word`.
+    """Return the known word that is most similar to `word`, the first if several are equally similar; None if no known
+    word is similar to `word` or begins with it.
     """
     from difflib import SequenceMatcher, get_close_matches
 
@@ -152,8 +152,8 @@ def most_similar(word: str, known: Iterable[str]) -> str | None:
 
 
 def one_of(word: object, known: Iterable[str], meant: str = "") -> str:
-    """Return the end of a message that lists the known words and suggests one of them. The suggestion is `meant` or,
-    without it, the known word that is most similar to `word`.
+    """Return the end of a message that lists the known words and suggests one of them. The suggestion is `meant` or, if
+    empty, the known word that is most similar to `word`.
     """
     names = list(known)
     near = f"; did you mean {meant!r}?" if meant in names else did_you_mean(str(word)[:100], names)
@@ -161,7 +161,7 @@ def one_of(word: object, known: Iterable[str], meant: str = "") -> str:
 
 
 class UnknownMetricError(OptionError, KeyError):
-    """A result has no metric of that name; the message lists up to 20 names, and ends with `remedy`, if given."""
+    """The name of a metric is unknown. The message lists up to 20 known names, and ends with `remedy`, if given."""
 
     def __init__(self, name: object, metrics: Iterable[str], remedy: str = "") -> None:
         known = list(metrics)

@@ -105,7 +105,7 @@ def evaluate(
     chosen = categories_given(category_ids, labels)
     check_chosen(image_ids, "image_ids")
     check_chosen(chosen, "category_ids")
-    detections = owned(detections)  # lets `scored` free a table that only this call refers to
+    detections = owned(detections)  # lets `scored` free a table to which only this call refers
     result = scored(
         ground_truth,
         detections,

@@ -16,7 +16,7 @@ from detmap.system import parallel
 
 Interpolation = Literal["step", "all-point", "trapezoid", "trapezoid-hits", "11-point", "101-point"]
 
-#: Interpolations in which AP is a sum with one term per hit, mapped to the constants of the kernel.
+#: Interpolations whose AP is a sum with one term per hit, mapped to the constants of the kernel.
 RULES = {
     "step": curves.STEP,
     "all-point": curves.ALL_POINT,
@@ -25,27 +25,28 @@ RULES = {
     "trapezoid-hits": curves.TRAPEZOID_OF_HITS,
 }
 
-#: Interpolations that read the envelope at fixed recalls. The 11-point grid is VOC's ``arange(0, 1.1, .1)``, in which
-#: the fourth, seventh and eighth recall are slightly above 0.3, 0.6 and 0.7. The 101-point grid, ``linspace(0, 1,
-#: 101)``, is COCO's.
+#: Interpolations that read the envelope at fixed recalls. The 11-point grid is VOC's ``arange(0, 1.1, .1)``, whose
+#: fourth, seventh and eighth recalls are slightly above 0.3, 0.6 and 0.7. The 101-point grid, ``linspace(0, 1, 101)``,
+#: is COCO's.
 GRIDS = {"11-point": np.arange(0.0, 1.1, 0.1), "101-point": np.linspace(0.0, 1.0, 101)}
 
-#: Interpolations for detectors only. MATLAB computes ``0:0.1:1`` from both ends. In this grid, only the recall 0.3 is
-#: slightly above the decimal number.
+#: Interpolations for detectors only. MATLAB computes ``0:0.1:1`` from both ends, so that only the recall 0.3 is
+#: slightly above its decimal value.
 PAIRWISE, ELEVEN = "all-point-pairwise", "11-point-matlab"
 MATLAB_GRID = tuple(k * 0.1 if k <= 5 else 1 - (10 - k) * 0.1 for k in range(11))
 
 INTERPOLATIONS = (*(rule for rule in RULES if rule != PAIRWISE), *GRIDS)
 
 #: Interpolations for detectors only. Straight lines connect the points of the envelope. The lines are sampled at COCO's
-#: recalls and integrated by trapezoids. If the value is true, the curve falls in a straight line from its last point to
-#: (1, 0), which adds area. Otherwise the curve drops to 0 at the last point.
+#: recalls and integrated by trapezoids. If the value is True, the curve falls in a straight line from its last point to
+#: (1, 0), which adds area. If False, the curve drops to 0 at the last point.
 LINEAR = {"101-linear": False, "101-linear-tail": True}
 #: nuScenes' interpolation, for detectors only. Precision is interpolated linearly between items, without an envelope,
-#: and read at COCO's recalls above 0.1. Precision from 0.1 to 1 is rescaled to 0 to 1; lower precision counts as 0.
+#: and read at COCO's recalls above 0.1. Precision is rescaled so that 0.1 becomes 0 and 1 stays 1; precision below 0.1
+#: counts as 0.
 CLIPPED: Final = "101-clipped"
 
-#: For nuScenes' interpolation, the index of the first recall that counts, and the precision that is rescaled to 0.
+#: nuScenes' interpolation: index of the first recall that counts, and the precision that is rescaled to 0.
 CLIP, _LEAST = 11, 0.1
 
 #: The interpolations that depend on items after the last hit.
@@ -82,7 +83,7 @@ TIE_RULES = {
 
 
 def up_to(starts: NDArray[np.int64], ranks: NDArray[np.int64], depth: ArrayLike) -> NDArray[np.bool_]:
-    """Return a mask of the `ranks` that are at most `depth`, which is one number or a number per ranking."""
+    """Return a mask of the `ranks` up to `depth`, which is one number or a number per ranking."""
     return np.asarray(ranks <= np.repeat(np.broadcast_to(np.asarray(depth), starts.size - 1), np.diff(starts)))
 
 
@@ -94,8 +95,8 @@ def counted(starts: NDArray[np.int64], flags: NDArray[np.bool_]) -> NDArray[np.i
 
 def bends(hits: NDArray[np.int64], items: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the 0-based ranks at which the precision-recall curve of a ranking can bend, and the number of hits up to
-    each rank. These are the ranks of the `hits`, of the items before the hits, and of the last item. They determine the
-    curve, because recall is constant in between.
+    each rank. The curve can bend at the `hits`, at the items before the hits, and at the last item, because recall is
+    constant in between.
     """
     count = np.arange(1, hits.size + 1)
     places = np.append(np.stack([hits - 1, hits], axis=1).ravel(), items - 1)
@@ -113,7 +114,7 @@ class Hits(Frozen):
     Attributes
     ----------
     starts : ndarray of int64, shape (q + 1,)
-        The hits of ranking *i* are the elements ``starts[i]:starts[i + 1]`` of the columns that follow.
+        The hits of ranking *i* are the elements ``starts[i]:starts[i + 1]`` of the columns of shape (h,).
     ranks : ndarray of int64, shape (h,)
         1-based rank of each hit, ascending within a ranking.
     positives : ndarray of int64, shape (q,)
@@ -127,8 +128,8 @@ class Hits(Frozen):
     grades : ndarray of int64, shape (h,) or (0,)
         The relevance grade of each hit, if relevance is graded.
     ahead, tied : ndarray of int64, shape (h,) or (0,)
-        Number of items with a strictly higher score than the hit, and number of items with an equal score (the hit
-        included), if known. These tied items take the ranks ``ahead + 1 .. ahead + tied`` in some order.
+        Number of items with a higher score than the hit, and number of items with an equal score (including the hit),
+        if known. The tied items have the ranks ``ahead + 1 .. ahead + tied`` in some order.
     """
 
     starts: NDArray[np.int64]
@@ -298,18 +299,18 @@ class Hits(Frozen):
             ``step`` is the mean over the positives of the precision at each hit (trec_eval's map, scikit-learn).
             ``all-point`` is the area under the envelope (VOC from 2010), with terms added from first to last;
             ``all-point-pairwise`` adds the terms as numpy does, which differs in the last bit (TensorFlow's Object
-            Detection API). ``trapezoid`` is Oxford's and Market-1501's rule, which averages the precision at a hit and at
-            the rank before the hit. ``trapezoid-hits`` uses the previous hit instead of the previous rank, a known mistake,
-            to reproduce published numbers. ``11-point`` and ``101-point`` are the mean of the envelope at fixed recalls
-            (VOC2007, COCO); ``11-point-matlab`` uses the values of MATLAB's 0:0.1:1 (THUMOS14's first kit).
-            ``101-linear`` and ``101-linear-tail`` are Ultralytics' rules: trapezoids over 101 recalls, read from straight
-            lines between the points of the envelope. After the last point the curve drops to 0 (``101-linear``), or falls
-            to (1, 0) in a straight line (``101-linear-tail``).
-            ``sampled-40`` and ``sampled-11`` are KITTI's rules: the envelope of precision is read at the hits nearest to
-            recalls 0, 1/40, 2/40 and so on, which gives 41 values, padded with 0 if fewer hits are read. AP is the mean
-            of all values but the first, or of every fourth value; `epsilon` is not added. ``101-clipped`` is nuScenes'
-            rule: at recalls 0.11 to 1, precision is read from straight lines between the precisions at the items, without
-            an envelope. Then 0.1 is subtracted from the precision, and the difference is divided by 0.9.
+            Detection API). ``trapezoid`` is Oxford's and Market-1501's rule, which averages the precision at a hit and
+            at the rank before the hit. ``trapezoid-hits`` uses the previous hit instead of the previous rank, which
+            reproduces published numbers of programs with this mistake. ``11-point`` and ``101-point`` are the mean of
+            the envelope at fixed recalls (VOC2007, COCO); ``11-point-matlab`` uses the values of MATLAB's 0:0.1:1
+            (THUMOS14's first kit). ``101-linear`` and ``101-linear-tail`` are Ultralytics' rules: trapezoids over 101
+            recalls, read from straight lines between the points of the envelope. After the last point the curve drops
+            to 0 (``101-linear``), or falls to (1, 0) in a straight line (``101-linear-tail``). ``sampled-40`` and
+            ``sampled-11`` are KITTI's rules: the envelope of precision is read at the hits nearest to recalls 0, 1/40,
+            2/40 and so on. The result has 41 values, padded with 0 if fewer hits are read. AP is the mean of all values
+            but the first, or of every fourth value; `epsilon` is not added. ``101-clipped`` is nuScenes' rule: at
+            recalls 0.11 to 1, precision is read from straight lines between the precisions at the items, without an
+            envelope. Then 0.1 is subtracted from the precision, and the difference is divided by 0.9.
         epsilon : float
             Added to the rank in the denominator of precision; COCO's is ``numpy.spacing(1)``.
 
@@ -340,7 +341,7 @@ class Hits(Frozen):
         if interpolation == "101-point":
             return np.asarray(precision.mean(axis=1))
         total = np.zeros(len(self))
-        for column in precision.T:  # VOC's program adds p / 11 eleven times, which determines the last bit
+        for column in precision.T:  # as VOC's program, add p / 11 eleven times, which affects the last bit
             total += column / grid.size
         return total
 
@@ -367,7 +368,7 @@ class Hits(Frozen):
         return out
 
     def _linear(self, tail: bool, epsilon: float, threads: int | None) -> NDArray[np.float64]:
-        """Return the AP of every ranking. Straight lines connect the points of its envelope."""
+        """Return the AP of every ranking, with straight lines between the points of the envelope."""
         grid = readonly(GRIDS["101-point"], np.float64)
         rankings, read = self._rankings(), np.empty((len(self), grid.size))
 
@@ -394,9 +395,8 @@ class Hits(Frozen):
         -------
         precision, scores : ndarray of float64, shape (q, r)
             ``precision[i, j]`` is the maximum precision of ranking *i* at recall ``grid[j]`` or more, and ``scores[i,
-            j]`` is the score at which that recall is first reached. Both are 0 if the recall is not reached, NaN without
-            positives.
-            `scores` has shape (0, r) if the hits have no scores.
+            j]`` is the score at which recall ``grid[j]`` is first reached. Both are 0 if the recall is not reached, and
+            NaN without positives. `scores` has shape (0, r) if the hits have no scores.
         """
         recalls = readonly(grid, np.float64)
         if np.isnan(recalls).any():
@@ -428,7 +428,9 @@ class Hits(Frozen):
 
 
 def blocks(hits: Hits, threads: int | None) -> list[tuple[int, int]]:
-    """Divide the rankings into blocks for `threads` threads. Few rankings form one block, because threads start slowly."""
+    """Divide the rankings into blocks for `threads` threads. Few rankings form a single block, because threads start
+    slowly.
+    """
     return parallel.even(len(hits), threads if len(hits) > 64 or hits.ranks.size > _MANY_HITS else 1)
 
 
@@ -495,7 +497,8 @@ def average_precision(
     scores : array_like of float, shape (n,), optional
         Items are ranked by descending score; items of equal score keep their order.
     positives : int, optional
-        Number of relevant items, including those not retrieved; by default the number of relevant items in `relevance`.
+        Number of relevant items, including items that were not retrieved; by default the number of relevant items in
+        `relevance`.
     interpolation, epsilon
         See `Hits.average_precision`.
 
@@ -528,8 +531,8 @@ def best_f1(
     bit: int,
     positives: ArrayLike,
 ) -> list[dict[str, float]]:
-    """Return the best F1 of each ranking, as `Curve.best_f1` does. `hit` and `ignored` hold many flags as bits, as in
-    `detmap.detection.tally.Tally`, and `bit` selects one of them.
+    """Return the best F1 of each ranking, as `Curve.best_f1` does. `hit` and `ignored` are words of flags, as in
+    `detmap.detection.tally.Tally`, and `bit` selects a flag.
     """
     best = np.empty((np.size(starts) - 1, 4))
     curves.best_f1(
@@ -569,7 +572,7 @@ class Curve:
         positives: int,
         epsilon: float = 0.0,
     ) -> Curve:
-        """Build the curve of a ranking whose *i*-th item is a hit if ``flags[i]``."""
+        """Build the curve of a ranking; ``flags[i]`` tells whether item *i* is a hit."""
         hits = np.cumsum(flags, dtype=np.float64)
         precision = hits / (np.arange(1, flags.size + 1) + epsilon)
         recall = hits / positives if positives else np.full(flags.size, np.nan)

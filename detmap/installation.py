@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-#: Name on the package index. There, the name `detmap` belongs to another project (manifold embedding), which is also
+#: Name on the package index, where the name `detmap` belongs to another project (manifold embedding), which is also
 #: imported as detmap.
 DISTRIBUTION = "detmap-eval"
 
@@ -21,7 +21,7 @@ def is_checkout() -> bool:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra, from the checkout if detmap runs from one."""
+    """Return the command that installs an extra, from the checkout if detmap runs from a checkout."""
     if is_checkout():
         import shlex
 
@@ -37,7 +37,7 @@ def _named_detmap() -> Iterator[tuple[str, bool, str]]:
     for found in distributions(name=FORMER):
         listed = {str(path) for path in found.files or ()}
         modules = {path for path in listed if path.startswith("detmap/")}
-        # Editable installations list no modules.
+        # editable installations list no modules
         yield found.version, not modules or "detmap/kernels/_numba.py" in modules, str(found.locate_file(""))
 
 
@@ -47,7 +47,7 @@ def has_former() -> bool:
 
 
 def find_foreign() -> str | None:
-    """Return a sentence about another project's package named detmap, None if there is none."""
+    """Return a sentence about another project's package named detmap; None if there is no such package."""
     for version, own, folder in _named_detmap():
         if not own:
             return (

@@ -37,7 +37,7 @@ __all__ = ["Masks", "iou"]
 
 
 def _sizes(values: Any, count: int, source: str) -> NDArray[np.int64]:
-    """Return heights and widths, shape (n, 2), from one pair for all masks, or from one pair per mask."""
+    """Return heights and widths, shape (n, 2), given as one pair for all masks or as a pair for each mask."""
     if len(values) == 2 and not any(hasattr(value, "__len__") for value in values):
         values = [values] * count
     try:
@@ -122,10 +122,10 @@ def _check_filled(runs: Runs, source: str, threads: int | None) -> None:
 
 
 def _without_empty(runs: Runs, row: int) -> NDArray[np.int64]:
-    """Return the run lengths of a mask. Empty runs are removed, except the first run. The runs must cover the image."""
+    """Return the run lengths of a mask without empty runs, except the first run. The runs must cover the image."""
     first, stop, height, width = runs.spans[row].tolist()
     ends = runs.ends[first:stop].astype(np.int64)
-    # if an even number of runs ends at a position, the value of the pixels does not change there
+    # pixels keep their value at a position where an even number of runs ends
     turns, times = np.unique(ends[:-1], return_counts=True)
     turns = turns[(times % 2 == 1) & (turns < height * width)]
     return np.diff(np.concatenate([turns, [height * width]]), prepend=0)
@@ -153,8 +153,8 @@ def _outline(outline: Any, record: int, source: str) -> NDArray[np.float64]:
 class Masks(Frozen):
     """Binary masks of objects, each a region of its image, stored as run lengths.
 
-    Instances are immutable. They are made by `from_rle`, `from_polygons` and `from_bitmaps`, which validate their input:
-    the runs of every mask add up to the number of pixels of its image.
+    Instances are immutable. `from_rle`, `from_polygons` and `from_bitmaps` make instances from validated input: the
+    runs of every mask add up to the number of pixels of the image.
 
     Examples
     --------
@@ -307,8 +307,9 @@ class Masks(Frozen):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the columns: ``ends`` (uint32) and ``spans`` (int64, shape (n, 4)).
 
-        Mask *i* has the runs ``ends[spans[i, 0]:spans[i, 1]]``. Pixels are counted column by column. A run is given by
-        the index of the first pixel after it, and the first run is background. ``spans[i, 2:]`` are height and width.
+        Mask *i* has the runs ``ends[spans[i, 0]:spans[i, 1]]``. Pixels are counted column by column. An element of
+        ``ends`` is the index of the first pixel after a run; the first run is background. ``spans[i, 2:]`` are height
+        and width.
         """
         return {"ends": self._runs.ends, "spans": self._runs.spans}
 
@@ -421,8 +422,8 @@ class Masks(Frozen):
         return Masks(self._regular().merged(freeze(np.array([0, len(self)])), bool(intersect)))
 
     def boundary(self, dilation: float = 0.02, *, threads: int | None = None) -> Masks:
-        """Return the boundary of each mask, as in Boundary IoU. It consists of the pixels of the mask within a distance d,
-        in x and in y, of the background or of the outside of the image.
+        """Return the boundary of each mask, as in Boundary IoU: the pixels of the mask within a distance d, in x and in
+        y, of the background or of the outside of the image.
 
         Parameters
         ----------

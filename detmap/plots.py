@@ -19,7 +19,7 @@ from detmap.system.whole_files import write
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STROKES = ("-", "--", "-.", ":")
 
-#: Maximum number of lines named in a legend; further lines are grey and behind the named lines.
+#: Maximum number of lines in a legend; further lines are grey, behind the named lines.
 NAMED = 14
 
 #: Maximum number of lines for which raw curves are drawn in addition to envelopes.
@@ -37,9 +37,9 @@ class Line:
     #: Raw precision and its envelope, both of shape (n,); at least one of the two is given.
     precision: NDArray[np.float64] | None = None
     interpolated: NDArray[np.float64] | None = None
-    #: Further text in the legend, such as "AP 0.4".
+    #: Additional text in the legend, such as "AP 0.4".
     numbers: str = ""
-    #: Whether the line is drawn thick and in front of other lines, like a mean.
+    #: Whether the line is drawn thick and in front of other lines, as for a mean.
     front: bool = False
 
 
@@ -122,7 +122,7 @@ def _save(figure: Any, path: str | os.PathLike[str] | None) -> Any:
     import matplotlib as mpl
 
     suffix = suffix_of(path)
-    # Without dates, equal curves give equal bytes.
+    # without dates, equal curves give equal bytes
     every: dict[str, dict[str, Any]] = {
         "svg": {"metadata": {"Date": None}},
         "pdf": {"metadata": {"CreationDate": None}},
@@ -141,8 +141,8 @@ def precision_recall(
 ) -> Any:
     """Draw precision against recall. Raw curves are thin, and interpolated curves are steps.
 
-    If there is only one curve, the area under it is shaded. Lines after the first 14 are grey and without a name. If `path`
-    is given, the picture is written to this file, as .svg, .pdf or .png. Raises `OptionError` if there are no lines, or for
+    The area under a single curve is shaded. Lines after the first 14 are grey and without a name. If `path` is given,
+    the picture is written to this file, as .svg, .pdf or .png. Raises `OptionError` if there are no lines, or for
     another kind of file.
     """
     if not lines:

@@ -1,8 +1,8 @@
 """Plug-ins: registries of named objects, and external modules that add objects to the registries.
 
 A plug-in is a module that calls `register` while it is imported. A program can import plug-ins, and the command line
-imports them with ``--plugin MODULE``. Installed plug-ins have an entry point in the group ``detmap.plugins``. They are
-imported by the command line, and when an unknown name is looked up.
+imports them with ``--plugin MODULE``. Installed plug-ins have an entry point in the group ``detmap.plugins``. The
+command line imports installed plug-ins, and so does the look-up of an unknown name.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _OWN = __name__.partition(".")[0]
 #: All registries.
 _REGISTRIES: list[Registry[Any]] = []
 
-#: External modules that have registered something or were loaded as plug-ins. Each name is mapped to the module's path,
-#: or to None if the module can be imported by its name.
+#: Paths, by module name, of external modules that have registered an object or were loaded as plug-ins; None for a
+#: module that can be imported by its name.
 _MODULES: dict[str, str | None] = {}
 
 #: Whether installed plug-ins have been loaded, and the threads that are loading them.
@@ -63,8 +63,8 @@ class _Later(NamedTuple):
 
 
 class Registry(dict[str, T]):
-    """A registry of objects by name. The class of the objects is `of`, and messages call an object `what`. `also` maps
-    unknown names, such as "box", to the registered name that messages suggest instead.
+    """A registry of objects by name. `of` is the class of the objects, and `what` is their noun in messages. `also`
+    maps unregistered names, such as "box", to registered names that messages suggest.
     """
 
     def __init__(self, of: type[T], what: str, also: Mapping[str, str] | None = None) -> None:
@@ -75,8 +75,8 @@ class Registry(dict[str, T]):
         _REGISTRIES.append(self)
 
     def add(self, thing: T, module: str) -> T:
-        """Register and return an object of `module`. If this module has already registered the name, the object is
-        replaced. If another module has registered it, this is an error.
+        """Register and return an object of `module`. An earlier object of this module with the same name is replaced.
+        Raises `OptionError` if another module has registered the name.
         """
         name: Any = getattr(thing, "name", None)
         if not isinstance(name, str) or not name:
@@ -93,8 +93,8 @@ class Registry(dict[str, T]):
         return thing
 
     def add_later(self, name: str, module: str, attribute: str = "") -> None:
-        """Register a built-in name whose module is imported on demand. The object is the module's `attribute`. If
-        `attribute` is empty, it is the object that the module registers as `name`.
+        """Register a built-in name whose module is imported on demand. The object is the module's `attribute` or, if
+        empty, the object that the module registers as `name`.
         """
         if name not in self:
             self._modules[name] = module
@@ -105,7 +105,7 @@ class Registry(dict[str, T]):
         thing = super().__getitem__(name)
         if isinstance(thing, _Later):
             module = importlib.import_module(thing.module)
-            # A module that was imported before does not register its object again, so `_shipped` keeps the object.
+            # An already imported module does not register its object again, so `_shipped` keeps the object.
             self[name] = getattr(module, thing.attribute) if thing.attribute else self._shipped[name]
             thing = super().__getitem__(name)
         return thing
@@ -187,12 +187,12 @@ def load(modules: Iterable[str]) -> None:
 
 
 def loaded() -> tuple[str, ...]:
-    """Return the modules that were loaded or have registered something, as names or paths that `load` accepts."""
+    """Return the modules that were loaded or have registered an object, as names or paths that `load` accepts."""
     return tuple(name if path is None else path for name, path in _MODULES.items())
 
 
 def sources() -> list[str]:
-    """Return the files of loaded plug-ins, and of sibling modules that they use."""
+    """Return the files of loaded plug-ins, and of the sibling modules that plug-ins use."""
     found: dict[str, None] = {}
     waiting = list(_MODULES)
     seen = set(waiting)
@@ -234,7 +234,9 @@ def _entry_points() -> Sequence[Any]:
 
 
 def _may_be_installed() -> bool:
-    """Return whether the metadata of any distribution mentions the entry-point group. If not, no plug-in is installed."""
+    """Return whether the metadata of any distribution mentions the entry-point group; false means that no plug-in is
+    installed.
+    """
     # `importlib.metadata` takes 40 ms to import and parse the metadata of 100 distributions; this search takes 2 ms.
     finders = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
     if finders != [importlib.machinery.PathFinder]:
@@ -260,7 +262,7 @@ def _load_points(points: Sequence[Any]) -> None:
     for point in points:
         try:
             point.load()
-        except Exception as error:  # a plug-in may raise anything, but an installed one must not end the program
+        except Exception as error:  # a plug-in may raise anything, but an installed plug-in must not end the program
             text = f"the installed plug-in {shorten(point.name)} cannot be loaded: {_reason(error)}"
             warnings.warn(PluginWarning(text), stacklevel=2)
         else:

@@ -20,7 +20,7 @@ from detmap.data.notices import describe
 from detmap.errors import MissingDependencyError, OptionError, UnknownMetricError, shorten
 from detmap.system.whole_files import write
 
-#: Types whose values JSON can represent. `_PLAIN` also has float, although JSON cannot represent NaN and infinity.
+#: Types whose values JSON can represent. `_PLAIN` adds float, although JSON cannot represent NaN and infinity.
 _SURE = frozenset((int, str, bool, type(None)))
 _PLAIN = frozenset((*_SURE, float))
 
@@ -62,7 +62,7 @@ class Result(Mapping[str, float]):
         return self._notices
 
     def described_notices(self) -> list[str]:
-        """Return a sentence for each notice. It speaks of images, videos or samples, depending on what was scored."""
+        """Return a sentence for each notice, about images, videos or samples, depending on what was scored."""
         return describe(self.notices)
 
     def add_notices(self, more: Mapping[str, int]) -> None:
@@ -87,7 +87,7 @@ class Result(Mapping[str, float]):
         return found
 
     def _meant(self, name: str) -> str | None:
-        """Return the canonical name for another spelling of a metric, or None."""
+        """Return the canonical name of a metric for another spelling; None if unknown."""
         return None
 
     def __iter__(self) -> Iterator[str]:
@@ -189,7 +189,7 @@ class Result(Mapping[str, float]):
 
 
 def widened(rows: Sequence[Mapping[str, Any]], more: Sequence[Mapping[str, Any]], after: str) -> list[dict[str, Any]]:
-    """Return rows into which the columns of `more` are inserted, after the column `after`."""
+    """Return `rows` with the columns of `more` inserted after the column `after`."""
     wide: list[dict[str, Any]] = []
     for row, columns in zip(rows, more, strict=True):
         wide.append({})
@@ -201,8 +201,8 @@ def widened(rows: Sequence[Mapping[str, Any]], more: Sequence[Mapping[str, Any]]
 
 
 def in_brief(notices: Mapping[str, int]) -> str:
-    """Return notices as a table cell with codes and counts. If a code is followed by names, as in ``code:name``, the
-    count is the number of names.
+    """Return notices as a table cell with codes and counts. For codes with names, as in ``code:name``, the count is the
+    number of names.
     """
     counts: dict[str, int] = {}
     for key, count in notices.items():
@@ -212,7 +212,7 @@ def in_brief(notices: Mapping[str, int]) -> str:
 
 
 def sentences(notices: Mapping[str, Mapping[str, int]], iou_type: str | None = None) -> list[dict[str, str]]:
-    """Return rows of ``model`` and ``notice`` for several models or runs. A notice that all of them share has a single
+    """Return rows of ``model`` and ``notice`` for several models or runs. A notice that all models share has a single
     row.
     """
     said = {name: describe(found, iou_type) for name, found in notices.items()}
@@ -283,7 +283,7 @@ def to_text(rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-#: Characters that make text a tag, a link, an image, emphasis, code, mathematics, a mention or a web address in Markdown.
+#: Markdown's characters for tags, links, images, emphasis, code, mathematics, mentions and web addresses.
 _MARKUP = r"(?i)[\\|\[\]*`~$]|(?<!\w)_|_(?!\w)|[<>&@]|:(?=//)|(?<=www)\."
 
 
@@ -302,7 +302,7 @@ def markdown_text(text: str) -> str:
 
 
 def to_markdown(rows: Sequence[Mapping[str, Any]], *, markup: bool = False) -> str:
-    """Return rows as a Markdown table. If the cells contain Markdown, `markup` must be true; otherwise they are escaped."""
+    """Return rows as a Markdown table. Cells are escaped unless `markup` is true, which is for cells in Markdown."""
     if not rows:
         return ""
     header = list(rows[0])
@@ -353,7 +353,7 @@ def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _csv_line(cells: Sequence[Any]) -> str:
-    """Return a line of CSV. The line is written with CR LF first, because otherwise `csv` does not quote cells with CR."""
+    """Return a line of CSV. The terminator is CR LF at first, because otherwise `csv` does not quote cells with CR."""
     import csv
 
     out = io.StringIO(newline="")

@@ -1,5 +1,5 @@
-"""Convert, measure and unite masks that are stored as runs, without validation. `detmap.masks` validates masks for users;
-the drop-in for pycocotools uses masks unchecked.
+"""Convert, measure and unite masks that are stored as runs, without validation. `detmap.masks` validates masks; the
+drop-in for pycocotools uses unchecked masks.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ A = TypeVar("A", bound=NDArray[Any])
 #: Maximum of run lengths and of their sums, which are 32-bit integers.
 WORD = 2**32 - 1
 
-#: Maximum number of points at which polygons cross the centres of columns: a constant plus a number for each polygon.
-#: A point takes 8 bytes.
+#: Maximum number of points at which polygons cross the centres of columns: a constant, and an addition for each
+#: polygon. A point takes 8 bytes.
 _MAX_CROSSINGS, _MORE_CROSSINGS = 2**26, 2**10
 
 #: Maximum number of run ends allocated at once, unless a single mask needs more.
@@ -64,8 +64,8 @@ class Runs(NamedTuple):
         return cls(freeze(ends.astype(np.uint32)), freeze(spans))
 
     def merged(self, groups: NDArray[np.int64], both: bool, threads: int | None = 1) -> Runs:
-        """Return the union of each group of masks, or the intersection if `both` is true. Group *g* consists of the
-        masks ``groups[g]:groups[g + 1]``.
+        """Return the union of each group of masks or, if `both` is true, the intersection. Group *g* has the masks
+        ``groups[g]:groups[g + 1]``.
 
         No group may be empty. If the run lengths of a group's masks have different sums, ``spans[g, 1]`` of the result
         is -1.
@@ -98,8 +98,8 @@ def over(task: Callable[[int, int], T], count: int, cost: int, threads: int | No
 def runs_of_text(
     text: bytes, sizes: Any, count: int, starts: NDArray[np.int64] | None = None, threads: int | None = 1
 ) -> tuple[Runs, int]:
-    """Return the masks of the NUL-terminated strings in `text`. Also return the index of the first truncated string, or
-    -1 if there is none. If the `starts` of the strings are given, several threads read the strings.
+    """Return the masks of the NUL-terminated strings in `text`, and the index of the first truncated string (-1 if
+    there is none). If the `starts` of the strings are given, several threads read the strings.
     """
     characters = np.frombuffer(text, np.uint8)
     ends = np.empty(characters.size, np.uint32)
@@ -126,9 +126,7 @@ def strings_of_runs(runs: Runs) -> list[bytes]:
 
 
 def measure(runs: Runs, threads: int | None = 1) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return areas, boxes (x, y, width, height), and flags. A flag is true if the ends of the mask's runs
-    ascend strictly.
-    """
+    """Return areas, boxes (x, y, width, height), and flags of masks whose run ends ascend strictly."""
     count = len(runs.spans)
     areas, boxes, regular = np.empty(count, np.uint32), np.empty((count, 4)), np.empty(count, np.bool_)
 
@@ -148,8 +146,9 @@ def written(
 ) -> Runs:
     """Return the masks that a kernel writes; there must be at least one. The kernel ``write(begin, end, ends, spans)``
     writes a range of masks, as `detmap.kernels.bitmaps.runs_of_bitmaps` does. If the array `ends` is too short for all
-    masks, the kernel is called again for the rest. `spans`, shape (n, 4), holds the heights and widths of the masks; the
-    kernel fills in the other columns. `room` is the expected number of runs of a mask; see `over` for `cost`.
+    masks, the kernel is called again for the remaining masks. `spans`, shape (n, 4), holds the heights and widths of
+    the masks; the kernel fills in the other columns. `room` is the expected number of runs of a mask; see `over` for
+    `cost`.
     """
 
     def task(begin: int, end: int) -> list[tuple[int, int, NDArray[np.uint32]]]:
@@ -191,7 +190,7 @@ def runs_of_polygons(
     """Return the mask of each polygon. If a polygon cannot be drawn, return its index and the reason. `points` (x, y)
     are the vertices of all polygons, `vertices` the number of vertices of each polygon, and `sizes` the heights and
     widths of the images. If `starts` is given, polygon *i* begins at ``points[starts[i]]``, else directly after the
-    polygon before it. If `before` is given, it holds the ends of other masks' runs, and the new ends follow them.
+    previous polygon. If `before` is given, it holds run ends of other masks, and the new ends are appended.
     """
     number = np.asarray(vertices, np.int64)
     count = len(number)
@@ -229,7 +228,7 @@ def lengths_of_runs(runs: Runs, first: int, stop: int) -> NDArray[np.int64]:
 
 
 def joined(parts: Iterable[tuple[Runs, list[int]]], count: int) -> Runs:
-    """Combine several parts of a column of masks. Each part comes with the row numbers of its masks."""
+    """Combine several parts of a column of masks, each given with the row numbers of its masks."""
     ends, spans, used = [np.empty(0, np.uint32)], np.empty((count, 4), np.int64), 0
     for runs, rows in parts:
         spans[rows] = runs.spans + np.array([used, used, 0, 0])

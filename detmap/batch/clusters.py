@@ -1,4 +1,6 @@
-"""Dask clusters: connect, send an object to each worker once, keep results on workers, detect that no worker is left."""
+"""Dask clusters: connect, send an object to each worker once, keep results on workers, and detect clusters without
+workers.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ from detmap.errors import DetmapError, MissingDependencyError, OptionError, shor
 
 T = TypeVar("T")
 
-#: Seconds to wait for an answer of the scheduler, and for a worker. The latter is long, because some clusters start machines
-#: only when there are tasks.
+#: Seconds to wait for an answer of the scheduler, and for a worker. Workers may be slow, because some clusters start
+#: machines only when there are tasks.
 _CONNECTING, _PATIENCE = 10.0, 300.0
 
 
@@ -57,13 +59,14 @@ class Kept:
 
     def __init__(self, client: Any, future: Any, needs: Any) -> None:
         self._client, self.future = client, future
-        self._needs = needs  # Dask computes the result again from this object if the worker dies
+        self._needs = needs  # Dask recomputes the result from this object if the worker dies
         #: The summary of the result, which is computed on the worker and sent to this process.
         self.summary: Any = None
 
     @staticmethod
     def apply(function: Callable[..., T], kept: Sequence[Kept], *arguments: Any) -> list[T]:
-        """Return ``function(result, *arguments)`` for each result, computed where the results are, in one task per worker.
+        """Return ``function(result, *arguments)`` for each result, computed on the worker that holds the result, in one
+        task per worker.
 
         Raises `DetmapError` if results are lost or the connection is closed.
         """
@@ -117,17 +120,17 @@ class Cluster:
             raise _gone(error) from None
 
     def share(self, data: Any) -> Any:
-        """Send an object to the workers that are there, once to each. Return the handle to pass to tasks."""
+        """Send an object once to each present worker. Return the handle to pass to tasks."""
         # The object is the result of a task, because Dask computes a task's result again if its workers die. Scattered
-        # data would be lost, because Dask soon keeps a single copy, even if the data was sent to all workers.
+        # data would be lost: Dask soon keeps a single copy, even if the data was sent to all workers.
         future = self._client.submit(_same, data, pure=False)
         if self.threads():
-            with suppress(Exception):  # if a worker dies now, the others get the object when their tasks need it
+            with suppress(Exception):  # if a worker dies now, other workers still get the object when a task needs it
                 self._client.replicate([future])
         return future
 
     def keep(self, function: Callable[..., Any], *arguments: Any, needs: Any) -> Kept:
-        """Run a function on a worker, and leave the result there. `needs` is kept, because Dask needs it to compute a
+        """Run a function on a worker, and leave the result there. `needs` are the objects that Dask needs to compute a
         lost result again.
         """
         return Kept(self._client, self._client.submit(function, *arguments, pure=False), needs)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 def _test_pair(ground_truth: GroundTruth, common: tuple[Options, str, int], *pair: tuple[Input, str | None]) -> float:
     """Return the p-value of the difference between two files; NaN if they were scored on different classes."""
-    # `pair` holds for each file its input, and the fingerprint of the content that was scored (None if unknown).
+    # `pair` holds the input of each file, and the fingerprint of its scored content (None if unknown).
     options, metric, permutations = common
     first, second = (_tally_again(ground_truth, found, content, options) for found, content in pair)
     metric, first, second = _of_split(metric, options.splits, first, second)
@@ -93,8 +93,8 @@ def compare_files(
     ground_truth, protocol, unknown_images, invalid_boxes, missing_classes, reading, executor, threads, **decisions
         As in `score`.
     results : iterable of FileResult
-        Results of `score`. Results with errors, without the metric, or of a stream (which cannot be read again) are left
-        out.
+        Results of `score`. Results with errors, without the metric, or of a stream are left out; a stream cannot be
+        read again.
     metric : str, optional
         The metric to test; by default the first metric of the results.
     permutations, seed, level, correction
@@ -127,7 +127,7 @@ def compare_files(
     entries = {one.entry.name: one for one in scored}
     parts = [stamps.code(confidence=True), decided.to_dict(), *options.recorded, name, made.permutations, seed]
     parts += [] if splits is None else [splits.to_list()]
-    keys = {}  # for each pair of files with known contents, the key of its test in tests.json
+    keys = {}  # maps each pair of files with known contents to the key of its test in tests.json
     for pair in made.p:
         contents = [entries[one].identity.get("key") for one in pair]
         if None not in contents:

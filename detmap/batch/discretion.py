@@ -27,8 +27,8 @@ class WithheldError(DetmapError):
 def withheld(error: Exception, full: str, path: str, read_alone: Callable[[], object]) -> WithheldError:
     """Return an error whose message reveals nothing about the ground truth.
 
-    The message is kept if reading the file without the ground truth (`read_alone`) produces the same message, or if a
-    limit was reached. Any other message is replaced by a general message.
+    The message is kept if a limit was reached, or if reading the file without the ground truth (`read_alone`) gives the
+    same message. Any other message is replaced by a general message.
     """
     said = f"{path}: {_GENERAL}"
     if isinstance(error, LimitError):
@@ -39,6 +39,6 @@ def withheld(error: Exception, full: str, path: str, read_alone: Callable[[], ob
         except DetmapError as alone:
             if str(alone) == str(error):
                 said = full
-        except Exception:  # the file cannot be read without the ground truth
+        except Exception:  # reading without the ground truth may raise any error
             pass
     return WithheldError(said, full)

@@ -49,11 +49,11 @@ def find(predictions: Iterable[PathLike | Entry]) -> list[Entry]:
     ----------
     predictions : iterable of path or Entry
         Files, patterns, folders and manifests. A pattern, such as ``runs/*/dt.json``, can contain ``**`` for any depth.
-        A folder stands for the files directly in it (JSON, JSON Lines, CSV, Parquet, archives, and folders of text
-        files), or for one model if the folder itself consists of text files. A manifest is a ``.csv`` file with a
-        column ``path``, relative to the manifest, optionally a column ``name``, and any other columns as tags. (A CSV
-        file with columns of images and boxes and without ``path`` is a file of predictions.) A path that does not exist
-        raises an error only when it is read.
+        A folder of text files is one model. Any other folder stands for the files directly in it: JSON, JSON Lines,
+        CSV, Parquet, archives, and folders of text files. A manifest is a ``.csv`` file with a column ``path``,
+        relative to the manifest, optionally a column ``name``, and any other columns as tags. (A CSV file with columns
+        of images and boxes and without ``path`` is a file of predictions.) A path that does not exist raises an error
+        only when it is read.
 
     Returns
     -------
@@ -143,13 +143,13 @@ def _without_streams(paths: Iterable[str]) -> list[str]:
     return listed
 
 
-#: Names of the files that `detmap batch --out` writes. A folder with the first of these files is taken for an output
+#: Names of the files that `detmap batch --out` writes. A folder with the first of these files is regarded as an output
 #: folder.
 WRITTEN = (*(f"leaderboard.{kind}" for kind in ("json", "csv", "md", "html", "parquet")), "tests.json")
 
 
 def _is_own(path: str) -> bool:
-    """Return whether a file was written by `detmap batch --out`, judged by its name and by the files beside it."""
+    """Return whether `detmap batch --out` seems to have written a file, by its name and the files beside it."""
     folder, name = os.path.split(path)
     return name in WRITTEN and os.path.exists(os.path.join(folder, WRITTEN[0]))
 

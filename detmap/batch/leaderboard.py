@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Leaderboard:
-    """Results sorted by a metric, best first. Files without the metric come after all others, files with errors last.
+    """Results sorted by a metric, best first. Files without the metric come next, files with errors last.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ class Leaderboard:
     tests : PairTests, optional
         The outcome of `compare_files`; without tests, models have no group letters.
     hide : sequence of str
-        Splits whose metrics are neither shown nor written. If any split is hidden, so are the metrics and notices of all
-        images, because they would reveal information about the hidden split.
+        Splits whose metrics are neither shown nor written. Metrics and notices over all images are then hidden, too,
+        because they would reveal information about the hidden splits.
     discreet : bool
         Leave out the notices and the numbers of images and objects, because they reveal information about the ground truth.
     metrics : sequence of str
@@ -88,7 +88,7 @@ class Leaderboard:
 
     @cached_property
     def _shown(self) -> list[str]:
-        """The requested metrics (by default all), except those that `hide` excludes."""
+        """The requested metrics (by default all), without metrics that `hide` excludes."""
         allowed, ranked = self._allowed, str(self.rank_by)
         if not self.metrics:
             return allowed
@@ -96,7 +96,7 @@ class Leaderboard:
 
     @cached_property
     def _allowed(self) -> list[str]:
-        """The metrics of the results without those that `hide` excludes."""
+        """The metrics of the results, without metrics that `hide` excludes."""
         every = _in_all([one for one in self.results if not one.error])
         hidden = set(self.hide)
         of = {metric: split_of(metric, self.splits) for metric in every}
@@ -114,7 +114,7 @@ class Leaderboard:
 
     @cached_property
     def orders(self) -> list[dict[str, Any]]:
-        """For each pair of neighbours on the leaderboard, whether they have the same order under other rules. Empty if
+        """For each pair of neighbours on the leaderboard, whether their order is the same under other rules; empty if
         not computed. See `detmap.explanations.orders.orders`.
         """
         found = {
@@ -129,8 +129,8 @@ class Leaderboard:
         return orders(found)
 
     def doubts(self) -> list[dict[str, Any]]:
-        """Return a row for each pair of neighbours whose order changes under other rules. The row holds the two models, the
-        number of rules under which the order holds, and the smallest change of rules that breaks the order.
+        """Return a row for each pair of neighbours whose order changes under other rules. The row holds the two models,
+        the number of rules that keep the order, and the smallest change of rules that reverses the order.
         """
         rows = []
         for one in self.orders:
@@ -166,7 +166,7 @@ class Leaderboard:
         scored = [one for one in self.results if one.bootstrap]
         reasons = {one.no_interval(str(self.rank_by)) for one in scored}
         if scored and "" not in reasons:
-            # The reasons contain the number of images, which `discreet` leaves out.
+            # The reasons contain the number of images, which `discreet` hides.
             why = "" if self.discreet else f": {', '.join(sorted(reasons))}"
             said.append(f"no interval of {self.rank_by}{why}")
         return said
@@ -214,7 +214,7 @@ class Leaderboard:
 
     @property
     def title(self) -> str:
-        """The metric by which models are ranked, and the kind of geometry that was matched, such as "AP (bbox)"."""
+        """The metric that ranks models, and the matched kind of geometry, such as "AP (bbox)"."""
         kind = next((one.iou_type for one in self.results if one.iou_type), None)
         return f"{self.rank_by} ({kind})" if kind else str(self.rank_by)
 
@@ -259,8 +259,8 @@ class Leaderboard:
         }
 
     def table(self) -> list[dict[str, Any]]:
-        """Return `rows` for display: without empty columns, without errors (see `errors`), and without metrics of classes if
-        there are more than eight. If no file could be scored, there are no rows.
+        """Return `rows` for display: without empty columns, without errors (see `errors`), and without metrics of
+        classes if there are more than eight classes. If no file could be scored, there are no rows.
         """
         if all(one.error for one in self.results):
             return []
@@ -302,7 +302,7 @@ class Leaderboard:
         out : path
             The folder.
         in_haste : bool
-            Whether the process is about to end. The HTML page and Parquet are then left out, because importing their
+            Whether the process is about to end. The HTML page and Parquet are then not written, because importing their
             packages takes time.
 
         Returns
@@ -394,7 +394,7 @@ class Leaderboard:
         return [(name, said) for name, said in [*told, ("Made", f"{_now()} with detmap {detmap.__version__}")] if said]
 
     def _files(self) -> list[dict[str, str]]:
-        """Return for each model the path of its file, and the hash of the file's content if known."""
+        """Return the path of each model's file, and the hash of its content if known."""
         known = any("content" in one.identity for one in self.results)
         return [
             {
@@ -502,8 +502,8 @@ def metric_names(
 
 
 def default_metric(known: Sequence[str], splits: Sequence[str]) -> str:
-    """Return the default metric to rank by: the first metric or, with splits, the first metric of any split. If metrics have
-    levels of difficulty, the default is the first metric of the level "moderate", as on KITTI's leaderboard.
+    """Return the default metric to rank by: the first metric or, with splits, the first metric on a split. If metrics
+    have levels of difficulty, the default is the first metric of the level "moderate", as on KITTI's leaderboard.
     """
     able = [name for name in known if not splits or split_of(name, splits)]
     first = able[0] if able else "AP"
@@ -512,8 +512,8 @@ def default_metric(known: Sequence[str], splits: Sequence[str]) -> str:
 
 
 def _in_all(given: Sequence[Collection[T]]) -> list[T]:
-    """Return the distinct keys of all collections. The longest collection sets the order, because others may skip
-    classes.
+    """Return the distinct keys of all collections, in the order of the longest collection, because shorter ones may
+    skip classes.
     """
     return list(dict.fromkeys(key for one in sorted(given, key=len, reverse=True) for key in one))
 

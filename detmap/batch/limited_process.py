@@ -43,21 +43,21 @@ class LimitError(DetmapError):
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits for scoring one file. With a limit, each file has a process of its own; without limits, each thread has a
-    process that scores one file after the other.
+    """Limits for scoring one file. With a limit, each file is scored in a separate process; without limits, each thread
+    has a process that scores one file after the other.
 
     Parameters
     ----------
     seconds : float, optional
         Maximum time for reading and scoring the file; loading the ground truth is not counted.
     memory : int, optional
-        Maximum memory in bytes, in addition to that of the program and the ground truth. The system must report the
-        memory of a process, as Linux does.
+        Maximum memory in bytes, in addition to the memory of the program and the ground truth. Requires a system that
+        reports the memory of a process, such as Linux.
 
     Raises
     ------
     OptionError
-        For a limit of 0 or less, or a limit of memory on a system that does not report memory.
+        For a limit of 0 or less, or a limit of memory on a system that does not report the memory of a process.
     """
 
     seconds: float | None = None
@@ -90,8 +90,8 @@ def _shown(size: int) -> str:
 def _resident(process: int | str) -> int:
     """Return the resident memory of a process in bytes; 0 if the system does not report it or the process has ended.
 
-    Pages of mapped files are not counted, because a forked process maps the pages of its parent only when it reads them.
-    The number of these pages would grow although no new memory is used.
+    Pages of mapped files are not counted. A forked process maps its parent's pages only when it reads them, so the
+    count would grow without new memory.
     """
     try:
         with open(f"/proc/{process}/status", "rb") as file:
@@ -130,8 +130,8 @@ def run(
 
 
 class _Server:
-    """A server process that forks a process for each task that has limits. The server itself runs tasks without limits,
-    and all tasks if forking is unsafe.
+    """A server process that forks a process for each task with limits. The server itself runs tasks without limits, and
+    all tasks if forking is unsafe.
     """
 
     def __init__(self, prepare: Callable[..., object], task: Callable[..., Any], shared: tuple[Any, ...]) -> None:
@@ -147,7 +147,7 @@ class _Server:
         self._send((os.getpid(), plugins.loaded(), parallel.thread_count(None), parcel))
 
     def serves(self, prepare: Callable[..., object], task: Callable[..., Any], shared: tuple[Any, ...]) -> bool:
-        """Return whether the server was created for these functions and the same (identical) shared objects."""
+        """Return whether the server was created for these functions and identical shared objects."""
         wanted = (prepare, task, *shared)
         return len(wanted) == len(self._serves) and all(a is b for a, b in zip(wanted, self._serves, strict=True))
 
@@ -160,7 +160,7 @@ class _Server:
         data, status = self._wait(lambda: limits.check(begun, _resident(process) - before if limits.memory else 0))
         if data is None:
             raise _ended(status)
-        limits.check(begun, 0)  # the limit of time may have passed since the last check
+        limits.check(begun, 0)  # the time may have run out since the last check
         return data
 
     def _send(self, message: object) -> None:
@@ -221,8 +221,8 @@ def main() -> None:
             _die_with(caller)
         plugins.load(modules)
         prepare, task, shared = pickle.loads(parcel)
-        # An error here is ignored, because it occurs again in the task. One thread is used, because threads do not
-        # survive a fork.
+        # Errors are ignored, because they occur again in the task. One thread is used, because threads do not survive a
+        # fork.
         with suppress(Exception), parallel.limited(1):
             prepare(*shared)
         gc.freeze()  # exclude all objects loaded by now from garbage collection
@@ -236,7 +236,7 @@ def main() -> None:
 
 
 def _die_with(parent: int) -> None:
-    """Ask the system to kill this process when the thread that started it ends. `parent` is the id of that thread's
+    """Ask the system to kill this process when the thread that started it ends. `parent` is the id of the parent
     process.
     """
     import ctypes
@@ -247,9 +247,9 @@ def _die_with(parent: int) -> None:
 
 
 def _run(task: Callable[[], object], threads: int, forking: bool, made: IO[bytes], out: IO[bytes]) -> int:
-    """Run a task in a forked process, which writes the outcome to `made`, and return the exit status of the process.
-    First, the id of the process and the memory used before the fork are written to `out`. Without `forking` the task runs
-    in this process.
+    """Run a task in a forked process that writes the outcome to `made`, and return the exit status of the process.
+    First, write the process id and the memory used before the fork to `out`. If `forking` is false, run the task in
+    this process.
     """
     before, server = _resident("self"), os.getpid()
     process = os.fork() if forking else 0

@@ -45,7 +45,7 @@ class PanopticFiles:
     threads : int, optional
         Number of threads, by default one per processor.
     limits : Limits, optional
-        Limits of time and memory for each file. If given, each file is scored in a process of its own.
+        Limits of time and memory for each file, which is then scored in a separate process.
 
     Attributes
     ----------
@@ -89,7 +89,9 @@ class PanopticFiles:
         return PanopticResult(tally)
 
     def _key(self, entry: Entry, truth: str, options: Sequence[Any]) -> str:
-        """Return the key by which a later run finds a file's result: a digest of everything on which the result depends."""
+        """Return the key by which a later run finds a file's result: a digest of everything that determines the
+        result.
+        """
         found = content_of(read_panoptic(entry.path, self._folders.get(entry.name), predictions=True))
         return digest([stamps.code(confidence=bool(options)), truth, found, self._rules.to_dict(), list(options)])
 

@@ -20,9 +20,9 @@ _FAILED = "it could not be scored"
 
 
 def check(folder: PathLike, out: PathLike | None, splits: Sequence[str], hidden: Sequence[str]) -> None:
-    """Raise `OptionError` if a leaderboard must not be published into `folder`. The folder must not contain private files
-    or the organisers' folder `out`, and must not lie among private files. If it already contains a leaderboard, that
-    leaderboard must show the same splits.
+    """Raise `OptionError` if a leaderboard must not be published into `folder`. The folder must not contain private
+    files or the organisers' folder `out`, and must not be inside `results`. A leaderboard that the folder already
+    contains must show the same splits.
     """
     if splits and not hidden:
         raise OptionError(f"--publish needs --hide SPLIT: say which of {', '.join(splits)} must not be seen")
@@ -48,8 +48,8 @@ def check(folder: PathLike, out: PathLike | None, splits: Sequence[str], hidden:
 
 
 def _holds_results(folder: Path) -> bool:
-    """Return whether a folder is the folder ``results`` of a run with ``--out``. Its files reveal the metrics of every
-    split.
+    """Return whether a folder is the folder ``results`` of a run with ``--out``, whose files reveal the metrics of
+    every split.
     """
     return folder.name == "results" and any(b'"seal"' in path.read_bytes() for path in folder.glob("*.json"))
 
@@ -64,10 +64,10 @@ def _shown(folder: Path) -> list[str] | None:
 
 
 def public(board: Leaderboard) -> Leaderboard:
-    """Return a copy of a leaderboard for participants. It has no paths, no numbers of images or objects, and no notices,
-    because notices count all images, including those of hidden splits.
+    """Return a copy of a leaderboard for participants. It has no paths, no numbers of images or objects, and no
+    notices, because notices also count images of hidden splits.
 
-    Error messages written by `detmap batch --discreet` are kept; others are replaced by a general message.
+    Error messages of `detmap batch --discreet` are kept; any other message is replaced by a general message.
     """
     results = []
     for one in board.results:

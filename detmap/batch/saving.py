@@ -24,9 +24,9 @@ _SEAL = re.compile(rb',\n "seal": "([0-9a-f]{64})"\n}\n\Z')
 
 _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
-#: Numbers that msgspec formats differently from Python: from 1e16 on, or between 1e-9 and 0.0001. Some strings match
-#: too. The pattern begins with a literal character, because `re` finds a literal ten times as fast as a character
-#: class.
+#: Patterns of numbers that msgspec formats differently from Python: from 1e16 on, or between 1e-9 and 0.0001. They also
+#: match some strings. The first begins with a literal character, because `re` finds a literal ten times as fast as a
+#: character class.
 _EXPONENT, _SMALL = re.compile(rb"e(?<=[0-9.]e)(?!-[0-9]{2})[-+]?[0-9]+(?:[],}]|\Z)"), b"0.0000"
 
 
@@ -65,7 +65,7 @@ def sealed(document: dict[str, Any]) -> bytes:
 def unsealed(path: Path, largest: int = _LARGEST) -> dict[str, Any] | None:
     """Read a document that `sealed` encoded; None if it is damaged, changed, missing or larger than `largest` bytes."""
     try:
-        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:  # does not block on a pipe
+        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:  # must not block on a pipe
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode) or found.st_size > largest:
                 return None
@@ -84,7 +84,7 @@ def unsealed(path: Path, largest: int = _LARGEST) -> dict[str, Any] | None:
 
 
 def packed(document: dict[str, Any]) -> bytes:
-    """Compress a document of plain values to a twentieth of its memory; `unpacked` restores it."""
+    """Compress a document of plain values to about a twentieth of its memory; see `unpacked`."""
     return zlib.compress(marshal.dumps(document), 1)
 
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class FileResult(Result):
-    """The result of scoring one prediction file: metrics by name, or the reason why there are none.
+    """The result of scoring one prediction file: metrics by name, or the reason why the file has no metrics.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class FileResult(Result):
         return (float("nan") if low is None else low, float("nan") if high is None else high)
 
     def intervals(self, metrics: Iterable[str]) -> dict[str, list[float | None]]:
-        """Return the confidence interval of each metric that has one."""
+        """Return the confidence intervals of the metrics for which they are defined."""
         found = {metric: self._of_bootstrap("intervals", metric) for metric in metrics}
         return {metric: ends for metric, ends in found.items() if ends is not None}
 
@@ -131,14 +131,12 @@ class FileResult(Result):
         return next((one for one in FEWEST if one in self.bootstrap), "images")
 
     def images(self, metric: str) -> int | None:
-        """Return the number of images or clusters on which an interval is based; None without a bootstrap. Images without
-        objects do not count.
-        """
+        """Return the number of images or clusters with objects on which an interval is based; None without a bootstrap."""
         found: int | None = self._of_bootstrap(self.unit, metric)
         return found
 
     def no_interval(self, metric: str) -> str:
-        """Return why a metric has no interval; "" if it has one."""
+        """Return the reason why a metric has no interval; "" if it has an interval."""
         return str(self._of_bootstrap("no_interval", metric) or "")
 
     def _of_bootstrap(self, what: str, metric: str) -> Any:
@@ -168,9 +166,9 @@ def _of_metrics(part: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Options:
-    """Options of scoring a file. A saved result is found by a key, which depends only on options that can change a metric.
-    `recorded` is the part of the key that depends on `reading`. It holds the values of options, and a hash of each file
-    that is given as an option.
+    """Options of scoring a file. A saved result is found by a key, which depends only on options that can change a
+    metric. `recorded` is the part of the key that depends on `reading`: values of options, and a hash of each file
+    named by an option.
     """
 
     protocol: Protocol
@@ -211,20 +209,20 @@ class _Common(NamedTuple):
     options: Options
     #: Fingerprint of the ground truth; None if results are not saved.
     truth: str | None
-    #: Keys of saved results, which are not computed again.
+    #: Keys of saved results; results with these keys are not computed again.
     known: frozenset[str]
 
 
 def _score(
     ground_truth: GroundTruth, common: _Common, found: Input, before: Seen | None
 ) -> tuple[Seen, dict[str, Any] | None]:
-    """Score a file. Return its state and its key as a `Seen`, and its result as a document. The document is None if a saved
-    result has this key. State and key are empty unless results are saved. If the file is in the same state as in the
-    earlier run (`before`), it is not read.
+    """Score a file. Return the file's state and key as a `Seen`, and its result as a document. The document is None if
+    a saved result has this key. State and key are empty unless results are saved. If the file's state is unchanged
+    since the earlier run (`before`), the file is not read.
     """
     options, truth, known = common
     identity, now = {}, Seen("", "")
-    begun = time.time_ns()  # the clock is read before the file's stamps, so that no later change is missed
+    begun = time.time_ns()  # read the clock before the file's stamps, so that no later change is missed
     with found.unchanged() as stamps:
         if truth is not None:
             state = seen.state(found.path, stamps, begun, options.key(truth, "", ""))
@@ -354,7 +352,7 @@ def score(
     out : path, optional
         A folder in which each result is atomically written to ``results/NAME.json``.
     resume : bool
-        Reuse a result in `out` if it was made from the same file, ground truth, options and scoring code.
+        Reuse a result in `out` if file, ground truth, options and scoring code are unchanged.
     splits : Splits, path or mapping, optional
         The split of each image, as for `Splits.read`. Metrics are then also computed for each split; AP of a split is
         called ``split:AP``.
@@ -364,9 +362,8 @@ def score(
         Whether errors reveal nothing about the ground truth; ``results/NAME.json`` has the full error as
         ``error_in_full``.
     under : str, optional
-        A metric, as for `detmap.explain`, that is also computed under other rules: the leaderboard then says which
-        orders of neighbouring models hold under these rules. Scoring takes several times as long. Cannot be combined
-        with `splits`.
+        A metric, as for `detmap.explain`, that is also computed under other rules, to test whether the order of
+        neighbouring models holds. Scoring takes several times as long. Cannot be combined with `splits`.
     executor : concurrent.futures.Executor, optional
         Executor that reads and scores files: a process pool, an executor of ``dask.distributed``
         (``Client.get_executor()``) or of MPI; by default a pool of threads. Workers open the files by their absolute
@@ -374,7 +371,7 @@ def score(
     threads : int, optional
         Total number of threads, by default one per processor; with an `executor`, threads per task, by default 1.
     **decisions
-        Decisions that replace those of `protocol`, as for `detmap.evaluate`.
+        Replacements of decisions of `protocol`, as for `detmap.evaluate`.
 
     Yields
     ------
@@ -480,12 +477,10 @@ def digest(parts: list[Any]) -> str:
 
 
 def options_of(protocol: Protocol, reading: Reading | Mapping[str, Any] | None, rules: Mapping[str, Any]) -> Options:
-    """Return scoring options that include the reading options in `rules` and `reading`. If both set a value, `reading`
-    takes precedence.
-    """
+    """Return scoring options with the reading options in `rules` and `reading`; `reading` takes precedence."""
     given = reading.given() if isinstance(reading, Reading) else reading or {}
     made = made_of({**rules, **given}, "reading", iou_type=protocol.iou_type)
-    if made.class_map is not None:  # read here, once, because workers may not have the file
+    if made.class_map is not None:  # read once in this process, because workers may not have the file
         made = replace(made, class_map=class_map_of(made.class_map))
     return Options(protocol, made, tuple(made.recorded()))
 
@@ -496,8 +491,8 @@ def rules_of(
     decisions: EveryDecision | None = None,
     caller: Callable[..., Any] | None = None,
 ) -> Protocol:
-    """Return the protocol, in which `decisions` replace the decisions of the same name. If the ground truth is a table,
-    its geometries decide what the protocol compares.
+    """Return the protocol with some `decisions` replaced. If the ground truth is a table, its geometries decide what
+    the protocol compares.
     """
     given: dict[str, Any] = {**(decisions or {})}
     if isinstance(ground_truth, GroundTruth):
@@ -509,9 +504,7 @@ def rules_of(
 
 
 def read_truth(ground_truth: GroundTruth | PathLike, options: Options, found: Iterable[Input]) -> GroundTruth:
-    """Read ground truth, with everything that the protocol and the detections (`found`) need. A table is returned as it
-    is.
-    """
+    """Read ground truth, with everything that the protocol and the detections (`found`) need. Return a table unchanged."""
     if isinstance(ground_truth, GroundTruth):
         return ground_truth
     kind, more = options.protocol.iou_type, needs(options.protocol)
@@ -520,7 +513,7 @@ def read_truth(ground_truth: GroundTruth | PathLike, options: Options, found: It
 
 
 def nothing(ground_truth: GroundTruth, objects: int = 0) -> Detections:
-    """Return detections that equal the first `objects` objects of the ground truth. By default there are none."""
+    """Return detections that equal the first `objects` objects of the ground truth; by default none."""
     some = ground_truth.take(np.arange(min(objects, len(ground_truth))))
     others = {name: column for name, column in some.shapes.items() if name != BOXES}
     return Detections.from_arrays(

@@ -20,15 +20,13 @@ NAME = ".index"
 #: Maximum size of an index in bytes: the size of an index of about 200,000 files.
 _LARGEST = 1 << 25
 
-#: The coarsest resolution of time stamps of any file system, in nanoseconds. If a file changes twice within this time,
-#: both changes can have the same time stamp.
+#: The coarsest resolution of time stamps of any file system, in nanoseconds. Two changes of a file within this time can
+#: have the same time stamp.
 _SETTLED = 2_000_000_000
 
 
 class Seen(NamedTuple):
-    """State of a file when its result was computed, and the key of the result. The state is "" if changes cannot be
-    detected.
-    """
+    """State of a file when its result was computed ("" if changes cannot be detected), and the key of the result."""
 
     state: str
     key: str
@@ -36,8 +34,8 @@ class Seen(NamedTuple):
 
 def state(path: str, stamps: Sequence[sources.Stamp] | None, begun: int, shared: str) -> str:
     """Return a hash that changes if a file of the input changes, or if `path` or `shared` differs. The `stamps` of the
-    files were read after the time `begun`. Return "" if the stamps cannot show whether files change: for a stream, for
-    files written shortly before `begun`, and on Windows, where all time stamps can be set.
+    files were read after the time `begun`. Return "" if the stamps cannot prove that files are unchanged: for a stream,
+    for files written shortly before `begun`, and on Windows, where programs can set all time stamps.
     """
     if os.name == "nt":
         return ""
@@ -70,7 +68,7 @@ class Index:
         if self._path is None or self.seen == self.before:
             return
         document = {"files": {name: list(one) for name, one in sorted(self.seen.items())}}
-        with contextlib.suppress(DetmapError):  # if the index cannot be written, the next run has to read all files
+        with contextlib.suppress(DetmapError):  # without an index, the next run reads all files
             write_atomically(self._path, saving.sealed(document))
 
 

@@ -55,8 +55,8 @@ def _match_shard(ground_truth: GroundTruth, protocol: Protocol, found: Input) ->
     records, images, given = len(detections), detections.images.ids, Owned(detections)
     del detections
     tally = tally_of(ground_truth, given, protocol, protocol.iou_type, images)
-    # Notices of the ground truth are left out, because the tally of the images without detections already contains them.
-    # The notice zero_id is an exception, because it counts objects on the shard's own images.
+    # Notices of the ground truth are dropped, because the tally of the images without detections contains them. The
+    # notice zero_id is kept, because it counts objects on the shard's images.
     truth = {code: count for code, count in ground_truth.notices.items() if code != "zero_id"}
     notices = {code: count - truth.get(code, 0) for code, count in tally.notices.items()}
     return _Shard(records, PackedTally.of(replace(tally, notices=notices)))
@@ -83,8 +83,8 @@ def evaluate_shards(
     shards : iterable of path or Entry
         Files, patterns and folders, see `find`. All detections of an image must be in one file.
     missing_classes : {"zero", "error"}
-        As in `detmap.read_voc_results`, for every shard. "skip" is not allowed, because all shards are scored on the same
-        classes.
+        As in `detmap.read_voc_results`, for every shard. "skip" is not allowed, because all shards must be scored on
+        the same classes.
     ground_truth, protocol, unknown_images, invalid_boxes, reading, executor, threads, **decisions
         See `score`.
 
@@ -146,10 +146,10 @@ def evaluate_shards(
     counts["no_detections"] = int(not records.any())
     for code, times in lacking.items():
         counts[code] = int(times == len(paths))
-    for code in ABSENT:  # each shard reported the images of the other shards as absent
+    for code in ABSENT:  # each shard reports the images of the other shards as absent
         counts[code] = max(counts[code] - (len(paths) - 1) * images.size, 0)
     notices = {code: counts[code] for code in {**NOTICES, **counts} if counts[code]}
-    # Ties may be broken by position in the file, which is here the position in the concatenation of all shards.
+    # Ties may be broken by position in the file: here, the position in the concatenation of all shards.
     packed_rest = PackedTally.of(rest)
 
     def columns_of(begin: int, end: int) -> list[dict[str, NDArray[Any]]]:
@@ -162,7 +162,7 @@ def evaluate_shards(
 
 
 def _same(first: Input, second: Input) -> bool:
-    """Return whether two shards have the same content, as far as this process can read them."""
+    """Return whether two shards have the same content; False if this process cannot read them."""
     try:
         return first.fingerprint() == second.fingerprint()
     except InputError:  # only workers can read the files

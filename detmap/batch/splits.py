@@ -18,7 +18,7 @@ from detmap.errors import InputError, OptionError, shorten
 from detmap.formats.image_values import image_key, image_values
 from detmap.kernels import readonly
 
-#: Valid name of a split. It must not begin like a metric (AP, AR or mAP), so that ``split:metric`` is unambiguous.
+#: Valid name of a split. A name must not begin like a metric (AP, AR or mAP), so that ``split:metric`` is unambiguous.
 _NAME = re.compile(r"(?!m?A[PR])[\w.+ -]{1,40}")
 
 
@@ -101,7 +101,7 @@ class Splits:
             yield name, tally.on_images(self.images(name))
 
     def to_list(self) -> list[Any]:
-        """Return plain values that distinguish these splits from other splits of the same images."""
+        """Return plain values that identify these splits among all splits of the same images."""
         return [list(self.names), self.codes.tobytes().hex()]
 
 
@@ -112,8 +112,8 @@ def split_of(metric: str, splits: Collection[str]) -> str | None:
 
 
 def of_splits(metrics: Iterable[str], splits: Iterable[str], hidden: Collection[str] = ()) -> list[str]:
-    """Return the names of metrics for all images and for each split. If any split is `hidden`, its metrics and those of all
-    images are left out, because both reveal information about the hidden split.
+    """Return the names of metrics for all images and for each split. If any split is `hidden`, its metrics and the
+    metrics of all images are left out, because both reveal information about the split.
     """
     known = list(metrics)
     whole = [] if hidden else known

@@ -1,6 +1,4 @@
-"""A digest of the code on which a score depends. The digest is part of the key of a result, by which `--resume` finds
-results.
-"""
+"""A digest of the code that determines scores. It is part of the key by which `--resume` finds a result."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ _OF_CONFIDENCE = ("statistics/", "kernels/resampling.py")
 
 
 def code(*, confidence: bool, explanations: bool = False) -> str:
-    """Return the digest of all sources on which a score depends, including plug-ins. `confidence` adds the sources of
+    """Return the digest of all sources that determine scores, including plug-ins. `confidence` adds the sources of
     intervals and tests, and `explanations` adds the sources of explanations.
     """
     more = [] if not explanations else [_of(tuple(map(str, sorted((_HOME / "explanations").glob("*.py")))))]

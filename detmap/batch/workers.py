@@ -38,7 +38,7 @@ _KEPT = 4  # maximum number of shared objects (ground truths and common argument
 _kept: OrderedDict[str, Any] = OrderedDict()
 _lock = threading.Lock()
 
-#: Maximum number of times that a task is submitted if its worker is lost each time.
+#: Maximum number of submissions of a task whose worker is lost each time.
 _ATTEMPTS = 4
 
 _AGAIN = "detmap batch --resume scores only the files that are missing"
@@ -60,7 +60,7 @@ class Home(NamedTuple):
         return cls(plugins.loaded(), __version__, stamps.code(confidence=True))
 
     def check(self) -> None:
-        """Raise `DetmapError` if the sending process has other scoring code than this worker."""
+        """Raise `DetmapError` if the scoring code of the sending process differs from this worker's."""
         if self.code != stamps.code(confidence=True):
             what = f"detmap {__version__}" if __version__ != self.version else f"other code of detmap {__version__}"
             raise DetmapError(
@@ -79,10 +79,10 @@ def _on_worker(
     home: Home,
 ) -> tuple[T] | None:
     """Run a task and return its result in a tuple; None if this worker lacks an object that the tasks share."""
-    # The ground truth is sent pickled, because it must be loaded after the plug-ins of `home`, which may define its
-    # classes. A worker that lacks shared objects asks for them by returning None, because many executors cannot send an
-    # object to each worker once. `submission` differs for each call, because Dask treats calls with equal arguments as
-    # one. A second call would otherwise get the result of the first, even if the file has changed or the first call was
+    # The ground truth is sent pickled, because the plug-ins of `home`, which may define its classes, must be loaded
+    # first. Many executors cannot send an object to each worker once, so a worker that lacks shared objects asks for
+    # them by returning None. `submission` differs for each call, because Dask treats calls with equal arguments as one.
+    # A second call would otherwise get the result of the first, even if the file has changed or the first call was
     # cancelled.
     plugins.load(home.modules)
     home.check()
@@ -103,9 +103,7 @@ def _on_worker(
 
 
 def one_line(error: BaseException) -> str:
-    """Return an error as one line of text. Some executors put a traceback into the message; then the message's last
-    line is used.
-    """
+    """Return an error as one line of text. If an executor has put a traceback into the message, use its last line."""
     if isinstance(error, DetmapError):
         return str(error)
     if isinstance(error, MemoryError):
@@ -121,7 +119,7 @@ def _is_local(executor: Executor | None) -> bool:
 
 
 def whence(found: Input, executor: Executor | None) -> Input:
-    """Return an input with absolute paths, because workers may run in another folder."""
+    """Return an input with absolute paths, because workers may have another current folder."""
     return found if _is_local(executor) else found.from_anywhere()
 
 
@@ -134,10 +132,10 @@ def dispatch(
     arguments: Sequence[tuple[Any, ...]],
     summarize: Callable[[T], Any] | None = None,
 ) -> Generator[tuple[int, Any], None, None]:
-    """Run ``task(ground_truth, common, *arguments[i])`` for each i, and yield i and the outcome whenever a task finishes.
-    Without an executor, tasks run in threads. `ground_truth` and `common` are sent to each worker once. If `summarize` is
-    given and the executor is Dask's, results stay on the workers. The outcome of a task is then a `Kept`, whose summary is
-    ``summarize(result)``.
+    """Run ``task(ground_truth, common, *arguments[i])`` for each i, and yield i and the outcome whenever a task
+    finishes. Without an executor, tasks run in threads. `ground_truth` and `common` are sent to each worker once. If
+    `summarize` is given and the executor is Dask's, results stay on the workers, and the outcome of a task is a `Kept`
+    with the summary ``summarize(result)``.
     """
     if executor is not None:
         yield from _run(executor, threads or 1, (ground_truth, common), task, arguments, summarize)
@@ -154,11 +152,11 @@ def _run(
     arguments: Sequence[tuple[Any, ...]],
     summarize: Callable[[T], Any] | None,
 ) -> Generator[tuple[int, Any], None, None]:
-    """Run the tasks, each with `threads` threads. The number of pending tasks is at most twice the number that the executor
-    runs at a time.
+    """Run the tasks, each with `threads` threads. At most twice as many tasks are pending as the executor runs at a
+    time.
     """
-    # The first tasks carry the shared objects. If another task returns None, because its worker lacks these objects, the
-    # task is submitted again with them.
+    # The first tasks carry the shared objects. A task that returns None, because its worker lacks the shared objects,
+    # is submitted again with them.
     local, cluster = _is_local(executor), Cluster.of(executor)
     parcels = [] if local else [pickle.dumps(one, pickle.HIGHEST_PROTOCOL) for one in shared]
     keys = [] if local else [fingerprint(shared[0]), *(hashlib.sha256(one).hexdigest() for one in parcels[1:])]
@@ -197,7 +195,7 @@ def _run(
                     raise error
                 # Dask's error for a task that never ran is not a subclass of CancelledError.
                 if any("Cancelled" in kind.__name__ for kind in type(error).__mro__):
-                    # The handle may be lost, too, so shared objects are sent with the tasks from now on.
+                    # The handle may be lost, too, so from now on shared objects are sent with the tasks.
                     scattered = None
                     lost[i] += 1
                     if lost[i] < _ATTEMPTS:

@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, 3 if part of the input failed, 4 for a failed gate.
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # escape characters that the terminal cannot show
+        if isinstance(stream, io.TextIOWrapper):  # escapes characters that the terminal cannot show
             stream.reconfigure(errors="backslashreplace")
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _show_warning(others: Any, quiet: bool, message: Any, category: type[Warning], *place: Any) -> None:
-    """Print a warning of detmap on one line, or show a warning of another package by calling `others`."""
+    """Print a warning of detmap on one line; show warnings of other packages by calling `others`."""
     if not category.__module__.startswith("detmap."):
         others(message, category, *place)
     elif not quiet:
@@ -104,7 +104,7 @@ def _show_warning(others: Any, quiet: bool, message: Any, category: type[Warning
 
 
 def _parser(given: Sequence[str] = ()) -> Parser:
-    """Return the parser. Options are added only to the command in `given`, because adding options imports modules."""
+    """Return the parser. Only the command in `given` gets its options, because adding options imports modules."""
     parser = Parser(
         prog="detmap",
         description="Score ranked predictions: mean average precision, equal to the reference to the last bit.",
@@ -134,7 +134,7 @@ def _needed(given: Sequence[str]) -> Sequence[str]:
 
 
 def _chosen(given: Sequence[str]) -> str:
-    """Return the command named on the command line, or "" if the command line names no command."""
+    """Return the command named on the command line; "" if there is none."""
     return next((word for word in given if not word.startswith("-")), "")
 
 

@@ -13,7 +13,7 @@ from detmap.errors import OptionError
 
 
 def check_card(options: argparse.Namespace) -> None:
-    """Refuse a card if it would reveal numbers that --hide or --discreet hides. Also refuse standard input, because a
+    """Refuse a card that would reveal numbers hidden by --hide or --discreet. Also refuse standard input, because a
     card has hashes of files.
     """
     if not options.card:

@@ -26,7 +26,7 @@ _APART = frozenset(
     )
 )
 
-#: Options in `_APART` that affect intervals or other numbers on a command's card, although they affect no metric.
+#: Options in `_APART` that affect intervals or other numbers on a command's card, but no metric.
 _DECIDES = {
     "compare": frozenset(["bootstrap", "interval", "seed", "confidence", "permutations", "correction", "clusters"]),
     "report": frozenset(["clusters"]),
@@ -34,7 +34,7 @@ _DECIDES = {
 
 
 def files() -> dict[str, str]:
-    """Map each option that names an input file to the flag by which `detmap verify` takes this file."""
+    """Map each option that names an input file to the flag of `detmap verify` for this file."""
     from detmap.reading.options import flags
 
     read = {dest: one.flag.name for dest, one in flags().items() if one.option.is_path}
@@ -55,7 +55,7 @@ class Scored(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """Ground truth, and the paths of the files opened to read it. Files that other options name are left out."""
+    """Ground truth, and the paths of the files opened to read it, without files that other options name."""
 
     input: Input
     table: Any
@@ -64,7 +64,7 @@ class Truth(NamedTuple):
 
 class Scorer(NamedTuple):
     """How `detmap verify` repeats a command. `roles` are the roles of the command's inputs on a card, and `score` runs
-    the command with the given options. If `many` is true, the command takes any number of inputs of the last role.
+    the command with given options. If `many` is true, the command takes any number of inputs in the last role.
     """
 
     roles: tuple[str, ...]
@@ -100,7 +100,7 @@ def counts_of(truth: GroundTruth) -> dict[str, int]:
 
 
 def found_of(found: Input, table: Any = None) -> dict[str, str]:
-    """Return the card's entry for detections. It includes a hash of other files that decide how detections are read."""
+    """Return the card's entry for detections, with a hash of other files that affect the reading of detections."""
     return input_of("detections", str(found.path), found.source, table, found.beside())
 
 
@@ -135,7 +135,7 @@ def made_of(command: str, scored: Scored, options: argparse.Namespace) -> dict[s
     """Return the card of a command's outcome."""
     from detmap import cards
 
-    # A flag that was not given has the value False, or None if it sets a decision of the protocol.
+    # A flag that was not given has the value False or, if it sets a decision of the protocol, None.
     given = {
         name: value
         for name, value in sorted(vars(options).items())

@@ -1,4 +1,4 @@
-"""Likely causes of an AP near 0: wrong ids, classes or boxes. They are checked only if AP is near 0."""
+"""Likely causes of an AP near 0: wrong ids, classes or boxes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
     from detmap.formats.inputs import Input
 
-#: Value of a result's first metric below which a mistake in the files is likely.
+#: Value of the first metric below which a mistake in the files is likely.
 _NEARLY_NONE = 0.1
 
 #: Maximum number of files of a batch that are checked.
@@ -27,7 +27,7 @@ def is_nearly_none(result: Mapping[str, float]) -> bool:
 def tell_causes(
     options: argparse.Namespace, protocol: Protocol, ground_truth: Any, found: Iterable[tuple[str, Input]]
 ) -> None:
-    """Print for each named input of detections the likely cause of its low score, if a check finds a cause."""
+    """For each named input of detections, print the likely cause of its low score, if a check finds one."""
     from detmap.errors import DetmapError
     from detmap.formats.inputs import is_stream
     from detmap.shapes import find

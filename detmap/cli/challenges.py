@@ -9,7 +9,7 @@ from detmap.cli.help import add_option
 from detmap.errors import OptionError
 from detmap.system.limits import size
 
-#: Smallest allowed memory limit in bytes; every process that scores a file needs more memory than this.
+#: Minimum memory limit in bytes; every process that scores a file needs more.
 _LEAST_MEMORY = 1 << 20
 
 if TYPE_CHECKING:

@@ -1,5 +1,6 @@
-"""Output of detmap compare with --under and --why: whether the order of models holds under other rules, and what
-explains the difference of two models."""
+"""Output of detmap compare with --under and --why: whether the order of models holds under other rules, and causes of
+the difference between two models.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def add_explanations(parser: argparse.ArgumentParser) -> None:
 def comparison_tables(
     made: Any, corrected: str, options: argparse.Namespace
 ) -> tuple[list[Any], dict[str, Any], list[dict[str, Any]], list[str]]:
-    """Return the displayed tables, the JSON document, the CSV rows, and the sentences of a comparison.
+    """Return tables for display, a JSON document, CSV rows, and the sentences of a comparison.
 
     `corrected` is the name of the correction of p-values. In plain-text tables long names of models are abbreviated.
     """
@@ -66,7 +67,7 @@ def comparison_tables(
     return tables, document, rows, [*notes, *made.sentences()]
 
 
-#: Options that apply to --why and --under: the models, the metric, and the options of the bootstrap.
+#: Options that can be combined with --why and --under: the models, the metric, and the options of the bootstrap.
 _ASKED = {"ground_truth", "predictions", "metric", "why", "under", "bootstrap", "seed", "confidence"}
 
 
@@ -81,8 +82,8 @@ def check_tests(options: argparse.Namespace) -> None:
 
 
 def compare_rankings(options: argparse.Namespace, kind: str, fill: Callable[[argparse.ArgumentParser], None]) -> None:
-    """Show whether the order of ranked systems holds under other rules. Refuse options that do not apply to rankings. To
-    find such options, `fill` adds all options of the command to a parser.
+    """Show whether the order of ranked systems holds under other rules. Refuse options that do not apply to rankings;
+    `fill` adds all options of the command to a parser.
     """
     if options.why or not options.under:
         raise OptionError(

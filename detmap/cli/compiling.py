@@ -86,7 +86,7 @@ def survey(cpu: str | None) -> tuple[str, list[Task]]:
 
 @contextlib.contextmanager
 def _processes(count: int, environment: dict[str, str]) -> Iterator[_Pool]:
-    """Yield a pool of worker processes, which are terminated by an error or interrupt in this process."""
+    """Yield a pool of worker processes; an error or interrupt in this process terminates them."""
     with ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin, (environment,)) as executor:
         try:
             yield _Pool(executor)
@@ -104,10 +104,10 @@ class _Pool(NamedTuple):
     executor: ProcessPoolExecutor
 
     def start(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Future[Any]]:
-        """Submit a call of `function` with each of `tasks`."""
+        """Submit a call of `function` for each of `tasks`."""
         if not hasattr(signal, "pthread_sigmask"):
             return [self.executor.submit(function, task) for task in tasks]
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by new processes
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # new processes inherit the mask
         try:
             return [self.executor.submit(function, task) for task in tasks]
         finally:
@@ -145,8 +145,8 @@ def _survey(cpu: str | None) -> tuple[str, list[Task]]:
 
 
 class Recorder:
-    """Records the argument types of kernels that Python code calls. If such a kernel is compiled, the kernels that it
-    calls are compiled too.
+    """Records the argument types of kernels that Python code calls. Compiling a kernel also compiles the kernels that
+    it calls.
     """
 
     def __init__(self, kernels: list[Any]) -> None:
@@ -186,7 +186,7 @@ class Recorder:
 
 
 def _check_cpu(name: str | None) -> None:
-    """Refuse a processor unknown to LLVM, because LLVM only warns on standard error and ignores an unknown name."""
+    """Refuse a processor unknown to LLVM, which would only print a warning and ignore the name."""
     if name is None:
         return
     from llvmlite import binding

@@ -85,8 +85,8 @@ examples:
 exit code: 0, 2 if nothing can be scored, 4 if a gate is not passed
 """
 
-#: Maximum number of files whose pairs are tested by default. The number of pairs, and the number of permutations that each
-#: test needs, grow quadratically with the number of files.
+#: Maximum number of files for which all pairs are tested by default. The number of pairs, and of permutations for each
+#: test, grows quadratically with the number of files.
 _MOST_TESTED = 10
 
 #: Minimum number of files that are scored by processes instead of threads. Threads wait for the global interpreter lock,
@@ -123,8 +123,8 @@ def _fill_eval(parser: argparse.ArgumentParser) -> None:
 
 
 def _check_names(gates: Gates, protocol: Protocol) -> None:
-    """Refuse gates on metrics that the protocol lacks. Metrics of single categories cannot be checked before the files
-    are read.
+    """Refuse gates on metrics that the protocol lacks, except metrics of single categories, which are unknown before
+    the files are read.
     """
     if not gates:
         return
@@ -153,7 +153,7 @@ def _eval(options: argparse.Namespace) -> int:
 
 
 def _eval_on(executor: Any, options: argparse.Namespace, protocol: Protocol, gates: Gates) -> int:
-    """Score one model, and print and write what the options ask for. Shards are scored by the executor, if there is one."""
+    """Score one model, and print and write the requested output. If there is an executor, it scores the shards."""
     from detmap.cli.second_process import second_process
 
     with stages(options) as stage, second_process(protocol):
@@ -183,8 +183,8 @@ def _eval_on(executor: Any, options: argparse.Namespace, protocol: Protocol, gat
 
 
 def _chance(options: argparse.Namespace, protocol: Protocol, gates: Gates, tally: Any, metric: str) -> float | str:
-    """Score the baseline's file again. Return the p-value of a paired permutation test, or the reason why there is
-    none.
+    """Score the baseline's file again. Return the p-value of a paired permutation test, or the reason why there is no
+    p-value.
     """
     from detmap.statistics import permute
 
@@ -233,7 +233,7 @@ def _eval_parts(options: argparse.Namespace, protocol: Protocol) -> int:
 
 
 def _scene(protocol: Protocol) -> str:
-    """Return what the protocol calls an image: "image", "video" or "sample"."""
+    """Return the protocol's noun for an image: "image", "video" or "sample"."""
     from detmap.shapes import find
 
     return find(protocol.iou_type).scene

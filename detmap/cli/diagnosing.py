@@ -33,7 +33,7 @@ examples:
   detmap diagnose gt.json dt.json --parts slices --attributes weather.csv --bootstrap 1000
 """
 
-#: Maximum number of values listed below the tables of a part. If a part has more values, none is listed.
+#: Maximum number of values listed below the tables of a part; none is listed if a part has more.
 _MOST_NUMBERS = 9
 
 
@@ -156,7 +156,7 @@ def _is_brief(options: argparse.Namespace) -> bool:
     )
 
 
-#: For each kind of error its meaning, and the parts of the diagnosis to look at if this kind costs most AP.
+#: The meaning of each kind of error, and the parts of the diagnosis to read if this kind costs most AP.
 _ADVICE = {
     "Cls": ("objects are found as another class", "confusion"),
     "Loc": ("boxes lie beside their objects", "lrp"),
@@ -168,7 +168,7 @@ _ADVICE = {
 
 
 def _show_brief(made: Diagnosis, findings: dict[str, Finding], options: argparse.Namespace) -> None:
-    """Print the errors, the score threshold, the worst classes, and what to do first."""
+    """Print the errors, the score threshold, the worst classes, and the recommended next step."""
     from math import isnan
 
     from detmap.results import cell
@@ -177,7 +177,7 @@ def _show_brief(made: Diagnosis, findings: dict[str, Finding], options: argparse
     print()
     errors = findings["tide"].rows("errors")
     tables = [[{name: row[name] for name in ("error", "count", "dAP", "meaning")} for row in errors]]
-    # Classes without AP, such as KITTI's vans, are not scored.
+    # leave out classes without AP, such as KITTI's vans, because they are not scored
     classes = [row for row in findings["tide"].tables.get("categories", ()) if row["objects"] and not isnan(row["AP"])]
     if len(classes) > 1:
         worst = sorted(classes, key=lambda row: (row["AP"], -row["objects"]))[:_WORST]

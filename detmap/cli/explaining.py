@@ -31,7 +31,7 @@ decision.
 """
 
 
-#: Options that apply both to detections and to rankings; "most" is the number of candidates shown.
+#: Options for both detections and rankings; "most" is the number of candidates shown.
 _ASKED = {"ground_truth", "detections", "source", "target", "value", "metric", "orders", "seed", "most"}
 
 
@@ -200,7 +200,7 @@ def _show_explanation(made: Any, options: argparse.Namespace, moved_are: str = "
         if step.change or _moved(step):
             chain.append({"one after the other": step.decision, "value": step.value, "change": signed(step.change)})
     if all(abs(one.value - steps[one.decision].change) < 5e-4 for one in made.shares):
-        chain = []  # the table of shares already has the same changes
+        chain = []  # the table of shares already shows the same changes
     examples = [
         {
             "rule": step.decision,

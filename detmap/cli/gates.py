@@ -16,7 +16,7 @@ from detmap.system.whole_files import write
 #: Exit code of a command whose result fails a gate.
 FAILED = 4
 
-#: Maps a command to the command whose cards it accepts as baselines.
+#: Maps a command to the command that makes cards for its baselines.
 _MADE_BY = {"eval": "eval", "compare": "eval", "trec": "trec", "pq": "pq"}
 
 #: Maps a model and a metric to the two-sided p-value of the difference from the baseline, or to the reason why there is
@@ -86,17 +86,15 @@ class Gates:
         return bool(self.demands)
 
     def check_names(self, known: Sequence[str], meant: Callable[[str], object]) -> None:
-        """Refuse gates on unknown metrics before scoring. `known` are the names of metrics, and `meant` tells whether
-        any other text names a metric.
+        """Refuse gates on unknown metrics before scoring. `known` are the names of metrics; `meant` tells whether
+        another text is a spelling of a metric.
         """
         for gate in self.demands:
             if gate.metric not in known and not meant(gate.metric):
                 raise UnknownMetricError(gate.metric, known)
 
     def check_same(self, rules: Any, inputs: Sequence[Mapping[str, str]]) -> None:
-        """Refuse a card that was made with other rules or on other ground truth. The first of `inputs` is the entry of
-        the ground truth.
-        """
+        """Refuse a card with other rules or other ground truth. The first of `inputs` is the entry of the ground truth."""
         if self.card is None:
             return
         from detmap import cards
@@ -111,8 +109,8 @@ class Gates:
             )
 
     def find_input(self, role: str) -> str:
-        """Find the file with the name and hash that the card states for an input, and return its path. Raise
-        `LookupError` if it is not found.
+        """Return the path of the file with the name and hash that the card states for an input. Raise `LookupError` if
+        there is none.
         """
         from detmap.cards import file_digest
 
@@ -142,8 +140,8 @@ class Gates:
         level: float = 0.95,
     ) -> int:
         """Print whether each model passes each gate, write the requested files, and return the exit code. Without a
-        card the first model is the baseline. With ``--unless-chance``, `p_value` is called if a drop exceeds its limit.
-        `name_of` returns the canonical name of a metric, or raises OptionError.
+        card the first model is the baseline. With ``--unless-chance``, `p_value` is called for drops that exceed their
+        limits. `name_of` returns the canonical name of a metric, or raises OptionError.
         """
         if not self.demands:
             return 0
@@ -162,7 +160,7 @@ class Gates:
         return 0 if all(one.passed for one in verdicts) else FAILED
 
     def _baseline(self, metric: str, first: str, values: Mapping[str, float]) -> tuple[str, float]:
-        """Return the name of the baseline, and the value of a metric for the baseline."""
+        """Return the name of the baseline, and the baseline's value of a metric."""
         if self.card is None:
             return first, values[metric]
         source = self._options.against
@@ -252,7 +250,7 @@ def add_gates(parser: argparse.ArgumentParser, command: str = "eval") -> None:
 
 
 def _demand(flag: str, text: str) -> tuple[str, float]:
-    """Return the metric and the value of ``METRIC=VALUE``; a metric's name may hold an equals sign."""
+    """Return the metric and the value of ``METRIC=VALUE``; the name of a metric may contain an equals sign."""
     from detmap.choices import decimal
 
     metric, equals, value = text.rpartition("=")

@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 
 from detmap.errors import did_you_mean
 
-#: Maximum number of lines of ``--help``, and their width. Longer help is abridged; ``--help-all`` shows the full help.
+#: Maximum number and width of lines of ``--help``. Longer help is abridged; ``--help-all`` shows the full help.
 LINES, WIDTH = 40, 99
 
-#: Maximum length of an error that has both a suggestion and the list of choices; longer errors omit the list.
+#: Maximum length of an error with both a suggestion and a list of choices; longer errors omit the list.
 _LONG = 200
 
 #: Width of the column of flags.
@@ -22,8 +22,8 @@ _FLAGS = 26
 class Parser(argparse.ArgumentParser):
     """A parser whose help is one screen, and whose errors are one line.
 
-    If help is abridged, it explains only the flags in `first`. `asked` is the command whose help an error recommends. It
-    is set on the main parser, which also reports unknown options of commands.
+    Abridged help explains only the flags in `first`. `asked` is the command whose help an error recommends. `asked` is
+    set on the main parser, which also reports unknown options of commands.
     """
 
     first: Sequence[str] = ()
@@ -35,12 +35,12 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*given, **named)
 
     def explain_later(self, action: argparse.Action, text: Callable[[], str]) -> None:
-        """Give an argument a help text that is computed when help is printed, because computing it imports modules."""
+        """Set a help text that is computed only when help is printed, because computing it imports modules."""
         self._later.append((action, text))
 
     def _get_formatter(self, *given: Any) -> argparse.HelpFormatter:
-        """Return the formatter of help. The terminal's width is measured only for printing, because measuring it imports
-        modules.
+        """Return the formatter of help. The terminal's width is measured only when help is printed, because this
+        imports modules.
         """
         if self._prints:
             return super()._get_formatter(*given)
@@ -183,7 +183,7 @@ def add_page(parser: argparse.ArgumentParser) -> Any:
 
 def add_option(group: Any, spelled: str, says: str | Callable[[], str], **more: Any) -> None:
     """Add an option or operand with the spelling `spelled`, such as ``--level/-l N``. `says` is the help text. If
-    computing the text imports modules, `says` is a function that returns the text.
+    computing the help text imports modules, `says` is a function that returns the text.
 
     Without a placeholder the option is a flag. The value is a number if the placeholder is N or the default is a number.
     An option that may be repeated gives a list.

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 def check_effective(given: Iterable[str], protocol: Protocol) -> None:
     """Refuse flags of decisions that the protocol ignores, and IoU thresholds above 1.
 
-    Also refuse an --iou-type that is a distance if the thresholds still come from a protocol that uses IoU.
+    Also refuse an --iou-type that is a distance, unless the thresholds are given, because the protocol's thresholds are
+    IoUs.
     """
     from detmap.decisions import decisions_of
     from detmap.detection.protocols import PRESETS, Protocol

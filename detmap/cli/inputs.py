@@ -73,8 +73,8 @@ def reading_of(options: argparse.Namespace, role: Role, iou_type: str) -> Readin
 
 
 def truth_of(options: argparse.Namespace, iou_type: str, found: Iterable[Input], *protocols: Protocol) -> Input:
-    """Return the input of ground truth that the options name. When it is read, all fields that the protocols need are
-    included. Raise an error for reading options that apply to no input.
+    """Return the input of ground truth that the options name, set to read all fields that the protocols need. Raise an
+    error for reading options that apply to no input.
     """
     from dataclasses import replace
 

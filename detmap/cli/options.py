@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Command(NamedTuple):
-    """A command: `help` is its line in the list of commands, and `fill` adds its options to a parser.
+    """A command. `help` is its line in the list of commands, and `fill` adds its options to a parser.
 
     `run` executes the command. `says` is the first and `epilog` the last paragraph of its help. If help is abridged, only
     the flags in `first` are explained. `extensible` is whether the command takes ``--plugin``. ``settle(words)`` rewrites
@@ -36,7 +36,9 @@ class Command(NamedTuple):
     multiplies: bool = False
 
     def add_to(self, parser: Parser, words: Sequence[str]) -> None:
-        """Add help and options to a parser. A flag on the command line, such as ``--pq``, may replace all other options."""
+        """Add help and options to a parser. A flag on the command line, such as ``--pq``, may select another set of
+        options.
+        """
         parser.description, parser.epilog, parser.first = self.says, self.epilog, tuple(self.first.split())
         parser.add_argument("--help-all", action=HelpAll, nargs=0, help="show help on all options, and exit")
         if self.epilog:
@@ -56,7 +58,7 @@ def add_plugins(parser: argparse.ArgumentParser) -> None:
 
 
 def said_of_formats(text: str) -> str:
-    """Return help text in which each role, such as ``{detections}``, is replaced by a list of its file formats."""
+    """Return help text with each role, such as ``{detections}``, replaced by a list of its file formats."""
     from detmap.formats.files import words
     from detmap.reading.options import ROLES
 
@@ -77,7 +79,7 @@ def add_detections(parser: argparse.ArgumentParser) -> None:
 
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how files are to be read."""
+    """Add the options for the formats of files."""
     add_reading(parser.add_argument_group("formats of the input"), "formats")
 
 
@@ -122,12 +124,12 @@ def add_reading_options(rules: Any) -> None:
     add_option(rules, "--threads N", "number of threads; default: one per processor; the result is the same")
 
 
-#: The decisions of a protocol that are changed most often.
+#: The most frequently changed decisions of a protocol.
 _COMMON = ("iou_type", "iou_thresholds", "area_ranges", "max_dets", "use_categories")
 
 
 def add_decisions(group: Any, of: type, names: tuple[str, ...], *, others: bool = False) -> None:
-    """Add the flags of the decisions of the class `of` in `names` or, if `others` is true, of all its other decisions."""
+    """Add the flags of those decisions of the class `of` that are in `names` or, if `others` is true, that are not."""
     from detmap.decisions import decisions_of
 
     for name, made in decisions_of(of).items():
@@ -145,7 +147,7 @@ def add_decisions(group: Any, of: type, names: tuple[str, ...], *, others: bool 
 
 
 def decided(options: argparse.Namespace, of: type) -> dict[str, Any]:
-    """Return the decisions given by the flags of `add_decisions`, by name."""
+    """Return by name the decisions that the flags of `add_decisions` set."""
     from detmap.decisions import decisions_of
 
     found = {}
@@ -176,7 +178,7 @@ def _dest(name: str) -> str:
 
 
 def protocol_of(options: argparse.Namespace) -> Protocol:
-    """Return the protocol that the options ask for, before any file is read, so that typos raise at once."""
+    """Return the requested protocol. Called before files are read, so that typos raise at once."""
     from detmap.detection.protocols import AUTO, COCO, Protocol, resolve
 
     check_threads(options)

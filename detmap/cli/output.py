@@ -44,7 +44,7 @@ def note(
     *,
     in_table: bool = False,
 ) -> None:
-    """Print the notices of models or runs on stderr, unless ``--quiet`` was given. A single model or run has the name "".
+    """Print the notices of models or runs on stderr, unless ``--quiet`` is set. A single model or run has the name "".
 
     If `in_table` is true, nothing is printed for the formats table and markdown, because they have a table of notices.
     `iou_type` decides the noun for an image, such as video.
@@ -66,7 +66,7 @@ def print_tables(
     as_json: Callable[[], str] | None = None,
     keep: Sequence[str] = (),
 ) -> None:
-    """Print tables as text, or `rows` as CSV, or `document` as JSON; the columns in `keep` are never left out."""
+    """Print tables as text, or `rows` as CSV, or `document` as JSON; columns in `keep` are always shown."""
     from detmap import results
 
     tables = [table for table in tables if table]
@@ -81,7 +81,7 @@ def print_tables(
     else:
         styled = sys.stdout is not None and sys.stdout.isatty()
         room = None if getattr(options, "wide", False) else terminal.WIDTH
-        # If a table only has a column of sentences, the terminal wraps the lines.
+        # The terminal wraps the lines of a table with a single column of sentences.
         shown = [terminal.table(one, room if len(one[0]) > 1 else None, keep, styled=styled) for one in tables]
         print("\n\n".join([terminal.title(title) if styled else title, *shown]))
 
@@ -150,7 +150,7 @@ def print_list(rows: list[dict[str, str]], options: argparse.Namespace) -> None:
 
 def say(text: str) -> None:
     """Print a line on stderr, after the name of the program."""
-    if sys.stderr is None or ending():  # stderr may be closed, or the last line already printed
+    if sys.stderr is None or ending():  # stderr may be closed, or the last line may already be printed
         return
     with terminal.aside():
         print(f"detmap: {text}", file=sys.stderr, flush=True)
@@ -161,7 +161,7 @@ _tell: Callable[[], None] | None = None
 
 
 def tell_of_workers() -> None:
-    """Announce that worker processes compile kernels, because this process does not notice their compilation."""
+    """Announce that worker processes compile kernels, because this process cannot detect compilation in workers."""
     from detmap.kernels import compiled_before, matching
 
     if _tell is not None and not compiled_before(matching.match):
@@ -229,7 +229,7 @@ def stages(options: argparse.Namespace) -> Iterator[Callable[[str], None]]:
 
 
 def _counting(text: list[str]) -> contextlib.AbstractContextManager[None]:
-    """Within this context, keep the current progress in ``text[0]``."""
+    """Context manager that keeps the current progress in ``text[0]``."""
     from detmap.system.progress import listening
 
     return listening(partial(text.__setitem__, 0))

@@ -127,7 +127,7 @@ def add_several(parser: argparse.ArgumentParser) -> None:
 
 
 def rules_of(options: argparse.Namespace) -> Rules:
-    """Return the rules that the options ask for, before any file is read, so that typos raise at once."""
+    """Return the requested rules. Called before files are read, so that typos raise at once."""
     from detmap.panoptic.rules import Rules
 
     check_threads(options)
@@ -212,7 +212,9 @@ def _pq(options: argparse.Namespace) -> int:
 def _chance(
     options: argparse.Namespace, gates: Gates, truth: SegmentedImages, rules: Rules, result: PanopticResult, metric: str
 ) -> float | str:
-    """Score the baseline's file again; return the p-value of a paired permutation test, or why it cannot be computed."""
+    """Score the baseline's file again; return the p-value of a paired permutation test, or the reason why there is
+    none.
+    """
     from detmap.statistics import permute
 
     try:

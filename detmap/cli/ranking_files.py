@@ -22,7 +22,7 @@ DEFAULTS = {"trec": "trec", "reid": "reid", "hashing": "hits_topk"}
 #: Options that apply to rankings: the options of `add_rankings`, and the output options of a command.
 CONCERNING = frozenset(["trec", "reid", "hashing", "relevance_level", "depth", "distance", "format", "quiet", "out"])
 
-#: Further depths of a run that are tried, and further minimum grades of relevant documents.
+#: Further depths of a run to try, and further minimum grades of relevant documents.
 _DEPTHS, _LEVELS = (10, 100, 1000), (1, 2, 3)
 
 
@@ -62,8 +62,8 @@ def kind_of(options: argparse.Namespace) -> str | None:
 def check_concerns(
     options: argparse.Namespace, fill: Callable[[argparse.ArgumentParser], None], concerning: Collection[str], what: str
 ) -> None:
-    """Raise `OptionError` for a given option whose name is not in `concerning`. `fill` adds the command's options to a
-    parser, which knows their defaults.
+    """Raise `OptionError` for a given option whose name is not in `concerning`. `fill` adds the command's options, with
+    their defaults, to a parser.
     """
     parser = argparse.ArgumentParser(add_help=False)
     fill(parser)

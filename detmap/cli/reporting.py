@@ -193,7 +193,7 @@ def _runs(options: argparse.Namespace, stage: Callable[[str], None]) -> tuple[li
         stage(f"checking {name}")
         try:
             checked: Report | str = check_run(qrels, run)
-        except InputError:  # checks do not read tables or JSON
+        except InputError:  # the checks cannot read tables or JSON
             checked = "Judgements and runs are checked where they are TREC's lines."
         stage(f"scoring {name} under other conventions")
         listed = partial(documents, qrels, run, result.convention, rules)

@@ -164,7 +164,7 @@ def trec_rules(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _decided(options: argparse.Namespace) -> Convention:
-    """Return the convention that the options ask for."""
+    """Return the requested convention."""
     from detmap.retrieval.conventions import Convention, convention_of
 
     missing = {"missing": "zero"} if options.complete else {}
@@ -339,7 +339,7 @@ def _shown(compared: list[dict[str, Any]], called: Mapping[str, str]) -> list[di
 def _about(
     options: argparse.Namespace, compared: list[dict[str, Any]], results: Mapping[str, RankingResult]
 ) -> list[str]:
-    """Return sentences on what was tested and estimated."""
+    """Return sentences on the tests and estimates."""
     from detmap.statistics.queries import too_few_queries
     from detmap.statistics.tests import promise
 
@@ -473,7 +473,7 @@ def gallery_of(options: argparse.Namespace, source: Any) -> Callable[..., Any]:
     if "indices" in arrays:
         ours, theirs, *cameras = labels
 
-        def score(keep_curve: bool = False, **rules: Any) -> Any:  # neighbours give no curve
+        def score(keep_curve: bool = False, **rules: Any) -> Any:  # neighbours have no curve
             return evaluate_neighbors(arrays["indices"], ours, theirs, arrays.get("distances"), *cameras, **rules)
 
         return score
@@ -533,7 +533,7 @@ def _described(start: bytes) -> str:
 
 
 class _Arrays(dict[str, Any]):
-    """The arrays that a command reads, by name; `there` are the names of all arrays in the file."""
+    """The arrays that a command reads, by name; `there` holds the names of all arrays in the file."""
 
     def __init__(self, there: Sequence[str]) -> None:
         super().__init__()
@@ -544,7 +544,7 @@ def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> _Arrays:
     """Read arrays of an .npz file. Each tuple in `names` holds the aliases of one array, which is returned under the
     first alias.
     """
-    # `source` is the path, or the bytes of a stream that can be read only once
+    # `source` is the path or, for a stream, which can be read only once, its bytes
     import zipfile
 
     import numpy as np
@@ -586,7 +586,7 @@ def _arrays(path: str, source: Any, *names: tuple[str, ...]) -> _Arrays:
         raise InputError(f"cannot be read: {error.strerror or error}", source=path) from None
     except (DetmapError, MemoryError):
         raise
-    except Exception as error:  # numpy, zipfile and their decompressors and parsers raise almost anything
+    except Exception as error:  # numpy, zipfile, decompressors and parsers raise almost any exception
         what = "holds pickled objects, which are not loaded" if "Object arrays" in str(error) else "is damaged"
         raise InputError(what, source=path, remedy="save arrays of numbers or strings with numpy.savez") from None
 

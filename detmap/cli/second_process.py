@@ -1,9 +1,9 @@
 """A second process that compiles missing kernels in reverse order, which halves the wait for compilation.
 
-The main process compiles each kernel at its first call. To find the needed kernels and their argument types, the second
-process evaluates a few boxes with uncompiled kernels. It compiles these kernels in reverse order of their first calls.
-Each process announces the kernel that it begins to compile. If the second process fails, the main process compiles
-everything.
+The main process compiles each kernel at its first call. The second process first evaluates a few boxes with uncompiled
+kernels, to find the needed kernels and their argument types. Then it compiles these kernels in reverse order of their
+first calls. Each process announces the kernel that it begins to compile. If the second process fails, the main process
+compiles everything.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from detmap.cli import second_process; second_process.run()"
 
 
-#: Maximum number of seconds to wait for a kernel from the second process. After this time, the second process is ended.
+#: Maximum number of seconds to wait for a kernel from the second process, before the second process is ended.
 _LONGEST = 120.0
 
 
@@ -42,7 +42,7 @@ class SecondProcess:
 
     def has_compiled(self, label: str) -> bool:
         """Return whether the second process has compiled a missing kernel; wait if that process is compiling it."""
-        if os.getpid() != self._owner:  # in a fork, which receives no messages of the second process
+        if os.getpid() != self._owner:  # a fork receives no messages of the second process
             return False
         with self._changed:
             if not self._started:
@@ -114,7 +114,7 @@ class SecondProcess:
 
 @contextlib.contextmanager
 def second_process(protocol: Protocol) -> Iterator[None]:
-    """Within this context, let a second process compile missing kernels of an evaluation."""
+    """Context manager in which a second process compiles missing kernels of an evaluation."""
     from detmap.kernels import elsewhere
 
     other = SecondProcess(protocol)
@@ -173,7 +173,7 @@ def calls(task: Callable[[], object]) -> list[tuple[Any, Any]]:
         for module in modules:
             plain = {name: value.py_func for name, value in vars(module).items() if hasattr(value, "py_func")}
             vars(module).update(plain)
-        # Kernels of plug-ins stay compiled, because they may call helpers that cannot be called from Python code.
+        # Kernels of plug-ins stay compiled, because they may call helpers that Python code cannot call.
         own = [kernel for kernel in detmap.kernels.KERNELS if kernel.__module__ in names]
         recorder = Recorder([getattr(kernel, "py_func", kernel) for kernel in own])
         with warnings.catch_warnings():

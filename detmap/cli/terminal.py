@@ -56,9 +56,9 @@ def table(
 ) -> str:
     """Return rows as a table in plain text, or `styled` for a terminal.
 
-    If the table is wider than `room`, texts are wrapped and long names cut. If the table is still too wide, the last
-    columns of numbers are left out, except columns in `keep`. A line below the table names the columns that are left
-    out. Numbers are never cut.
+    If the table is wider than `room`, texts are wrapped and long names are cut. If the table is still too wide, the
+    last columns of numbers are left out, except columns in `keep`. A line below the table names these columns. Numbers
+    are never cut.
     """
     from detmap.results import cell, is_words, shown
 
@@ -99,7 +99,7 @@ _SENTENCE, _NAME = 18, 40
 
 
 def _fit(cells: dict[str, list[str]], words: Mapping[str, bool], room: int, keep: Sequence[str]) -> list[str]:
-    """Narrow columns until a table fits, and return the names of columns that are removed."""
+    """Narrow or remove columns until a table fits, and return the names of removed columns."""
 
     def widths() -> dict[str, int]:
         return {name: _widest(texts) for name, texts in cells.items()}
@@ -130,12 +130,12 @@ def _fit(cells: dict[str, list[str]], words: Mapping[str, bool], room: int, keep
 
 
 def _widest(texts: Sequence[str]) -> int:
-    """Return the width of the widest line of some texts."""
+    """Return the width of the widest line in the texts."""
     return max(width(line) for text in texts for line in text.split("\n"))
 
 
 def _least(texts: Sequence[str]) -> int:
-    """Return the minimum width of a column of words. If names would look the same after cutting, no name is cut."""
+    """Return the minimum width of a column of words. No name is cut if two names would then look the same."""
     most = _widest(texts)
     if any(" " in text for text in texts[1:]):
         return min(most, _SENTENCE)

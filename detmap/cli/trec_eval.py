@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """A requested measure with its parameters. `names` are the printed names of its values, and `metrics` compute these
-    values. The metric is None for a value that is text.
+    """A requested measure with its parameters. `names` are the printed names of its values, and `metrics` compute the
+    values; None for a value that is text.
     """
 
     measure: Measure
@@ -33,7 +33,7 @@ class Asked(NamedTuple):
 
 
 def asked(given: Sequence[str] | None, version: int) -> list[Asked]:
-    """Return the measures of ``-m``, or the official measures, in the order in which trec_eval prints them."""
+    """Return the measures of ``-m``, or the official measures, in trec_eval's order."""
     from detmap.retrieval import trec_eval
 
     known, parameters = trec_eval.nicknames(version), dict[str, list[str]]()
@@ -70,7 +70,7 @@ def version_of(convention: Convention) -> int:
 
 
 def metrics_of(options: argparse.Namespace, convention: Convention) -> list[str]:
-    """Return the metrics that ``-m`` requests, for output in other formats. Measures whose value is text are left out."""
+    """Return the metrics that ``-m`` requests, for output in other formats, without measures whose value is text."""
     every = asked(options.measures, version_of(convention))
     return [metric for one in every for metric in one.metrics if metric is not None]
 
@@ -104,7 +104,7 @@ def print_run(options: argparse.Namespace, convention: Convention, rules: Mappin
 
 
 def _printed(ranked: RankedRun, request: Request, result: RankingResult, version: int) -> NDArray[np.float64]:
-    """Return the values of a metric as trec_eval computes them. 0 / 0 is NaN, and most metrics are 0 for queries that
+    """Return the values of a metric as trec_eval computes them: 0 / 0 is NaN, and most metrics are 0 for queries that
     the run lacks.
     """
     import numpy as np
@@ -118,8 +118,8 @@ def _printed(ranked: RankedRun, request: Request, result: RankingResult, version
     if version == 9 or not ranked.rules.judged_only:
         undefined &= ranked.answered
     if request.metric.name == "utility":
-        # If the run lacks a query, version 10 of trec_eval evaluates most measures as if one unjudged document were
-        # ranked. Measures without parameters skip the query.
+        # If the run lacks a query, trec_eval 10 evaluates most measures as if one unjudged document were ranked.
+        # Measures without parameters skip the query.
         wrong, left = request.numbers(hit=1.0, wrong=-1.0, lost=0.0, left=0.0, items=0.0)[1:4:2]
         bogus = values if ranked.rules.judged_only else values + wrong - left
         values = np.where(ranked.answered, values, bogus if version == 10 and request.options else 0.0)
@@ -176,7 +176,8 @@ class _Lines:
     def _summary(self, metric: str) -> float:
         import numpy as np
 
-        # trec_eval adds values one by one, so its mean may differ from numpy's in the last bit, and in a printed digit.
+        # trec_eval adds values one by one, so its mean may differ from numpy's mean in the last bit, and thus in a
+        # printed digit.
         values = self.columns[metric][self.order]
         total = float(np.cumsum(values)[-1])
         if metric == "num_rel" and self.complete:  # trec_eval ignores -l here if missing queries count as 0
@@ -189,9 +190,7 @@ class _Lines:
 
 
 def _run_name(run: Any, path: str) -> str:
-    """Return the name of a run. As in trec_eval, it is the name in the last line. For a table, it is the name of the
-    file.
-    """
+    """Return the name of a run: as in trec_eval the name in the last line, or for a table the name of the file."""
     from detmap.formats.trec import run_name
 
     return run_name(run) or os.path.basename(path).partition(".")[0]

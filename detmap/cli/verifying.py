@@ -105,7 +105,7 @@ def _again(card: Mapping[str, Any], options: argparse.Namespace) -> dict[str, An
 
 
 def _now(command: str, scorer: Scorer, given: argparse.Namespace, paths: Sequence[str]) -> list[dict[str, str]]:
-    """Return the card entries of the inputs that can be read. Called if these inputs cannot be scored."""
+    """Return the card entries of the readable inputs, if they cannot be scored."""
     from detmap.batch import find
 
     found: list[dict[str, str]] = []
@@ -122,8 +122,8 @@ def _now(command: str, scorer: Scorer, given: argparse.Namespace, paths: Sequenc
 
 
 def _readable(role: str, paths: Sequence[str]) -> list[dict[str, str]]:
-    """Return card entries of files. The entry of an unreadable file has no hash. If all files are unreadable, return no
-    entries.
+    """Return card entries of files. The entry of an unreadable file has no hash; if all files are unreadable, there are
+    no entries.
     """
     found = []
     for path in paths:

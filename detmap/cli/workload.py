@@ -1,6 +1,6 @@
 """Calls of every kernel on small data, from which `detmap warm` collects the kernels' signatures.
 
-A new kernel needs a call in this module; `tests/kernels/test_kernel_cache_warm.py` names the kernels that have none.
+A new kernel needs a call in this module; `tests/kernels/test_kernel_cache_warm.py` names kernels without a call.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _detections() -> None:
     from detmap.statistics.draws import FEWEST_REPLICATES
     from detmap.statistics.resampled import PairedDetections
 
-    # Called directly, because these kernels are only used for files that are read in parts.
+    # Called directly, because only files that are read in parts need these kernels.
     texts.keep(readonly(np.zeros(8), np.uint8), np.empty(0, np.uint64), np.empty(0, np.uint8), 0)
     texts.kept_size(readonly(np.empty(0), np.uint64))
     # Called directly, because the small files below do not need these kernels.
@@ -221,7 +221,7 @@ def _runs() -> None:
         for metric in (None, *(kinds[metric.depth].format(metric.name) for metric in METRICS)):
             with suppress(DetmapError):  # not every metric is defined under every rule
                 evaluate_run(judged, ranked, None if metric is None else [metric], convention, ties=ties)
-    # The evaluator calls the kernel that looks up documents.
+    # calls the kernel that looks up documents
     RelevanceEvaluator({"1": {"a": 1}}, ["map"]).evaluate({"1": {"a": 0.5, "b": 0.5}})
     scan_qrels(judged)
     scan_run(ranked)

@@ -1,4 +1,4 @@
-"""Fields by which ground truth of other benchmarks is recognised.
+"""Fields that identify ground truth of benchmarks other than COCO.
 
 COCO's rules read none of these fields, so COCO's AP on such files is not the benchmark's own metric.
 """
@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 
 class Benchmark(NamedTuple):
-    """A benchmark whose ground truth has fields of its own."""
+    """A benchmark whose ground truth has specific fields."""
 
     name: str
-    #: The benchmark's own fields in each list of COCO's JSON: images, annotations and categories. Tables such as CSV may
-    #: have the fields of annotations as columns.
+    #: The benchmark-specific fields in each list of COCO's JSON: images, annotations and categories. Tables such as CSV
+    #: may have the fields of annotations as columns.
     fields: Mapping[str, tuple[str, ...]]
     #: The protocol that reads these fields; "" if there is none.
     protocol: str = ""
@@ -52,14 +52,13 @@ BENCHMARKS = (
     Benchmark("KITTI", {}, protocol="kitti"),
 )
 
-#: The benchmark's values of fields whose names other data sets use, too. A field with other values is not the
-#: benchmark's.
+#: The benchmark's values of fields whose names are common. A field with other values does not belong to the benchmark.
 VALUES = {"frequency": ("r", "c", "f")}
 
 #: Prefix of the code of notices on foreign fields.
 _FOREIGN = "foreign_fields:"
 
-#: Notice on DOTA's corners, of which only the enclosing boxes are read.
+#: Notice on DOTA's corners, which are read as enclosing boxes.
 ROTATED_BOXES = f"{_FOREIGN}corners of rotated boxes (DOTA)"
 
 #: Notice on KITTI's levels of difficulty, which only KITTI's protocols use.
@@ -86,7 +85,7 @@ def fields_of(section: str) -> dict[str, str]:
 
 
 def protocol_for(notices: Mapping[str, int]) -> str | None:
-    """Return the protocol that reads most of the fields in `notices`. If several protocols read equally many, return the
+    """Return the protocol that reads most of the fields in `notices`. Of protocols that read equally many, return the
     first; if no protocol reads any, return None.
     """
     counts = {one.protocol: sum(_of_benchmark(code, one) for code in notices) for one in BENCHMARKS if one.protocol}
@@ -106,7 +105,7 @@ def _protocol_of(one: Benchmark) -> str:
 
 
 def unread(notices: Mapping[str, int], fields: Iterable[str]) -> dict[str, int]:
-    """Leave out the notices on `fields`, the fields that the selected protocol reads."""
+    """Drop the notices on `fields`, which the selected protocol reads."""
     read = tuple(f"{_FOREIGN}{field} (" for field in fields)
     return {code: count for code, count in notices.items() if not (read and code.startswith(read))}
 
@@ -124,7 +123,7 @@ def _of_benchmark(code: str, one: Benchmark) -> bool:
 
 
 def noted(fields: Iterable[str], section: str) -> dict[str, int]:
-    """Return a notice for each of the `fields` that is benchmark-specific. `section` is as in `fields_of`."""
+    """Return a notice for each benchmark-specific field among `fields`; `section` is as in `fields_of`."""
     known = fields_of(section)
     return {_code(field, known[field]): 1 for field in fields if field in known}
 
@@ -140,7 +139,7 @@ def noted_in(document: Mapping[str, Any]) -> dict[str, int]:
 
 
 def has_field(record: Mapping[str, Any], field: str) -> bool:
-    """Return whether a record has a field with a value that the benchmark uses."""
+    """Return whether a record has a field, with one of the benchmark's values."""
     value = record.get(field)
     return field in record and (field not in VALUES or (isinstance(value, str) and value in VALUES[field]))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-#: Alternative titles of each column, in lower case without punctuation. The keys are the columns' roles, and are
-#: recognised as titles, too.
+#: Alternative titles of each column, in lower case without punctuation. The keys are the roles of the columns, which
+#: are recognised as titles, too.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "image_id": ("imgid",),
     "image": ("img", "filename", "file", "imagename"),

@@ -1,4 +1,4 @@
-"""CrowdPose's ``crowdIndex`` of images: of the labelled points in a box, the share that belongs to other persons."""
+"""CrowdPose's ``crowdIndex`` of images: the share of the labelled points in a box that belong to other persons."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Federated data sets such as LVIS: the categories that annotators looked for on each image.
 
-Not every category was looked for on every image. For each image, ground truth may list the categories that were looked for
-and are absent (``neg_category_ids``), and the categories of which some objects may not be annotated
+Annotators did not look for every category on every image. For each image, ground truth may list the categories that
+annotators looked for and did not find (``neg_category_ids``), and the categories whose objects may not all be annotated
 (``not_exhaustive_category_ids``).
 """
 
@@ -33,8 +33,8 @@ FREQUENCIES = ("r", "c", "f")
 class CategoryLists(Frozen):
     """A list of categories for each image."""
 
-    #: The pairs of an image and a category in its list, sorted by image and category, without repetitions. Both arrays
-    #: are indices into the ids of the ground truth; shape (p,).
+    #: The pairs of an image and a category listed for the image, sorted by image and category, without repetitions.
+    #: Both arrays are indices into the ids of the ground truth; shape (p,).
     images: NDArray[np.int32]
     categories: NDArray[np.int32]
     #: Mask of the images that have a list, even if it is empty; shape (i,).
@@ -59,7 +59,7 @@ class CategoryLists(Frozen):
     def of_pairs(
         cls, images: NDArray[Any], categories: NDArray[Any], count: int, listed: NDArray[np.bool_]
     ) -> CategoryLists:
-        """Return the lists with these pairs of image and category, in any order; `count` is the number of categories."""
+        """Return the lists that hold the given pairs of image and category; `count` is the number of categories."""
         cells = np.sort(images.astype(np.int64) * max(count, 1) + categories)
         cells = cells[np.diff(cells, prepend=-1) > 0]  # ten times as fast as numpy.unique
         image, category = np.divmod(cells, max(count, 1))
@@ -70,7 +70,9 @@ class CategoryLists(Frozen):
         return among((self.images, self.categories), (images, categories), (self.listed.size, count))
 
     def spread(self, at: NDArray[Any], count: int) -> CategoryLists:
-        """Return the lists for a table of `count` images, in which image *i* moves to ``at[i]``; new images have no list."""
+        """Return the lists for a table of `count` images, in which image *i* has the index ``at[i]``; new images have
+        no list.
+        """
         listed = np.zeros(count, np.bool_)
         listed[at] = self.listed
         return CategoryLists(readonly(at[self.images], np.int32), self.categories, readonly(listed, np.bool_))
@@ -111,7 +113,7 @@ def _checked(lists: Lists, rows: Mapping[Any, int], source: str, field: str) -> 
             about: dict[str, Any] = {} if row is None else {"value": given}
             raise InputError(problem, source=source, record=f"image {image!r}", field=field, **about)
         kinds = {*map(type, own)}
-        if not kinds <= types:  # ids of types seen before need no check
+        if not kinds <= types:  # ids of types that were checked before
             for one in own:
                 whole = isinstance(one, float) and one.is_integer()  # columns of ids may have dtype float
                 if not (whole or is_id(one)):

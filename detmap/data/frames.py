@@ -1,5 +1,4 @@
-"""Convert tables from and to data frames and Arrow by means of pyarrow, which reads any object with Arrow's PyCapsule
-interface."""
+"""Convert tables from and to data frames and Arrow. pyarrow reads any object with Arrow's PyCapsule interface."""
 
 from __future__ import annotations
 
@@ -22,8 +21,8 @@ from detmap.shapes.kinds import BOXES as BOX_KIND
 LISTS = {BOX_FIELD: "xywh", "box": "xywh", "boxes": "xywh", "bbox_xyxy": "xyxy", "boxes_xyxy": "xyxy"}
 
 
-#: Metadata key of the number of rows whose masks or other shapes were left out. It is in the metadata of an Arrow schema
-#: or in the ``attrs`` of a data frame.
+#: Key in the metadata of an Arrow schema, or in the ``attrs`` of a data frame. The value is the number of rows whose
+#: masks or other shapes were left out.
 _SHAPES_LEFT_OUT = "detmap.shapes_left_out"
 
 
@@ -68,8 +67,8 @@ def columns_of(
     source: str,
     have: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Convert a `pyarrow.Table` to the arguments of ``from_arrays``. `have` are the titles of all columns of the file, for
-    error messages, if the table has only some of them. Raises `InputError` for a missing column or invalid values.
+    """Convert a `pyarrow.Table` to the arguments of ``from_arrays``. For error messages, `have` holds the titles of all
+    columns of the file, if the table has only some columns. Raises `InputError` for a missing column or invalid values.
     """
     titles = list(table.column_names if have is None else have)
     found = _by_role(table, columns, source, titles)
@@ -127,7 +126,9 @@ _OF_IMAGES = ("image_id", "image", "image_width", "image_height")
 
 
 def _objects(found: Mapping[str, Any], category: str, source: str) -> Any:
-    """Return a mask of the rows of ground truth that describe an object. The other rows stand for images without objects."""
+    """Return a mask of the rows of ground truth that describe an object; other rows stand for images without
+    objects.
+    """
     empty = np.asarray(array_of(found[category].is_null(), category, source), np.bool_)
     for name, column in found.items():
         if name in _OF_IMAGES or name == category:
@@ -144,7 +145,7 @@ _FIELD = "field:"
 
 
 def _fields(table: Any, columns: Mapping[str, str] | None) -> dict[str, Any]:
-    """Return the numeric and boolean columns without a role. Levels of difficulty may be defined by these columns."""
+    """Return the numeric and boolean columns without a role, by which levels of difficulty may be defined."""
     types = pyarrow().types
     given = {*LISTS, *(columns or {}).values()}
     return {
@@ -249,7 +250,7 @@ def _listed(column: Any, name: str, source: str) -> NDArray[Any]:
 
 
 def _of_images(found: Mapping[str, Any], image: str, source: str) -> dict[str, Any]:
-    """Return the ids of the images in a table of ground truth, and the sizes of these images if the table has them."""
+    """Return the ids of the images in a table of ground truth, and their sizes if the table has sizes."""
     given = ids_of(found[image], image, source)
     values, codes = given if isinstance(given, Coded) else np.unique(given, return_inverse=True)
     out: dict[str, Any] = {"images": values}
@@ -421,8 +422,8 @@ def _left_out(data: Any, table: Any) -> int:
     if value is None:
         value = (table.schema.metadata or {}).get(_SHAPES_LEFT_OUT.encode(), b"")
     digits = value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
-    # The number is capped, because rows may have been filtered since. Metadata may hold anything, so
-    # anything but a number of at most 18 digits is read as 0.
+    # The number is capped, because rows may have been filtered since. Metadata may hold any text; text other than a
+    # number of at most 18 digits is read as 0.
     return min(int(digits), len(table)) if digits.isascii() and digits.isdigit() and len(digits) < 19 else 0
 
 

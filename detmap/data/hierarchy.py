@@ -21,7 +21,7 @@ T = TypeVar("T", GroundTruth, Detections)
 #: Maximum depth of a hierarchy.
 _DEEPEST = 100
 
-#: Maximum number of labels above a label. A label that several paths reach counts several times.
+#: Maximum number of labels above a label. A label on several paths counts several times.
 _MOST = 10_000
 
 
@@ -29,14 +29,16 @@ _MOST = 10_000
 class Hierarchy(Frozen):
     """The labels above and below each label of a hierarchy."""
 
-    #: The labels above a label, nearest first, and the labels below it. As in TensorFlow's program, a label that several
-    #: paths reach occurs several times, and an object is then copied several times. The root is not a label.
+    #: The labels above a label, nearest first, and the labels below a label. As in TensorFlow's program, a label on
+    #: several paths occurs several times, and an object is then copied several times. The root is not a label.
     above: Mapping[str, tuple[str, ...]]
     below: Mapping[str, tuple[str, ...]]
 
     @classmethod
     def of(cls, document: Any, source: str = "hierarchy") -> Hierarchy:
-        """Parse the published JSON, in which a node has ``LabelName`` and, if there are labels below, ``Subcategory``."""
+        """Parse the published JSON, in which a node has ``LabelName``, and ``Subcategory`` if there are labels
+        below.
+        """
         above, below, _ = _flattened(document, source, 0, root=True)
         if not above:
             raise InputError("has no labels below its root", source=source, field="Subcategory")
@@ -49,7 +51,7 @@ class Hierarchy(Frozen):
 def _flattened(
     node: Any, source: str, depth: int, root: bool = False
 ) -> tuple[dict[str, list[str]], dict[str, list[str]], list[str]]:
-    """Return for the subtree at a node the labels above each label, the labels below each label, and all labels. The
+    """Return the labels above each label, the labels below each label, and all labels in the subtree at a node. The
     root of the hierarchy is no label.
     """
     if not isinstance(node, Mapping) or not isinstance(node.get("LabelName", "" if root else None), str):
@@ -79,11 +81,10 @@ def _flattened(
 
 
 def expanded(table: T, hierarchy: Hierarchy) -> T:
-    """Return a table in which each row is followed by a copy for every label above the row's label.
+    """Return the table with a copy of each row, directly after the row, for every label above the row's label.
 
-    The verified labels of images are extended, too. A label that is present on an image implies every label above it,
-    and a label that is absent implies that every label below it is absent. Labels that the hierarchy lacks are
-    unchanged, with a notice.
+    The verified labels of images are extended, too. If a label is present on an image, so is every label above it. If a
+    label is absent, so is every label below it. Labels that the hierarchy lacks are unchanged, with a notice.
 
     Raises
     ------
@@ -127,7 +128,7 @@ def expanded(table: T, hierarchy: Hierarchy) -> T:
 
 
 def _listed(names: Sequence[str], above: Mapping[str, Sequence[str]]) -> tuple[list[str], list[list[int]]]:
-    """Return all given labels and the labels above them, in ascending order. Also return, for each given label, its own
+    """Return all given labels and the labels above them, in ascending order. Also return, for each given label, its
     index and the indices of the labels above it.
     """
     own = [[name, *above.get(name, ())] for name in names]

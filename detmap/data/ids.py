@@ -62,7 +62,7 @@ class Images(Ids):
     sizes: NDArray[np.int64] | None = None
     #: File name of each image, "" if unknown; None if all are unknown.
     names: tuple[str, ...] | None = None
-    #: The position of each image in the given list or file; None if there was no list, or the list is ascending.
+    #: The position of each image in the given list or file; None without a list, or if the list is ascending.
     order: NDArray[np.int64] | None = None
     #: The cluster of each image; None if images are independent. Images that depend on each other, such as frames of a
     #: video, share a cluster: the bootstrap draws whole clusters, and permutation tests exchange whole clusters.
@@ -84,7 +84,7 @@ class Images(Ids):
 
     def among(self, ids: NDArray[Any]) -> Images:
         """Extend the images to a larger, ascending array of ids. Attributes of added images are unknown; if there are
-        clusters, each added image is a cluster of its own.
+        clusters, each added image forms a new cluster.
         """
         at = locate(self.ids, ids)
 
@@ -123,7 +123,7 @@ class Categories(Ids):
     #: all are unknown.
     frequencies: tuple[str, ...] | None = None
     #: The limbs of each category's poses, from COCO's ``skeleton``. A limb is a pair of points, counted from 0. A
-    #: category with unknown limbs has (). None if all are unknown. Pictures show the limbs.
+    #: category with unknown limbs has (). None if all are unknown. Used for pictures.
     limbs: tuple[tuple[tuple[int, int], ...], ...] | None = None
 
 
@@ -172,9 +172,8 @@ def index_ids(ids: ArrayLike | Ids, *, source: str, field: str) -> Ids:
     return Ids(readonly(distinct, distinct.dtype), readonly(index.reshape(-1), np.int32))
 
 
-#: Regular expression that matches every string that `float` parses as 0. It matches few other strings, so that the slow
-#: `float` is called on few strings. Some zeros are not ASCII, and with a large negative exponent any digits are parsed
-#: as 0.
+#: Regular expression that matches every string that `float` parses as 0, and few other strings, because `float` is
+#: slow. Some zeros are not ASCII, and with a large negative exponent any digits are parsed as 0.
 _ZERO = r"\s*[+-]?(?:(?:[0.]|[^\x00-\x7f])[\d._]*(?:[eE][+-]?[\d_]+)?|[\d._]+[eE]-[\d_]+)\s*"
 
 
@@ -210,7 +209,7 @@ def index_among(ids: ArrayLike | Ids, listed: ArrayLike | Ids | None, source: st
 
 
 def used(table: Ids, rows: NDArray[Any]) -> Ids:
-    """Return the ids of the records `rows`; ids that none of these records uses are dropped."""
+    """Return the ids of the records `rows`, without ids that no record uses."""
     codes = table.codes[rows]
     seen = np.zeros(table.ids.size, np.bool_)
     seen[codes] = True
@@ -222,7 +221,9 @@ def used(table: Ids, rows: NDArray[Any]) -> Ids:
 
 
 def coded(strings: Sequence[str], source: str | None = None, field: str = "id") -> Ids:
-    """Return the distinct strings and the index of each given string. An array would pad every string to the longest."""
+    """Return the distinct strings and the index of each given string. An array would pad every string to the longest,
+    so none is made.
+    """
     distinct = list(dict.fromkeys(strings))
     places = dict(zip(distinct, range(len(distinct)), strict=True))
     codes = np.fromiter(map(places.__getitem__, strings), np.int32, len(strings))
@@ -323,6 +324,6 @@ def order_of_images(images: Any, known: NDArray[Any], source: str) -> NDArray[np
     if values.size < 2 or bool((values[1:] > values[:-1]).all()):
         return None
     order = np.empty(known.size, np.int64)
-    # Reversed, so that an image listed twice keeps its first index.
+    # reversed, so that an image listed twice keeps its first index
     order[locate(values[::-1], known)] = np.arange(values.size)[::-1]
     return readonly(order, np.int64)

@@ -16,8 +16,8 @@ from detmap.shapes.kinds import BOXES
 def classes_without_results(
     ground_truth: GroundTruth, detections: Detections, selected: NDArray[np.bool_] | None = None
 ) -> dict[Any, str]:
-    """Return id and name of every `selected` class that has objects but no result file. Empty unless results have a file
-    per class.
+    """Return id and name of every `selected` class with objects but without a result file. Empty unless results have a
+    file per class.
     """
     if detections.classes is None:
         return {}
@@ -26,7 +26,7 @@ def classes_without_results(
     has_objects[ground_truth.categories.codes] = True
     if selected is not None:
         has_objects &= selected
-    # Files are named by class name or id, depending on how their detections are read.
+    # files are named by class name or id, depending on how detections are read
     called = {str(value): value for value in values.tolist()} | dict(zip(names, values.tolist(), strict=True))
     there = {called.get(one) for one in detections.classes}
     rows = zip(values.tolist(), names, has_objects.tolist(), strict=True)
@@ -59,8 +59,8 @@ _FEWEST_SHARES = 3
 
 
 def notices_of_units(ground_truth: GroundTruth, detections: Detections) -> dict[str, int]:
-    """Return a notice if the boxes of one table, or of both, seem to be shares of their images. If only one table
-    has such boxes, the notice requires that the boxes of the other table have a median area above 1, as in pixels.
+    """Return a notice if the boxes of one table, or of both, seem to be normalised. If only one table seems normalised,
+    the median area of the other table's boxes must exceed 1, as in pixels.
     """
     if not (len(detections) and len(ground_truth)):
         return {}

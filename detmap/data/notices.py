@@ -9,7 +9,7 @@ from detmap.data.benchmarks import advice
 from detmap.errors import shorten
 from detmap.shapes.kinds import KINDS
 
-#: Phrases for notices on boxes whose coordinates seem to be shares of the image size instead of pixels.
+#: Phrases for notices on boxes that seem to be normalised by the image size instead of in pixels.
 _SHARES = "as shares of an image do"
 _SCALE = (
     "multiply x and width by the image's width, y and height by its height (--image-sizes does so for Open Images' files "
@@ -17,7 +17,7 @@ _SCALE = (
 )
 
 #: Codes of unusual but accepted input, with the sentence for `n` records. A code may be followed by a colon and a name,
-#: as in ``missing_classes:dog``. The sentence lists all names of its code in place of ``{names}``.
+#: as in ``missing_classes:dog``. The sentence lists all names that follow the code in place of ``{names}``.
 NOTICES = {
     "missing_iscrowd": "{n} annotations without iscrowd: taken as 0",
     "duplicate_annotation_ids": "{n} annotations repeat an id: each counts as an object of its own",

@@ -17,7 +17,7 @@ LARGEST = 2**32 - 1
 
 
 class LabelMap(NamedTuple):
-    """A label map of `shape` (H, W), run-length encoded row by row. All pixels of run *i* have the id ``ids[i]``, and the
+    """A label map of `shape` (H, W), run-length encoded row by row. All pixels of run *i* have the id ``ids[i]``; the
     run ends before pixel ``ends[i]``.
 
     The id 0 is VOID. Both arrays are uint32.
@@ -90,8 +90,8 @@ class SegmentedImages:
     crowd : ndarray of bool, shape (s,)
         Whether each segment is a crowd region.
     label_maps : callable
-        ``label_maps(images)`` reads the files of some images. It returns a function without parameters, which decodes
-        the files, mostly without the GIL, and returns for each image the `LabelMap` and its name for messages.
+        ``label_maps(images)`` reads the files of some images. It returns a function without parameters that decodes the
+        files, mostly without the GIL. This function returns each image's `LabelMap` and its name for messages.
     classes : Classes or None
         The categories; None if the file lists none, as for predictions.
     notices : dict of str to int

@@ -22,7 +22,7 @@ Chosen = Sequence[Any]
 
 def subset(ground_truth: GroundTruth, images: Chosen | None = None, categories: Chosen | None = None) -> GroundTruth:
     """Return ground truth of some images and categories. The result keeps the whole table as its attribute `whole`,
-    because detections may lie on images that are left out.
+    because detections may be on images that are left out.
 
     Images are given by id or by file name, with or without folder and extension. Categories are given by id or name.
     Raises `InputError` for an image or category that the ground truth does not have.
@@ -151,8 +151,8 @@ def _categories(categories: Categories, mask: NDArray[np.bool_], place: NDArray[
 
 
 def chosen_of(given: str | os.PathLike[str] | Sequence[Any], option: str) -> list[str]:
-    """Return the values of an option. They are given as a sequence, as the path of a file with a value per line, or as
-    text separated by commas.
+    """Return the values of an option, given as a sequence, as the path of a file with a value per line, or as
+    comma-separated text.
     """
     if not isinstance(given, str | os.PathLike):
         found = list(map(str, given))

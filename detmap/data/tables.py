@@ -103,7 +103,7 @@ def _boxes(
 
 
 def _columns(shapes: Mapping[str, Column] | None, source: str, **values: Any) -> dict[str, Column]:
-    """Return the columns `shapes`, and those made from keyword arguments such as `masks`."""
+    """Return the columns `shapes`, and the columns made from keyword arguments such as `masks`."""
     columns = dict(shapes or {})
     if all(value is None for value in values.values()):
         return columns
@@ -179,8 +179,8 @@ class _Shaped(Framed):
         return boxes.sizes
 
     def __getitem__(self, rows: Any) -> Any:
-        """Return one row as a dict of plain values, whose keys are the column names of `to_arrow`. A slice, indices or a
-        boolean mask select a table of several rows, as in `take`.
+        """Return one row as a dict of plain values by column name of `to_arrow`, or a table of several rows for a
+        slice, indices or a boolean mask, as in `take`.
 
         A table of one row is ``table[[0]]``.
 
@@ -267,14 +267,14 @@ class GroundTruth(_Shaped, Frozen):
     crowd, difficult : ndarray of bool, shape (n,)
         COCO's ``iscrowd`` and VOC's ``difficult``.
     zero_ids : ndarray of bool, shape (n,), or None
-        Whether the annotation of an object has the id 0, see `Protocol.id_zero`. None if no annotation has that id. Only
-        COCO's JSON has ids of annotations.
+        Whether the annotation of an object has the id 0, see `Protocol.id_zero`. None if no annotation has the id 0.
+        Only COCO's JSON has ids of annotations.
     group_of : ndarray of bool, shape (n,), or None
         Whether a box stands for a group of objects, Open Images' ``IsGroupOf``; see `Protocol.group_of`. None if no box
         stands for a group.
     negatives, not_exhaustive : CategoryLists, or None
-        For each image, the categories that are known to be absent (LVIS's ``neg_category_ids``), and the categories of
-        which some objects may not be annotated (``not_exhaustive_category_ids``). See `Protocol.judged` and
+        For each image, the categories that are known to be absent (LVIS's ``neg_category_ids``), and the categories
+        whose objects may not all be annotated (``not_exhaustive_category_ids``). See `Protocol.judged` and
         `Protocol.not_exhaustive`. None if no image has such a list.
     part_flags : mapping of str to ndarray of bool, shape (n,)
         Whether a part of each object's pose is valid, by name of the flag, as COCO-WholeBody's ``foot_valid``; see
@@ -286,7 +286,7 @@ class GroundTruth(_Shaped, Frozen):
         Other fields of the objects by name, such as occlusion, which `Protocol.levels` read; NaN where an object has no
         value.
     within_unit : bool
-        Whether boxes seem to be given as shares of their images, because nearly all lie within 0 to 1, and some of these
+        Whether boxes seem to be normalised, because nearly all coordinates lie within 0 to 1, and some of these
         have fractions.
     notices : mapping of str to int
         The number of occurrences of each kind of unusual input, by code; see `detmap.data.notices.NOTICES`.
@@ -294,7 +294,7 @@ class GroundTruth(_Shaped, Frozen):
         Name of the file or of the data, for messages.
     whole : GroundTruth, or None
         For a subset of images and categories, the table from which the subset was taken; otherwise None. Detections are
-        left out if their image or category is in that table but not in the subset.
+        left out if their image or category is in the whole table but not in the subset.
     category_names : tuple of str
         An alias of ``categories.names``. This alias and ``categories.values``, an alias of ``categories.ids``, will be
         removed in version 0.2.
@@ -377,7 +377,7 @@ class GroundTruth(_Shaped, Frozen):
         labels : array_like of int or str, shape (n,), optional
             Another name of `category_ids`: give one of the two.
         boxes : array_like of float, shape (n, 4)
-            Boxes in pixels. May be left out if there are other shapes, whose enclosing boxes are then used.
+            Boxes in pixels. If left out, the enclosing boxes of the other shapes are used.
         masks : array_like of bool or uint8, shape (n, height, width), or Masks, or list of mappings, optional
             Bitmaps (arrays or tensors), a `detmap.masks.Masks`, or run-length codes; for ``iou_type`` "segm" and "boundary".
         keypoints : array_like of float, shape (n, k, 3), optional
@@ -407,8 +407,8 @@ class GroundTruth(_Shaped, Frozen):
         group_of : array_like of bool, shape (n,), optional
             Whether a box stands for a group of objects; by default no box does.
         images, categories : array_like of int or str, optional
-            All ids; by default those of the objects. Images without objects matter, because detections on them are false
-            positives.
+            All ids; by default the ids of the objects. Images without objects matter, because detections on them are
+            false positives.
         category_names : mapping, optional
             Category id to name; the id itself by default.
         invalid_boxes : {"error", "miss", "drop"}
@@ -418,8 +418,8 @@ class GroundTruth(_Shaped, Frozen):
         image_sizes : array_like of int, shape (i, 2), optional
             Height and width of each of `images`, in their order; 0 if unknown. Polygons of results require the sizes.
         neg_category_ids, not_exhaustive_category_ids : mapping of image id to sequence of category ids, optional
-            For federated data such as LVIS: categories that are known to be absent from an image, and categories of which
-            some objects may not be annotated. Categories that are not among `categories` are left out.
+            For federated data such as LVIS: categories that are known to be absent from an image, and categories whose
+            objects may not all be annotated. Categories that are not among `categories` are left out.
         pos_category_ids : mapping of image id to sequence of category ids, optional
             Categories that are known to be on an image, with or without boxes, as Open Images' verified labels say.
         frequencies : mapping of category id to {"r", "c", "f"}, optional
@@ -535,7 +535,7 @@ class GroundTruth(_Shaped, Frozen):
         )
 
     def with_clusters(self, clusters: Clusters | None) -> GroundTruth:
-        """Return the same objects with images in clusters. The bootstrap draws, and tests permute, only whole clusters.
+        """Return the same objects with images in clusters. The bootstrap then draws, and tests permute, whole clusters.
 
         Parameters
         ----------
@@ -604,13 +604,13 @@ class Detections(_Shaped, Frozen):
     scores : ndarray of float64, shape (n,)
         Confidence on any scale; higher is more confident.
     within_unit : bool
-        Whether boxes seem to be given as shares of their images, because nearly all lie within 0 to 1, and some of these
+        Whether boxes seem to be normalised, because nearly all coordinates lie within 0 to 1, and some of these
         have fractions.
     classes : tuple of str, or None
-        The classes that have a file, if results come as a file per class.
+        The classes with a file, if results come as a file per class.
     missing_classes : {"zero", "error", "skip"}
-        How scored classes without a file are treated. "zero" gives them AP 0 and a notice, "error" raises `InputError`, and
-        "skip" leaves them out.
+        Treatment of scored classes without a file. "zero" gives such a class AP 0 and a notice, "error" raises
+        `InputError`, and "skip" leaves such classes out.
     notices : mapping of str to int
         The number of occurrences of each kind of unusual input, by code; see `detmap.data.notices.NOTICES`.
     source : str
@@ -761,7 +761,7 @@ class Detections(_Shaped, Frozen):
             return self
         kept = known[self.images.codes]
         own, theirs = self.images.ids, ground_truth.images.ids
-        # raised even if unknown images are dropped, because with ids of another type all detections would be dropped
+        # raised even if unknown images are dropped, because otherwise all detections would be dropped
         if theirs.size and own.dtype.kind != theirs.dtype.kind:
             raise InputError(
                 f"image ids such as {shorten(own[0].item())} never match the ground truth's, such as "

@@ -32,7 +32,7 @@ from detmap.shapes import Boxes, Column, Kind, Pairs, find
 from detmap.shapes.kinds import BOXES
 from detmap.system import parallel
 
-_LONG = 1e5  # cost above which a block runs outside the main thread, so that Ctrl-C has an effect at once
+_LONG = 1e5  # blocks that cost more run outside the main thread, so that Ctrl-C has an effect at once
 
 #: Minimum overlap of boxes that touch: the smallest normal float.
 _TOUCHING = float(np.finfo(np.float64).tiny)
@@ -316,8 +316,8 @@ class Arrangement:
         return readonly(areas, np.float64)
 
     def unmatched_measures(self, begin: int, end: int) -> NDArray[np.float64]:
-        """Return the measures, such as area, of detections if they are unmatched, shape (n, M). The measures decide in
-        which ranges a detection counts. A measure of -inf lies in no range.
+        """Return the measures, such as area, of detections if they are unmatched, shape (n, M). A detection counts in
+        the ranges that contain its measures. A measure of -inf lies in no range.
         """
         areas = self.detection_areas(begin, end)
         measures = self._measuring.of_detections(areas, self._measured, begin, end)
@@ -376,7 +376,9 @@ class Arrangement:
 
 
 class _Evaluated(NamedTuple):
-    """For each row of both tables, the index of its evaluated image and category; -1 for rows that are left out."""
+    """The index of the evaluated image and of the category of each row in both tables; -1 for rows that are left
+    out.
+    """
 
     found_image: NDArray[np.int32]
     found_category: NDArray[np.int32]
@@ -630,7 +632,7 @@ def _relevant(notices: dict[str, int], protocol: Protocol, own_areas: bool) -> d
 
 
 def _check_kinds_of_ids(ground_truth: GroundTruth, detections: Detections) -> None:
-    """Refuse integer category ids in one table and strings in the other, because they cannot match."""
+    """Refuse integer category ids in one table and strings in the other, because such ids cannot match."""
     ours, theirs = ground_truth.categories.ids, detections.categories.ids
     if ours.size and ours.dtype.kind != theirs.dtype.kind:
         raise InputError(

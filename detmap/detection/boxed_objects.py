@@ -1,7 +1,7 @@
 """Objects that have a box but lack the scored geometry, such as Open Images' boxes without a mask.
 
-The rules are those of TensorFlow's Object Detection API: an object with only a box counts as a positive, but a
-detection is ignored if its bounding box matches that box.
+The rules come from TensorFlow's Object Detection API: an object with only a box counts as a positive, but a detection
+whose bounding box matches the object's box is ignored.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ def match_all(
     """Match all detections, and return how the numbers of hits and misses change at each score.
 
     `thresholds` are minimum overlaps. `words` holds the outcomes of the detections, at first all unmatched, and is
-    updated in place. `taken` receives, for each detection, the index of its matched object among the objects of the
-    same image and category.
+    updated in place. `taken` receives the index of each detection's matched object, among the objects of the same image
+    and category.
     """
     bits = arranged.ranges.measure.size * thresholds.size
     out = _room(words, bits, arranged.angles[0], np.empty(0, np.int32) if taken is None else taken)

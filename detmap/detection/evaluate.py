@@ -103,7 +103,8 @@ def _match(
     threads: int | None,
 ) -> Tally:
     """Return the tally with detections ordered by image. This is a separate function so that its local variables are
-    freed early."""
+    freed early.
+    """
     arranged = Arrangement.of(ground_truth, detections, protocol, image_ids, category_ids, threads)
     words, steps, otherwise = _match_cells(arranged, threads)
     found, truth = arranged.found, arranged.truth

@@ -75,12 +75,11 @@ class Evaluator(Accumulator):
     **decisions
         Any other decision of `Protocol`, as for `detmap.evaluate`.
 
-    Notes
-    -----
-    With image ids, neither the order nor the number of updates and merges matters: the result equals, bit for bit, that
-    of one call of `detmap.evaluate` on all images. Without image ids, images are numbered in the order of the updates, and
-    a merge numbers the images of the other evaluator after those of this one. Detections of equal score are ranked by
-    image id, and within an image in the given order. This is also the order for protocols that break ties by file order.
+    Notes ----- With image ids, neither the order nor the number of updates and merges matters: the result equals, bit
+    for bit, the result of one call of `detmap.evaluate` on all images. Without image ids, images are numbered in the
+    order of the updates. A merge numbers the images of this evaluator first, then the images of the other one.
+    Detections of equal score are ranked by image id, and within an image in the given order. This is also the order for
+    protocols that break ties by file order.
 
     Threads may share an evaluator: its state is protected by a lock, and `compute` scores the images seen when it was
     called.

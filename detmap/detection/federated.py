@@ -177,7 +177,7 @@ class Judgement:
     the image are not all labelled; these detections are ignored if unmatched.
 
     `images` and `categories` are the detections' indices among the images and categories of the ground truth, -1 for a
-    category that the ground truth lacks. A `left_out` object does not prove that annotators looked for its category.
+    category that the ground truth lacks. A `left_out` object is no evidence that annotators looked for its category.
     """
 
     unjudged: NDArray[np.bool_] | None = None

@@ -1,8 +1,8 @@
 """Decisions on boxes that stand for groups of objects, as in Open Images, and on the order of equal scores.
 
-The rules are those of TensorFlow's Object Detection API. A detection that matches no single object is assigned to the
-group that covers the largest share of its area, if this share reaches the threshold. A group is found once, by its best
-detection; other detections assigned to the group count neither as hits nor as misses.
+The rules come from TensorFlow's Object Detection API. A detection that matches no single object is assigned to the
+group that covers the largest share of the detection's area, if this share reaches the threshold. A group is found once,
+by its best detection; other detections assigned to the group count neither as hits nor as misses.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def settle(words: matching.Words, scores: NDArray[np.float64]) -> NDArray[np.boo
 
 
 def tie_order(protocol: Protocol, side: Any, found_groups: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-    """Sort detections so that ties of scores within an image and category are broken by the protocol's rule. Return their
-    positions, or None if the order does not change.
+    """Sort detections by the protocol's rule for equal scores within an image and category. Return their positions, or
+    None if the order does not change.
 
     Under "reversed", detections that found a group rank first among equal scores. If ties remain, earlier rows rank
     first.

@@ -182,7 +182,7 @@ def match_pairs(
     Returns
     -------
     Matches
-        One row per detection within the largest cap.
+        One row per detection within the largest of the protocol's `max_dets`.
 
     Raises
     ------
@@ -206,8 +206,8 @@ def match_pairs(
 def matches_of(
     arranged: Arrangement, iou: float, area: str = "all", floor: float | None = None, threads: int | None = None
 ) -> Matches:
-    """Return the matches of arranged tables. If `floor` is given, they include the nearest objects of each detection, in
-    its own category and in others.
+    """Return the matches of arranged tables. If `floor` is given, the matches include the nearest objects of each
+    detection, in its own and in other categories.
     """
     decided = arranged.protocol
     if area not in decided.range_names:
@@ -262,8 +262,8 @@ def _at(column: NDArray[np.int32], positions: NDArray[np.int32]) -> NDArray[np.i
 
 
 def taken_at(arranged: Arrangement, objects: Objects, iou: float, at: int, threads: int | None) -> pairs.Taken:
-    """Match at one threshold, in the area range with index `at`. In `objects`, those outside of this range must be
-    flagged as ignored.
+    """Match at one threshold, in the area range with index `at`. The caller must flag `objects` outside of this range
+    as ignored.
     """
     protocol = arranged.protocol
     if rematched(protocol):
@@ -297,7 +297,7 @@ def unmatched(arranged: Arrangement, outside: NDArray[np.bool_]) -> pairs.Taken:
 
 
 def images_of(arranged: Arrangement) -> overlap.Cells:
-    """Return, for each image with both detections and objects, the ranges of their positions."""
+    """Return the ranges of positions of detections and objects, for each image with both."""
     found, truth = arranged.found, arranged.truth
     images = np.arange(arranged.image_ids.size + 1, dtype=np.int32)
     left, right = (np.searchsorted(side.image, images) for side in (found, truth))

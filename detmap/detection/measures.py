@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A table whose boxes are measured."""
+    """A table with boxes to measure."""
 
     #: The boxes of the table's rows.
     boxes: Boxes
@@ -62,8 +62,8 @@ class Measures:
     def of_objects(
         self, truth: GroundTruth, areas: NDArray[np.float64], side: Measured
     ) -> tuple[NDArray[np.float64], dict[str, int]]:
-        """Return the measures of objects by position, shape (n, M), and a notice that counts the objects without a
-        field that a level needs. Raises `InputError` if all objects lack a field.
+        """Return the measures of objects by position, shape (n, M), and a notice that counts the objects that lack a
+        field of a level. Raises `InputError` if all objects lack a field.
         """
         out = np.empty((areas.size, 1 + len(self._conditions)))
         out[:, 0] = areas
@@ -107,7 +107,7 @@ class Measures:
 
 
 def outside_of(measures: NDArray[np.float64], ranges: matching.Ranges) -> NDArray[np.bool_]:
-    """Return a mask, shape (n, A), of the rows of `measures` that lie outside of each range."""
+    """Return a mask, shape (n, A), of the rows of `measures` outside of each range."""
     values = measures[:, ranges.measure]
     return np.asarray((values < ranges.limits[:, 0]) | (values > ranges.limits[:, 1]))
 

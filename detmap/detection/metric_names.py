@@ -1,4 +1,4 @@
-"""The metrics of a protocol and their names."""
+"""The metrics of a protocol and their names. A cap is a maximum number of detections, such as 100 in ``AR_100``."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from detmap.shapes import find
 #: A metric: kind, IoU threshold, index of the area range, index of the cap, and category. The category is an index, or
 #: the letter of a frequency group. None as threshold or category means all thresholds or categories. "AP" and "AR" are
 #: means over thresholds and categories, and "pooled" is the AP of several categories in one ranking. "group" is the AP
-#: on a group of images, and "published" is this AP computed as in CrowdPose's program; both have the name of the group
-#: in place of the category. Other kinds are nuScenes' errors of true positives, "score" (nuScenes' detection score),
-#: and the kinds in `OF_CLASS`.
+#: on a group of images, and "published" is the same AP computed as in CrowdPose's program; in place of the category,
+#: both have the name of the group. Other kinds are nuScenes' errors of true positives, "score" (nuScenes' detection
+#: score), and the kinds in `OF_CLASS`.
 Row = tuple[str, float | None, int, int, int | str | None]
 
 

@@ -80,7 +80,7 @@ def _pieces(count: int) -> list[tuple[int, int]]:
 
 
 def _pieces_of(rows: NDArray[np.uint8]) -> list[tuple[int, int, NDArray[Any]]]:
-    """View rows of bytes as columns of integers, because integers are copied faster. Return, for each column, the index
+    """View rows of bytes as columns of integers, because integers are copied faster. Return for each column: the index
     of its 64-bit word, its shift in the word, and the column.
     """
     count, width = rows.shape

@@ -1,5 +1,6 @@
 """Overlapping pairs of boxes, within a memory limit: 12,000 detections and 12,000 objects can form 144 million
-pairs."""
+pairs.
+"""
 
 from __future__ import annotations
 

@@ -226,9 +226,9 @@ def effect_of_zero_ids(tally: Tally, threads: int | None = None) -> dict[str, in
 
 
 class Changed(NamedTuple):
-    """The effect of giving the decision `id_zero` its other value. `categories` is a mask, shape (K,), of the affected
-    categories. `values` is the result of `averaged` under the other value, for these categories and the first area
-    range.
+    """The effect of switching the decision `id_zero` to its other value. `categories` is a mask, shape (K,), of the
+    affected categories. `values` is the result of `averaged` under the other value, for these categories and the first
+    area range.
     """
 
     categories: NDArray[np.bool_]
@@ -236,8 +236,8 @@ class Changed(NamedTuple):
 
 
 def changed_by_zero_ids(tally: Tally, threads: int | None = None) -> Changed | None:
-    """Return the effect of giving the decision `id_zero` its other value. None if no annotation has the id 0, or if the
-    effect is unknown.
+    """Return the effect of switching the decision `id_zero` to its other value. None if no annotation has the id 0, or
+    if the effect is unknown.
     """
     under = zero_ids.under_other(tally)
     if under is None:

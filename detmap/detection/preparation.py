@@ -142,8 +142,8 @@ def _by_kind(table: GroundTruth | Detections, ground_truth: GroundTruth, protoco
 def beyond_cap(
     cap: int, groups: NDArray[np.int32], scores: NDArray[np.float64], counted: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Return a mask, shape (n,), of the detections that are not among the `cap` best of their group. Only detections in
-    the mask `counted` are compared; of detections with equal scores the first are best.
+    """Return a mask, shape (n,), of the detections beyond the `cap` best in their group. Only detections in the mask
+    `counted` are compared; of detections with equal scores the first are best.
     """
     out = np.zeros(groups.size, np.bool_)
     sizes = np.bincount(groups[counted], minlength=int(groups.max(initial=-1)) + 1)

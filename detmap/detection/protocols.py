@@ -1,5 +1,6 @@
 """Protocols: the decisions of a benchmark on thresholds, area ranges, caps, matching, interpolation and ties; named
-presets."""
+presets.
+"""
 
 from __future__ import annotations
 
@@ -261,7 +262,7 @@ class Protocol:
 
     def __post_init__(self) -> None:
         decisions.settle(self)
-        if self.max_per_category is not None and not self.use_categories:  # without categories there is nothing to cap
+        if self.max_per_category is not None and not self.use_categories:  # no categories to limit
             raise OptionError(
                 "max_per_category is a cap on each category, and use_categories=False (--ignore-categories) makes them one: "
                 "leave out one of the two"
@@ -584,7 +585,7 @@ _TOOLS = {
 #: Descriptions of the tools after which protocols are named, by protocol name.
 USERS = {one.name: tool for tool, one in _TOOLS.items()}
 
-#: The name that selects a benchmark's protocol if the ground truth has that benchmark's fields, and `coco` otherwise.
+#: The name that selects a benchmark's protocol if the ground truth has fields of this benchmark, else `coco`.
 AUTO = "auto"
 
 #: Every named protocol.
@@ -662,7 +663,8 @@ AnyProtocol = ProtocolName | PluginName | Protocol
 class Decisions(TypedDict, total=False):
     """Keywords that replace decisions of a protocol.
 
-    `iou_type` is a separate keyword. See `Protocol` for what each decision means, and `resolve` for what None means.
+    `iou_type` is a separate keyword. See `Protocol` for the meaning of each decision, and `resolve` for the meaning of
+    None.
     """
 
     iou_thresholds: str | float | Iterable[float] | None

@@ -161,8 +161,9 @@ class Repeated(NamedTuple):
 def with_neighbours(
     truth: GroundTruth, protocol: Protocol, category: NDArray[np.int32], image: NDArray[np.int32]
 ) -> Repeated | None:
-    """Copy each object of a neighbouring class, such as a van, into the categories that ignore it, such as cars. Return
-    None if nothing is copied. `category` and `image` have one value per row of the table, -1 if the row is not scored.
+    """Copy each object of a neighbouring class, such as a van, into the categories that ignore this class, such as
+    cars. Return None if nothing is copied. `category` and `image` have one value per row of the table, -1 if the row is
+    not scored.
     """
     names = [name.casefold() for name in truth.categories.names]
     parts = []
@@ -194,8 +195,8 @@ def absorbers(
 ) -> tuple[NDArray[np.int32], overlap.Cells]:
     """Find the detections that can be matched to objects of other categories; the mask `small` flags them.
 
-    Return their table rows, grouped by the pairs of image and category in `cells`, and where the rows of each pair start
-    and stop. `small`, `image` and `category` have one value per row of the table.
+    Return the table rows of these detections, grouped by the pairs of image and category in `cells`, and the start and
+    stop of each pair's rows. `small`, `image` and `category` have one value per row of the table.
     """
     rows = np.flatnonzero(small & (image >= 0))
     rows = rows[np.argsort(image[rows], kind="stable")]

@@ -69,7 +69,8 @@ class ClassCounts(NamedTuple):
 class DetectionResult(Result):
     """The result of an evaluation: metrics by name, and the arrays behind them.
 
-    Axes, as in pycocotools: T IoU thresholds, R recall thresholds, K categories, A area ranges, M caps.
+    Axes, as in pycocotools: T IoU thresholds, R recall thresholds, K categories, A area ranges, M caps (`max_dets`,
+    maximum numbers of detections per image and category).
 
     Parameters
     ----------
@@ -305,8 +306,8 @@ class DetectionResult(Result):
         values = self._values("AP", iou, 0, len(self.protocol.max_dets) - 1)
         if not values.size:  # the threshold was not evaluated
             return np.full(len(self.categories), np.nan)
-        # A category's values are all NaN without ground truth, else all numbers. They are made contiguous in the order
-        # that `_mean` uses, so that numpy sums them in the same order.
+        # A category's values are all NaN without ground truth, else all numbers. The values are made contiguous in the
+        # order that `_mean` uses, so that numpy sums in the same order.
         side_by_side = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(len(self.categories), -1)
         if self.protocol.class_thresholds:
             return np.array([mean_of_defined(row) for row in side_by_side])

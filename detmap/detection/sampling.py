@@ -93,9 +93,9 @@ def positives_of(tally: Tally, copies: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _steps(tally: Tally) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """Return the changes of the number of hits, the number of misses and the sum of orientation similarities that each
-    detection causes, at each area range and threshold. If matching is not repeated at each score, a detection adds only
-    its own outcome.
+    """Return three arrays by detection, area range and threshold: the changes that the detection makes to the number of
+    hits, to the number of misses, and to the sum of orientation similarities. If matching is not repeated at each
+    score, a detection adds only its own outcome.
     """
     if rematched(tally.protocol):
         return tally.found, tally.missed, tally.alike

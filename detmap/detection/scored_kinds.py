@@ -43,8 +43,8 @@ def scored_kind(protocol: object, iou_type: str | None, *tables: GroundTruth | D
     """Return the kind of shape to score: the requested one, or the one that all tables were read for. Raises `InputError`
     if the tables were read for different or several kinds, or if the protocol compares another kind.
 
-    If a protocol for boxes is given by name, the kind that the tables were read for is scored. Any other named protocol,
-    and any `Protocol` object, must compare a kind that the tables were read for.
+    If a protocol for boxes is given by name, the kind that the tables were read for is scored. The tables must have
+    been read for the kind of any other named protocol, and of any `Protocol` object.
     """
     if iou_type is not None or not isinstance(protocol, str | Protocol):
         return iou_type

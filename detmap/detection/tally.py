@@ -1,4 +1,4 @@
-"""The mergeable outcome of matching."""
+"""The mergeable outcome of matching. A cap is a maximum number of detections per image and category (`max_dets`)."""
 
 from __future__ import annotations
 
@@ -68,8 +68,9 @@ def in_file_order(protocol: Protocol) -> bool:
 
 
 def rematched(protocol: Protocol) -> bool:
-    """Return whether matching is repeated at each score, which can change the outcomes of detections with higher
-    scores."""
+    """Return whether matching is repeated at each score. Repeated matching can change the outcomes of detections with
+    higher scores.
+    """
     return protocol.matching == BY_OBJECTS
 
 
@@ -125,8 +126,8 @@ class Tally(Frozen):
     image_ids : ndarray, shape (i,)
         The evaluated images, ascending.
     category, image, rank : ndarray of int32, shape (n,)
-        For each detection within its cap: indices of its category and image, and its 0-based rank among that image's
-        detections of that category.
+        For each detection within the largest cap: the indices of its category and image, and its 0-based rank within
+        this category and image.
     order : ndarray of int64, shape (n,) or (0,)
         Position in the file, if the protocol breaks ties by it in rankings or at `Protocol.max_per_category`; else empty.
     scores : ndarray of float64, shape (n,)
@@ -135,8 +136,8 @@ class Tally(Frozen):
         Bit ``a * T + t`` says whether the detection is a hit, or is ignored, in area range *a* at IoU threshold *t*; the
         levels of the protocol follow its area ranges.
     found, missed : ndarray of int32, shape (n, A * T) or (0, A * T)
-        The changes of the image's numbers of hits and of misses when detections of this score are added, for each bit
-        of `hit`. Empty unless matching is repeated at each score.
+        For each bit of `hit`, the changes of the image's number of hits and number of misses when detections of this
+        score are added. Empty unless matching is repeated at each score.
     alike : ndarray of float64, shape (n, A * T) or (0, A * T)
         The sum of similarities of orientation over the image at this score; NaN if angles are unknown. Empty unless
         matching is repeated at each score.
@@ -277,7 +278,8 @@ class Tally(Frozen):
 
     def take(self, detections: Any, pairs: Any) -> Tally:
         """Return the tally of some detections and of some pairs of category and image, each selected by a numpy
-        index."""
+        index.
+        """
         columns: dict[str, Any] = {}
         for column in COLUMNS:
             values = getattr(self, column.name)
@@ -397,7 +399,7 @@ class Tally(Frozen):
         return replace(self, category=readonly(category, np.int32), ranked=True, **columns)
 
     def _places(self, grouped: bool) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return the destination of each row when rows are grouped by category, and the start of each category."""
+        """Return the new index of each row after grouping by category, and the start of each category."""
         places, starts = np.empty(len(self), np.int32), np.empty(len(self.categories) + 1, np.int64)
         sorting.place_by(self.category, self.tie_order(grouped), places, starts)
         return readonly(places, np.int32), readonly(starts, np.int64)
@@ -721,7 +723,7 @@ def _of_images(header: Header, protocol: Protocol, image_ids: NDArray[Any]) -> d
 
 
 def _frequencies(header: Header, protocol: Protocol) -> dict[Any, str]:
-    """Return the frequency of each category that has one."""
+    """Return the known frequencies of categories."""
     if header.frequencies is None:
         return {}
     if len(header.frequencies) != len(header.categories) or not protocol.groups:
@@ -748,7 +750,7 @@ def _of_one_kind(ids: Sequence[Any], protocol: Protocol) -> bool:
 
 
 def _cells(tally: Tally, prefix: str = "", rows: Any = slice(None)) -> NDArray[np.int64]:
-    """Return a number for each detection that identifies its image and category. With the prefix ``positive_``, return
+    """Return for each detection a number that identifies its image and category. With the prefix ``positive_``, return
     the numbers of the pairs of image and category with objects.
     """
     image, category = (getattr(tally, prefix + name)[rows].astype(np.int64) for name in ("image", "category"))

@@ -107,7 +107,8 @@ def has_rule(protocol: Protocol, names: Iterable[str], rule: str) -> NDArray[np.
 
 def running_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return cumulative means that skip NaN. The means are 0 before the first number, and all 1 if there are no
-    numbers."""
+    numbers.
+    """
     known = ~np.isnan(values)
     if not known.any():
         return np.ones(values.size)

@@ -74,8 +74,8 @@ def unknown(tally: Tally) -> Tally:
 
 
 def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
-    """Return a mask of the categories whose outcomes depend on the decision `id_zero`, and the tally of these
-    categories under the other value of `id_zero`.
+    """Return a mask of the categories with outcomes that depend on the decision `id_zero`, and the tally of these
+    categories under its other value.
 
     Return None if no annotation has the id 0, or if the effect is unknown because the tally was saved.
     """
@@ -105,8 +105,8 @@ def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
 
 def carry_out(arranged: Arrangement, levels: matching.Levels, words: matching.Words) -> Otherwise | None:
     """Write the outcomes under the decision `id_zero` into `words`. Return the detections whose outcomes differ under
-    the other value of `id_zero`. To find the matches of objects with id 0, matching is repeated for the pairs of image
-    and category with such objects.
+    the other value of `id_zero`. To find the matches of objects with id 0, matching is repeated for the images and
+    categories of these objects.
     """
     if arranged.zero is None:
         return None

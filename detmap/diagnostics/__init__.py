@@ -15,7 +15,7 @@ from detmap.diagnostics import (
     suspects,
     tide,
 )
-from detmap.diagnostics._diagnosis import Diagnosis as Diagnosis  # for imports within the package
+from detmap.diagnostics._diagnosis import Diagnosis as Diagnosis  # imported by other modules of the package
 from detmap.diagnostics._diagnosis import diagnose as diagnose
 from detmap.diagnostics._registry import PARTS, Finding, Part
 from detmap.diagnostics.confusion import Confusion

@@ -53,7 +53,7 @@ def diagnose(
     ground_truth, detections
         Tables, paths, or COCO's JSON, as for `detmap.evaluate`.
     protocol : {"coco", "voc2007", "voc2012"} or Protocol
-        Decides everything except the IoU threshold, as for `detmap.match_pairs`.
+        The rules of matching, except the IoU threshold, as for `detmap.match_pairs`.
     iou : float
         The IoU threshold, above 0.1 and at most 1. Every AP of a diagnosis is AP at this threshold.
     score : float, optional
@@ -154,8 +154,8 @@ class Diagnosis:
 
     @cached_property
     def matches(self) -> Matches:
-        """The matches at the threshold, and for each detection the object that it overlaps most, in its own category and
-        in other categories.
+        """The matches at the threshold. They include the object that each detection overlaps most, in the detection's
+        category and in other categories.
         """
         return matches_of(self.arranged, self.iou, self.protocol.area_ranges[0][0], BACKGROUND, self.threads)
 
@@ -181,7 +181,7 @@ class Diagnosis:
 
     @cached_property
     def found(self) -> NDArray[np.int64]:
-        """For each object, by position, the position of the detection that matches the object; -1 if the object is not
+        """The position of the detection that matches each object, by position of the object; -1 if the object is not
         found.
         """
         matches, found = self.matches, np.full(self.counted.size, -1)
@@ -207,8 +207,8 @@ class Diagnosis:
 
     @cached_property
     def overlaps(self) -> Overlaps:
-        """All pairs of a detection and an object on one image that overlap by at least 0.1. For kinds that are matched by
-        distance, all pairs whose distance is at most ten times the threshold. The categories of a pair may differ.
+        """All pairs of a detection and an object on one image with an overlap of at least 0.1 or, for kinds matched by
+        distance, with a distance of at most ten times the threshold. The categories of a pair may differ.
         """
         return overlaps(self.arranged, self.floor, self.threads)
 
@@ -224,8 +224,8 @@ class Diagnosis:
 
     @cached_property
     def notices(self) -> dict[str, int]:
-        """Notices about the input. If an annotation has the id 0, a notice states AP for both treatments of its object:
-        matched like other objects, or always missed, as in pycocotools.
+        """Notices about the input. If an annotation has the id 0, a notice states AP twice: with the object matched
+        like other objects, and with the object always missed, as in pycocotools.
         """
         noted = dict(self.matches.notices)
         if self.arranged.zero is not None:
@@ -261,7 +261,7 @@ class Diagnosis:
 
     @property
     def scene(self) -> str:
-        """The noun for what an image id identifies: "image", "video" or "sample"."""
+        """The noun for the items that image ids identify: "image", "video" or "sample"."""
         return find(self.protocol.iou_type).scene
 
     def image_name(self, image: int) -> Any:

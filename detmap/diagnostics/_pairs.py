@@ -15,7 +15,7 @@ from detmap.detection.matches import images_of, unmatched
 from detmap.kernels import overlap, pairs, readonly
 from detmap.system import parallel
 
-#: By TIDE's definition, a detection lies on background if all its overlaps with objects are below this value.
+#: By TIDE's definition, a detection is on background if all of its overlaps with objects are below this value.
 BACKGROUND = 0.1
 
 
@@ -76,7 +76,7 @@ def take_in_order(found: Sequence[int], truth: Sequence[int], detections: int, o
 
 @dataclass(frozen=True, eq=False)
 class Rematch:
-    """Matches two tables several times, each time with other ignored objects. Overlaps are measured only once."""
+    """Matches two tables several times with different ignored objects. Overlaps are measured only once."""
 
     arranged: Arrangement
     rule: pairs.Rule

@@ -24,8 +24,8 @@ def average_precision(
     positives: NDArray[np.int64],
     protocol: Protocol,
 ) -> NDArray[np.float64]:
-    """Return the AP of each of K rankings, shape (K,). A ranking without positives has the AP NaN or 0, as the protocol
-    decides.
+    """Return the AP of each of K rankings, shape (K,). The AP of a ranking without positives is NaN or 0, as the
+    protocol decides.
 
     Ranking *k* consists of the items ``starts[k]:starts[k + 1]``, best first. `counts` flags the items that are not
     ignored, and `hit` flags hits, both of shape (n,). `positives` are the numbers of positives, shape (K,).
@@ -36,7 +36,7 @@ def average_precision(
 def hits_first(
     starts: NDArray[np.int64], scores: NDArray[np.float64], hit: NDArray[np.bool_], protocol: Protocol
 ) -> NDArray[np.int64] | slice:
-    """Return an index that moves hits before misses of equal score if the protocol ranks them so, otherwise
+    """Return an index that moves hits before misses of equal score if the protocol ranks hits first, else
     ``slice(None)``.
     """
     if protocol.ties != HITS_FIRST:
@@ -45,7 +45,7 @@ def hits_first(
 
 
 def ap_of_hits(hits: Hits, protocol: Protocol) -> NDArray[np.float64]:
-    """Return the AP of each ranking, shape (K,). A ranking without positives has NaN or 0, as the protocol decides."""
+    """Return the AP of each ranking, shape (K,); NaN or 0 without positives, as the protocol decides."""
     if protocol.interpolation != "grid":
         made = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
     else:
@@ -56,7 +56,7 @@ def ap_of_hits(hits: Hits, protocol: Protocol) -> NDArray[np.float64]:
 def hits_of(
     starts: NDArray[np.int64], hit: NDArray[np.bool_], counts: NDArray[np.bool_], positives: NDArray[np.int64]
 ) -> Hits:
-    """Return the hits of K rankings, which are given as in `average_precision`."""
+    """Return the hits of K rankings; parameters are as in `average_precision`."""
     places = np.flatnonzero(hit & counts)
     total = np.concatenate(([0], np.cumsum(counts)))
     first = np.searchsorted(places, starts)
@@ -76,7 +76,7 @@ class Ranking:
 
     #: The matches that are ranked.
     matches: Matches
-    #: The row of `matches` at each place of the ranking; shape (n,).
+    #: The row of `matches` at each ranking position; shape (n,).
     order: NDArray[np.int64]
     #: Where each category starts; shape (K + 1,).
     starts: NDArray[np.int64]
@@ -85,9 +85,9 @@ class Ranking:
 
     @classmethod
     def of(cls, matches: Matches, positives: NDArray[np.int64]) -> Ranking:
-        """Rank the rows of `matches`. Under COCO's rule, the order of these rows breaks ties."""
+        """Rank the rows of `matches`. Under COCO's rule, ties of scores are broken by the order of the rows."""
         # Sort by the keys that break ties, then stably by category, and then by score within each category. A single
-        # sort takes twice as long, because it makes no use of the rows that are in order already.
+        # sort takes twice as long, because it does not exploit that the rows are partly sorted.
         size = len(matches.categories)
         given = None if matches.protocol.ties == "image" else matches.tie_keys()
         rows = np.argsort(given, kind="stable") if given is not None else None
@@ -104,17 +104,17 @@ class Ranking:
 
     @cached_property
     def scores(self) -> NDArray[np.float64]:
-        """The score at each place, shape (n,)."""
+        """The score at each ranking position, shape (n,)."""
         return self.matches.score[self.order]
 
     @cached_property
     def outcome(self) -> NDArray[np.uint8]:
-        """The outcome of the detection at each place of the ranking, shape (n,)."""
+        """The outcome of the detection at each ranking position, shape (n,)."""
         return self.matches.outcome[self.order]
 
     @cached_property
     def category(self) -> NDArray[np.int64]:
-        """The category of the detection at each place of the ranking, shape (n,)."""
+        """The category of the detection at each ranking position, shape (n,)."""
         return np.repeat(np.arange(self.positives.size), np.diff(self.starts))
 
     @cached_property
@@ -158,7 +158,7 @@ class Cuts:
 
     #: The distinct scores; shape (s,).
     score: NDArray[np.float64]
-    #: Numbers of hits and of misses with at least this score; shape (s,).
+    #: Numbers of hits and of misses with a score of at least `score`; shape (s,).
     hits: NDArray[np.int64]
     misses: NDArray[np.int64]
     #: Number of positives.
@@ -200,17 +200,15 @@ class Cuts:
         return {name: float(getattr(self, name)[at]) for name in names}
 
     def best(self) -> int | None:
-        """Return the index of the best F1, at the highest score among ties; None without positives or detections."""
+        """Return the index of the best F1 (the highest score among ties); None without positives or detections."""
         return int(np.argmax(self.f1)) if self.score.size and self.positives else None
 
     def with_precision(self, wanted: float) -> int | None:
-        """Return the index of the highest recall with a precision of at least `wanted`; None if no score has such a
-        precision.
-        """
+        """Return the index of the highest recall with a precision of at least `wanted`; None if there is none."""
         found = np.flatnonzero(self.precision >= wanted)
         return int(found[-1]) if found.size else None
 
     def with_recall(self, wanted: float) -> int | None:
-        """Return the index of the highest score with a recall of at least `wanted`; None if no score has such a recall."""
+        """Return the index of the highest score with a recall of at least `wanted`; None if there is none."""
         found = np.flatnonzero(self.recall >= wanted)
         return int(found[0]) if found.size else None

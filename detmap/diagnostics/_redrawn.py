@@ -1,4 +1,4 @@
-"""The bootstrap of TIDE's gains in AP. The outcome of a detection, its error and the fix depend on a single
+"""The bootstrap of TIDE's gains in AP. The outcome of a detection, its error and its fix depend only on the detection's
 image. Therefore nothing is matched again, and a bootstrap draw only changes the weights of images.
 """
 
@@ -68,7 +68,7 @@ def _tally(diagnosis: Diagnosis, mend: Mending, mended: set[int]) -> Tally:
     if MISSED in mended:
         counted = counted.copy()
         counted[diagnosis.places[mend.missed]] = False
-    tally = tally_of(diagnosis, diagnosis.matches.outcome, counted)  # it has the same rows as `diagnosis.matches`
+    tally = tally_of(diagnosis, diagnosis.matches.outcome, counted)  # the rows are those of `diagnosis.matches`
     return replace(
         tally.take(mend.rows[order], slice(None)),
         category=readonly(np.repeat(np.arange(len(tally.categories)), np.diff(mend.starts)), np.int32),

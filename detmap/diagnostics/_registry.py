@@ -1,4 +1,4 @@
-"""Parts of a diagnosis, and the findings that they return: metrics by name, and tables."""
+"""Parts of a diagnosis, and their findings: metrics by name, and tables."""
 
 from __future__ import annotations
 
@@ -106,7 +106,8 @@ class Part:
         ``make(diagnosis, **options)`` returns a `Finding`. The function may read ``diagnosis.matches`` and all other
         attributes of `detmap.Diagnosis`.
     files : tuple of str
-        Options that may name a file. A finding with such an option set is not cached, because the file can change.
+        Options that may name a file. A finding is not cached if one of these options is set, because the file can
+        change.
     """
 
     name: str

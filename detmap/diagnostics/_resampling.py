@@ -75,7 +75,7 @@ def tally_of(diagnosis: Diagnosis, outcome: NDArray[np.uint8], counted: NDArray[
             area_ranges=protocol.area_ranges[:1],
             levels=(),
             max_dets=protocol.max_dets[-1:],
-            # KITTI's protocols would match again for each score threshold, instead of using the given outcomes.
+            # under KITTI's rule the given outcomes would not be used, because matching is repeated at each score
             matching="best-free" if rematched(protocol) else protocol.matching,
             error_threshold=None,
         ),

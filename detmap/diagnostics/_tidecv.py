@@ -41,12 +41,13 @@ class Found:
 @dataclass(frozen=True, eq=False)
 class _Points:
     """The entries of the rankings of all classes, called points. Each detection has a point in the ranking of its
-    class. A detection whose fix moves it to another class has a second point, in the ranking of that class.
+    class. A detection that is moved to another class by fixing its error has a second point, in the ranking of the
+    other class.
     """
 
     #: The points sorted by category, descending score, and tidecv's order of detections; shape (n,).
     order: NDArray[np.int32]
-    #: Places in `order` of the points that share category and score with another point; shape (t,).
+    #: Indices in `order` of the points that share category and score with another point; shape (t,).
     tied: NDArray[np.int64]
     #: Group number of each tied point; shape (t,).
     group: NDArray[np.int64]
@@ -55,7 +56,7 @@ class _Points:
 
     @classmethod
     def of(cls, category: NDArray[np.int64], rank: NDArray[np.int64], push: NDArray[np.int64], size: int) -> _Points:
-        """Sort points of `size` categories by `rank` of the score, then by `push`, the place in tidecv's order."""
+        """Sort points of `size` categories by `rank` of the score, then by `push`, the index in tidecv's order."""
         pushed, _ = _grouped(push, None, int(push.max(initial=-1)) + 1)
         ranked, _ = _grouped(rank, pushed, int(rank.max(initial=-1)) + 1)
         order, starts = _grouped(category, ranked, size)
@@ -73,8 +74,8 @@ class _Points:
         return order
 
     def ap(self, shown: NDArray[np.bool_], hit: NDArray[np.bool_], positives: NDArray[np.int64]) -> float:
-        """Return the mean AP if only the points in the mask `shown` exist. A class without objects counts as 0 if it has
-        such points, and is left out otherwise. `shown` and `hit` are in an order returned by `by`.
+        """Return the mean AP over the points in the mask `shown`. A class without objects has AP 0 if it has shown
+        points, else it is left out. `shown` and `hit` are in an order returned by `by`.
         """
         hits = hits_of(self.starts, hit, shown, positives)
         there = (hits.items > 0) | (positives > 0)
@@ -84,7 +85,7 @@ class _Points:
 def _grouped(
     keys: NDArray[np.integer], order: NDArray[np.int32] | None, size: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Sort the indices `order` (by default all) stably by key. Also return where each key, from 0 to `size`, starts."""
+    """Sort the indices `order` (by default all) stably by key, and return the start of each key from 0 to `size`."""
     out, starts = allocate((keys.size, np.int32), (size + 1, np.int64))
     sorting.group_by(readonly(keys, np.int32), readonly(() if order is None else order, np.int32), out, starts)
     return out, starts
@@ -125,7 +126,8 @@ def tidecv(diagnosis: Diagnosis) -> Found:
     taken[_reversed(last, matches.ground_truth[order][outcome == HIT])] = True
     pointing = np.flatnonzero(target >= 0)
     pointing = pointing[~taken[target[pointing]]]
-    # For each object, keep the detection with the highest score that points to it. Of equal scores, keep the first.
+    # For each object, keep the detection with the highest score that points to the object; of equal scores, keep the
+    # first.
     none = order.size * (order.size + 1)
     first = np.full(len(truth), none)
     np.minimum.at(first, target[pointing], rank[pointing] * order.size + pointing)
@@ -164,10 +166,10 @@ def tidecv(diagnosis: Diagnosis) -> Found:
 
 
 class _Errors(NamedTuple):
-    """Detections with their errors. Of the detections that point to the same unfound object, `best` flags the one with
-    the highest score. If its error is Cls, fixing it moves the detection to the category of the object.
+    """Detections with their errors. `best` flags the detection with the highest score among those that point to the
+    same unfound object. If its error is Cls, fixing the error moves the detection to the object's category.
 
-    `category`, `rank` (the rank of the score) and `push` (the place in tidecv's order) have one value per detection,
+    `category`, `rank` (the rank of the score) and `push` (the index in tidecv's order) have one value per detection,
     followed by one value per moved detection. The other columns have one value per detection.
     """
 
@@ -193,8 +195,8 @@ class _View(NamedTuple):
 def _values(
     found: _Errors, positives: NDArray[np.int64], fewer: NDArray[np.int64], unfound: NDArray[np.int64]
 ) -> dict[str, float]:
-    """Return AP and the gains. Per class, `positives` is the number of objects, `fewer` the number of objects with the
-    error Miss, and `unfound` the number of objects that are not found.
+    """Return AP and the gains. `positives`, `fewer` and `unfound` are numbers of objects by class: all objects, objects
+    with the error Miss, and objects that are not found.
     """
     points = _Points.of(found.category, found.rank, found.push, positives.size)
     copies = found.push.size - found.error.size
@@ -236,7 +238,7 @@ def _values(
         values[f"progressive_{name}"] = max(now - before, 0.0)
         before = now
     # FalsePos removes the false positives of classes with objects. Classes without objects keep their false positives,
-    # and still have AP 0.
+    # so their AP stays 0.
     values["dAP_FalsePos"] = points.ap(plain.hit | (plain.miss & plain.lone), plain.hit, positives) - ap
     values["dAP_FalseNeg"] = points.ap(first.hit | first.miss, first.hit, positives - unfound) - ap
     return values
@@ -257,7 +259,7 @@ def _within_cap(image: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArra
 
 def _in_turn(matches: Matches, place: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Return the rows of matches in tidecv's order, and the rank of each row's score."""
-    # tidecv goes through images in file order, and through each image by descending score. Equal scores share a rank.
+    # tidecv visits images in file order, and detections of an image by descending score. Equal scores share a rank.
     row = np.full(int(matches.detection.max(initial=-1)) + 1, -1)
     row[matches.detection] = np.arange(len(matches))
     row = row[row >= 0]
@@ -271,9 +273,9 @@ def _in_turn(matches: Matches, place: NDArray[np.int64]) -> tuple[NDArray[np.int
 
 
 def _matched(diagnosis: Diagnosis, found: Detections) -> tuple[Matches, int]:
-    """Match by tidecv's rules. Return the matches, in which the objects are in reverse order, and the last object's row."""
-    # If overlaps are equal, tidecv matches the first object, and COCO's rule the last one. So the objects are reversed.
-    # Classes that only have detections are added.
+    """Match by tidecv's rules. Return the matches, with objects in reverse order, and the row of the last object."""
+    # If overlaps are equal, tidecv matches the first object, and COCO's rule the last one, so the objects are reversed.
+    # Classes with detections but no objects are added.
     truth = diagnosis.ground_truth
     rows = np.arange(len(truth))[::-1]
     known = truth.categories

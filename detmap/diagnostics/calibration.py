@@ -42,8 +42,8 @@ def calibration(
     -------
     Finding
         ``ECE``: the mean over bins of the absolute difference between mean score and precision, weighted by the number
-        of detections. All detections of classes with objects are included. Elsewhere this error is called D-ECE of the
-        confidence. ``MCE``: the maximum of these differences; ``ACE``: the unweighted mean of these differences.
+        of detections. All detections of classes with objects are included. Publications also call this error D-ECE of
+        the confidence. ``MCE``: the maximum of these differences; ``ACE``: the unweighted mean of these differences.
         ``D-ECE``: as ECE, with bins by score and position of the centre; NaN if image sizes are unknown. ``LaECE``: as
         ECE, with the mean overlap (0 for misses) instead of precision, averaged over classes. ``LaACE``: the mean
         absolute difference between the score and the overlap of a detection, averaged over classes. Ignored detections
@@ -102,8 +102,8 @@ def calibration(
 
 
 class _Bins:
-    """The number of detections, the mean score and the mean target of each bin. The target of a detection is 1 for a
-    hit and 0 for a miss, or it is the overlap.
+    """The number of detections, the mean score and the mean target of each bin. The target of a detection is its
+    overlap, or 1 for a hit and 0 for a miss.
     """
 
     def __init__(self, count: NDArray[np.float64], score: NDArray[np.float64], target: NDArray[np.float64]) -> None:
@@ -123,8 +123,8 @@ def _binned(score: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
 
 
 def _weighted(bins: _Bins, size: int) -> NDArray[np.float64]:
-    """Return the calibration error of each class, which is the mean of its bins weighted by their detections; NaN
-    without detections.
+    """Return the calibration error of each class: the mean over its bins, weighted by the number of detections in a
+    bin; NaN without detections.
     """
     gaps = np.nan_to_num(np.abs(bins.target - bins.score) * bins.count)
     each = gaps.size // max(size, 1)

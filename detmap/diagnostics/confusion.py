@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Match = Literal["ap", "ultralytics", "supervision"]
 
-#: Default minimum score and IoU threshold of each `match`; None stands for the values of the diagnosis.
+#: Default minimum score and IoU threshold of each `match`; None means the values of the diagnosis.
 DEFAULTS: dict[str, tuple[float | None, float | None]] = {
     "ap": (None, None),
     "ultralytics": (0.25, 0.45),
@@ -74,13 +74,13 @@ def confusion(
     match : {"ap", "ultralytics", "supervision"}
         ``ap``: first each class is matched as for AP. Then remaining detections are matched with objects of other
         classes, by descending score, each with the unmatched object that it overlaps most. A row therefore sums to the
-        objects of its class, a column to the true and false positives of AP, and the diagonal holds the true positives.
-        Ignored detections and objects are not counted. ``ultralytics`` (8.4): detections with scores above the minimum
-        are matched in order of score, each with the unmatched object of any class that it overlaps most, by more than
-        the threshold. ``supervision`` (0.31): detections with at least the minimum score are paired with the objects
-        that they overlap by more than the threshold. Pairs are matched in descending order of overlap, but pairs of one
-        class before all others. The two tools ignore no objects. The matrix of Ultralytics is the transpose, with
-        predicted classes in rows.
+        number of objects of a class, a column to the number of true and false positives of AP, and the diagonal holds
+        the true positives. Ignored detections and objects are not counted. ``ultralytics`` (8.4): detections with
+        scores above the minimum are matched in order of score, each with the unmatched object of any class that it
+        overlaps most, by more than the threshold. ``supervision`` (0.31): detections with at least the minimum score
+        are paired with the objects that they overlap by more than the threshold. Pairs are matched in descending order
+        of overlap, but pairs of one class before all others. The two tools ignore no objects. The matrix of Ultralytics
+        is the transpose, with predicted classes in rows.
 
     Returns
     -------
@@ -131,11 +131,11 @@ def _cells(
     pairs: tuple[NDArray[np.int64], NDArray[np.int64]],
     shown: tuple[NDArray[np.bool_], NDArray[np.bool_]],
 ) -> Cells:
-    """Return the rows and columns of the entries of the matrix, and their images. Each matched pair, unmatched object and
-    unmatched detection is an entry.
+    """Return row, column and image of each entry of the matrix. Each matched pair, unmatched object and unmatched
+    detection is an entry.
     """
-    # `truth` and `found` hold the categories and images of the objects and of the detections. `pairs` are the matched
-    # detections and objects. `shown` are masks of the objects and of the detections that are counted if unmatched.
+    # `truth` holds the categories and images of objects, `found` those of detections. `pairs` are the matched
+    # detections and objects. `shown` holds two masks: of the objects, and of the detections, that count if unmatched.
     alone_truth, alone_found = shown[0].copy(), shown[1].copy()
     alone_found[pairs[0]] = False
     alone_truth[pairs[1]] = False
@@ -181,8 +181,8 @@ def _taken(near: Overlaps, arranged: Arrangement, same_first: bool = False) -> O
     """Match greedily, and return the pairs that match. Pairs are visited in order, and a pair matches if its detection
     and its object are both unmatched.
     """
-    # Pairs are sorted by score, row of the detection, overlap and row of the object. With `same_first`, they are sorted by
-    # class (pairs of one class first), overlap, row of the object and row of the detection.
+    # Pairs are sorted by score, row of the detection, overlap and row of the object. With `same_first`, pairs of one
+    # class come before all others, and ties are sorted by overlap, row of the object, and row of the detection.
     found, truth = arranged.found, arranged.truth
     ties = truth.order[near.truth]
     if same_first:
@@ -195,7 +195,7 @@ def _taken(near: Overlaps, arranged: Arrangement, same_first: bool = False) -> O
 
 
 def _as_others(diagnosis: Diagnosis, score: float, iou: float, match: str) -> Cells:
-    """Match by the rules of another tool. These rules have neither ignored objects nor caps."""
+    """Match by the rules of another tool, which have neither ignored objects nor a maximum number of detections."""
     truth = diagnosis.ground_truth
     plain = replace(truth, crowd=readonly(np.zeros(len(truth)), np.bool_))
     protocol = replace(diagnosis.protocol, ignore=(), crowd_overlap=False, max_dets=(UNLIMITED,))

@@ -1,4 +1,4 @@
-"""Effect on AP of a score threshold, a cap on detections, and duplicates."""
+"""Effect on AP of a score threshold, a cap (maximum number of detections per image), and duplicates."""
 
 from __future__ import annotations
 

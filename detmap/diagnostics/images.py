@@ -16,10 +16,10 @@ from detmap.hits import Hits
 if TYPE_CHECKING:
     from detmap.diagnostics._diagnosis import Diagnosis
 
-#: Number of images whose gain in AP is computed exactly: the images with the largest estimated gains.
+#: Number of images for which the gain in AP is computed exactly; their estimated gains are the largest.
 CANDIDATES = 200
 
-#: Number of hits for which AP is computed at once. A larger number would need more memory.
+#: Number of hits for which AP is computed at once; it limits the memory in use.
 _ROOM = 4_000_000
 
 
@@ -83,7 +83,7 @@ def images(diagnosis: Diagnosis, *, most: int = 50) -> Finding:
 
 
 def _places(ranking: Ranking) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return two arrays by place of the ranking: rank, and cumulative number of hits, both within the category."""
+    """Return two arrays by ranking position: rank, and cumulative number of hits, both within the category."""
     first = ranking.starts[:-1][ranking.category]
     made = []
     for flags in (ranking.outcome != IGNORED, ranking.outcome == HIT):
@@ -96,8 +96,8 @@ def _estimate(diagnosis: Diagnosis, lost: NDArray[np.int64]) -> NDArray[np.float
     """Return, for each image, a first-order estimate of the gain in AP if the image were perfect. The estimate
     assumes that AP is the mean of the precisions at the hits.
     """
-    # Removing a false positive raises the precision j / R of each later hit j at rank R by about j / R². A new hit at rank
-    # 1 adds the precision 1, and raises the precision of each other hit by (R - j) / (R (R + 1)).
+    # Removing a false positive raises the precision j / R of the j-th hit, at a later rank R, by about j / R². A new
+    # hit at rank 1 adds a precision of 1, and raises the precision of each other hit by (R - j) / (R (R + 1)).
     ranking, matches, truth = diagnosis.ranking, diagnosis.matches, diagnosis.arranged.truth
     positives = np.maximum(ranking.positives, 1)
     classes = max(int(np.count_nonzero(ranking.positives)), 1)
@@ -119,7 +119,7 @@ def _estimate(diagnosis: Diagnosis, lost: NDArray[np.int64]) -> NDArray[np.float
 
 
 def _exact(diagnosis: Diagnosis, chosen: NDArray[np.int64], lost: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return for each chosen image the gain in AP if this image were perfect and all others unchanged."""
+    """Return for each chosen image the gain in AP if this image alone were perfect."""
     ranking, matches, truth = diagnosis.ranking, diagnosis.matches, diagnosis.arranged.truth
     size, protocol = ranking.positives.size, matches.protocol
     slot = np.full(matches.image_ids.size, -1)

@@ -1,5 +1,5 @@
-"""Localisation recall precision: an error that combines localisation, false positives and misses, and its optimal score
-threshold.
+"""Localisation recall precision (LRP): an error measure that combines localisation, false positives and misses. Optimal
+LRP is the minimum over score thresholds.
 
 K. Oksuz, B. C. Cam, E. Akbas and S. Kalkan, Localization Recall Precision (LRP): A New Performance Metric for Object
 Detection, 2018, and One Metric to Measure Them All, 2021.

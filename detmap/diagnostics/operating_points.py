@@ -52,7 +52,7 @@ def operating_points(
     OperatingPoints
         The best ``F1``, and its ``score``, ``precision`` and ``recall``. `rows` has a row for the best F1 and for each
         required value; NaN if no score reaches the value. If the diagnosis has ``replicates``, there are 95 % intervals
-        of the score, which is chosen anew in each replicate, and of precision and recall at the reported score.
+        of precision and recall at the reported score, and of the score itself, which is chosen anew in each replicate.
     """
     wanted = [("best F1", "f1", 0.0)]
     for name, values in (("precision", precision), ("recall", recall)):
@@ -96,7 +96,7 @@ def _place(cuts: Cuts, kind: str, value: float) -> int | None:
 def _intervals(
     diagnosis: Diagnosis, cuts: Cuts, wanted: list[tuple[str, str, float]], places: list[int | None]
 ) -> list[dict[str, float]]:
-    """Return for each row of the table a dict from column names to the ends of confidence intervals."""
+    """For each row of the table, return the ends of confidence intervals by column name."""
     from detmap.diagnostics._resampling import interval, units_of, weights
 
     diagnosis.say("drawing images anew, for scores to cut at")
@@ -124,7 +124,9 @@ def _intervals(
         for i, name in enumerate(("score", "precision", "recall")):
             value, bounded = cuts.row(place)[name], name != "score"
             ends = interval(value, table[:, 3 * at + i], diagnosis.replicates, units, objects, bounded=bounded)
-            if name == "score" and cuts.score.size:  # every replicate chooses among the scores of the data
+            if (
+                name == "score" and cuts.score.size
+            ):  # every replicate chooses among the data's scores, so no end lies beyond them
                 ends = tuple(np.clip(ends, cuts.score.min(), cuts.score.max()).tolist())
             row |= dict(zip((f"{name} low", f"{name} high"), ends, strict=True))
         rows.append(row)

@@ -27,7 +27,7 @@ Ranges = Mapping[str, Sequence[float]]
 
 _INF = float("inf")
 
-#: Default slices: for each measure, the name of each slice with its minimum and exclusive maximum.
+#: Default slices by measure: the name of each slice, with its minimum and exclusive maximum.
 RANGES: dict[str, dict[str, tuple[float, float]]] = {
     "area": {"small": (0, 1024), "medium": (1024, 9216), "large": (9216, _INF)},
     "relative_area": {"below 1 %": (0, 0.01), "1 to 10 %": (0.01, 0.1), "10 % or more": (0.1, _INF)},
@@ -61,7 +61,7 @@ _BORDER = 1.0
 
 class _Slice(NamedTuple):
     """A slice of the objects. `objects` is a mask of the objects in the slice. `detections` is a mask of the detections
-    that are false positives of the slice if they are unmatched; None for all detections.
+    that are false positives of the slice if unmatched; None for all detections.
     """
 
     by: str
@@ -79,7 +79,7 @@ def slices(
 ) -> Finding:
     """Return AP, recall and errors of slices of the objects.
 
-    For the metrics of a slice, objects outside of it are ignored, and so are detections that match these objects. An
+    For the metrics of a slice, objects outside of the slice are ignored, and so are detections that match them. An
     unmatched detection counts if its own measure is in the slice, as with COCO's area ranges. If only objects have the
     measure, unmatched detections count in every slice.
 
@@ -128,8 +128,8 @@ def slices(
         own = mean(ranking.ap_of(outcome[ranking.order], positives))
         total, found = int(positives.sum()), int(np.count_nonzero(taken))
         wrong = np.bincount(error[outcome == MISS], minlength=BKG + 1)
-        # A hit among all objects can be a miss in a slice. In the slice, its object may be matched to a detection of
-        # higher score whose own object is ignored. The miss counts as a duplicate.
+        # A hit among all objects can be a miss in a slice: a detection of higher score may match its object, if the
+        # slice ignores the object of that detection. Count the miss as a duplicate.
         wrong[DUPE] += wrong[0]
         rows.append(
             {
@@ -266,14 +266,14 @@ def _values(diagnosis: Diagnosis, by: str) -> tuple[NDArray[np.float64], NDArray
 
 
 def _without_value(diagnosis: Diagnosis, name: str, made: Sequence[_Slice]) -> list[str]:
-    """Return a sentence with the number of objects that are in no slice of an attribute; [] if there are none."""
+    """Return a list with a sentence on the number of objects in no slice of an attribute; [] if there are none."""
     within = np.any([one.objects for one in made], axis=0) if made else np.zeros(diagnosis.counted.size, np.bool_)
     left = int(np.count_nonzero(diagnosis.counted & ~within))
     return [f"{printable(name)}: {left:,} objects have no value, and are in no slice"] if left else []
 
 
 def _attributes(diagnosis: Diagnosis, given: Any) -> dict[str, list[_Slice]]:
-    """Return a dict from the name of an attribute to its slices."""
+    """Return the slices of each attribute by its name."""
     truth = diagnosis.ground_truth
     if isinstance(given, Mapping):
         columns = {str(name): _texts(values) for name, values in given.items()}

@@ -1,4 +1,4 @@
-"""Labels that may be wrong, because detections disagree with them."""
+"""Labels that may be wrong because detections disagree with them."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def suspects(diagnosis: Diagnosis, *, most: int = 100, duplicate: float = 0.9) -
     return Finding("suspects", {"most": most, "duplicate": duplicate}, metrics, {"suspects": rows}, notes)
 
 
-#: Four columns with an element per suspect: the suspicion, the row of an object, the row of a second object, and the row
-#: of a detection. Rows are -1 where a suspect has none.
+#: Four columns with an element per suspect: the suspicion, the row of an object, the row of a second object, and the
+#: row of a detection. A missing row is -1.
 _Found = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -74,7 +74,7 @@ def _made(suspicion: NDArray[Any], first: Any = None, second: Any = None, detect
 
 
 def _precision(diagnosis: Diagnosis) -> NDArray[np.float64]:
-    """Return, for each detection, the precision of its class down to the detection's rank."""
+    """Return, for each detection, the precision of its class up to the detection's rank."""
     ranking = diagnosis.ranking
     first = ranking.starts[:-1][ranking.category]
     total = np.concatenate(([0], np.cumsum(ranking.outcome == HIT)))
@@ -102,7 +102,8 @@ def _unfound(diagnosis: Diagnosis) -> tuple[_Found, _Found]:
     near = near.take(near.overlap >= least)
     same = matches.category[near.found] == truth.category[near.truth]
     own[near.truth[same]] = True
-    # Keep pairs of different classes whose object is covered by no detection of its own class.
+    # Keep pairs of different classes if the score is high enough and no detection of the object's class covers the
+    # object.
     sure = ~same & (matches.score[near.found] >= diagnosis.score)
     sure &= (diagnosis.counted & ~own)[near.truth]
     near = near.take(sure)

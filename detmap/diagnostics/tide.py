@@ -42,8 +42,8 @@ class Tide(Finding):
     error : ndarray of uint8, shape (n,)
         For each detection in the order of ``diagnosis.matches``: 0 for no error, else 1 plus its index in `ERRORS`.
     missed : ndarray of int32
-        Rows of the ground-truth table with the error Miss. These objects are not found, and no Cls or Loc points to
-        them.
+        Rows of the objects with the error Miss in the ground-truth table: objects that are not found, and to which no
+        Cls or Loc points.
     """
 
     error: NDArray[np.uint8]
@@ -53,27 +53,27 @@ class Tide(Finding):
 def tide(diagnosis: Diagnosis, *, rules: Literal["detmap", "tidecv"] = "detmap") -> Tide:
     """Return the six errors of TIDE, and the gain in AP from fixing each of them.
 
-    Every false positive has one error, the first of these that applies: Loc (overlaps an object of its own class by 0.1
-    or more, but less than the threshold), Cls (overlaps an object of another class by the threshold or more), Dupe
-    (overlaps an object of its own class, already matched, by the threshold or more), Both (overlaps an object of
-    another class by 0.1 or more), Bkg (any other). Loc and Cls point to the object that the detection overlaps most, of
-    its own or of another class. A Miss is an object that is not found and to which no Loc or Cls points.
+    Every false positive has one error, the first in this list that applies: Loc (overlaps an object of its own class by
+    0.1 or more, but less than the threshold), Cls (overlaps an object of another class by the threshold or more), Dupe
+    (overlaps a matched object of its own class by the threshold or more), Both (overlaps an object of another class by
+    0.1 or more), Bkg (any other). Loc and Cls point to the object that the detection overlaps most, of its own or of
+    another class. An object has the error Miss if it is not found and no Loc or Cls points to it.
 
     Errors are fixed as follows. Of the detections with Loc or Cls that point to the same unfound object, the detection
-    with the highest score becomes a hit of the object's class. Every other false positive is removed. For a Miss the
-    object is removed. AP is then computed from the changed data. A class that has no objects left is excluded from the
-    mean. If no class is left, AP is undefined.
+    with the highest score becomes a hit of the object's class. Every other false positive is removed. Objects with the
+    error Miss are removed. AP is then computed from the changed data. A class that has no objects left is excluded from
+    the mean. If no class is left, AP is undefined.
 
     Parameters
     ----------
     rules : {"detmap", "tidecv"}
         ``detmap`` uses the matching of the protocol: every detection is a hit, ignored, or an error. AP is the AP of
-        `detmap.evaluate` at this threshold. With all errors fixed, AP is 1, or NaN if no object is left. Under a protocol
-        that matches again at each score, such as KITTI's, AP is the AP of all levels together after the first matching,
-        which is not the benchmark's AP. ``tidecv`` reproduces tidecv 1.0.1, which differs as follows. It keeps at most 100
-        detections per image, over all classes. Of equal overlaps, it matches the first object. Ignored detections can be
-        errors. A class that has detections but no objects has AP 0. Fixed errors rank before other detections of the
-        same score, so that ties alone can change AP.
+        `detmap.evaluate` at this threshold. With all errors fixed, AP is 1, or NaN if no object is left. Under a
+        protocol that repeats matching at each score, such as KITTI's, AP is computed after the first matching, over all
+        levels together, and is not the benchmark's AP. ``tidecv`` reproduces tidecv 1.0.1, which differs as follows. It
+        keeps at most 100 detections per image, over all classes. Of equal overlaps, it matches the first object.
+        Ignored detections can be errors. A class that has detections but no objects has AP 0. Fixed errors rank before
+        other detections of the same score, so that ties alone can change AP.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def _finding(
 
 
 class Mending:
-    """A ranking of the detections whose errors can be fixed. Its entries are sorted by category. If fixing Cls moves a
+    """A ranking of detections whose errors can be fixed, with entries sorted by category. If fixing Cls moves a
     detection to another category, the detection has an entry in both categories.
 
     `rows` holds the detection of each entry, as a row of ``diagnosis.matches``. `starts` holds the first entry of each
@@ -160,8 +160,8 @@ class Mending:
         assert matches.same is not None
         assert matches.other is not None
         places = diagnosis.places
-        # A detection with the error Loc or Cls points to an object. Of the detections that point to the same unfound
-        # object, the detection with the highest score is fixed.
+        # A detection with the error Loc or Cls points to an object. Among the detections that point to the same unfound
+        # object, the one with the highest score is fixed.
         target = np.select([error == LOC, error == CLS], [matches.same, matches.other], -1).astype(np.int64)
         pointing = np.flatnonzero(target >= 0)
         pointing = pointing[diagnosis.found[places[target[pointing]]] < 0]
@@ -228,7 +228,9 @@ def _insertions(
     score: NDArray[np.float64],
     own_ties: NDArray[np.integer],
 ) -> NDArray[np.int64]:
-    """Return the ranking indices at which to insert detections. Equal scores of a category are sorted by tie key."""
+    """Return the ranking indices at which to insert detections. Within a category, equal scores are sorted by tie
+    key.
+    """
     at = np.empty(to.size, np.int64)
     for k in np.unique(to).tolist():
         some = to == k

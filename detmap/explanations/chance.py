@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-#: Number of nearest tried values from which the local density is estimated: enough for a relative error of 20 %.
+#: Number of nearest tried values for the estimate of the local density, which then has a relative error of 20 %.
 _NEAREST = 25
 
 #: Number of nearest tried values from which the local scale and correlation of several numbers are estimated.
@@ -20,10 +20,10 @@ class Chance:
     `values` are the distinct vectors of tried values, shape (n, k); `quoted`, shape (k, 2), holds the interval of
     values that round to each quoted number. The density is a nearest-neighbour estimate (Loftsgaarden and Quesenberry
     1965): if the smallest ball about the quoted numbers with *m* values has the volume *V*, the density is (m - 1) / V.
-    Values that agree with the quoted numbers are left out, and the volume of the quoted intervals is subtracted.
-    Otherwise the true rule would raise the estimate. Numbers are correlated under most rules, so distances use the
-    local covariance. Some rules make two numbers equal, such as AP and AP50 at a single threshold. Their values have a
-    separate density with one dimension fewer.
+    Values that agree with the quoted numbers are left out, and the volume of the quoted intervals is subtracted,
+    because otherwise the true rule would raise the estimate. Numbers are correlated under most rules, so distances use
+    the local covariance. Some rules make two numbers equal, such as AP and AP50 at a single threshold. Values under
+    these rules have a separate density with one dimension fewer.
     """
 
     def __init__(self, values: NDArray[np.float64], quoted: NDArray[np.float64]) -> None:
@@ -45,7 +45,7 @@ class Chance:
             distances = np.sort(away[among[rows]])
             if distances.size:
                 rank = min(distances.size, max(3, min(_NEAREST, distances.size // 4)))
-                volume = unit * float(distances[rank - 1]) ** count  # in units of the quoted interval's volume
+                volume = unit * float(distances[rank - 1]) ** count  # in units of the quoted intervals' volume
                 total += max(rank - 1, 1) / max(volume - 1, volume / 2)
         return total
 
@@ -53,8 +53,8 @@ class Chance:
 def _part(
     rows: NDArray[np.int64], values: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], float, int]:
-    """Return the rows of values that do not agree with the quoted numbers, their distances, and the volume and
-    dimension of the unit ball.
+    """Return four items: the rows of values that disagree with the quoted numbers, the distances of these values from
+    the numbers, and the volume and the dimension of the unit ball.
     """
     away = (values - (low + high) / 2) / (high - low)
     outside = (np.abs(away) > 0.5).any(axis=1)

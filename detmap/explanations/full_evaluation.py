@@ -1,5 +1,5 @@
-"""AP of two tables under protocols that `detmap.explanations.incremental.Lean` does not implement. Each protocol is
-evaluated separately.
+"""AP of two tables under protocols that `detmap.explanations.incremental.Lean` does not implement. Every protocol is
+evaluated from scratch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from detmap.kernels import readonly
 @dataclass(eq=False)
 class Whole:
     """Scores two tables as `detmap.evaluate` does. Protocols must have one cap (maximum number of detections). If a
-    protocol has several area ranges or levels, the last one is scored. The class has the interface of `Lean`, but is
+    protocol has several area ranges or levels, the last one is scored. `Whole` has the interface of `Lean`, but is
     slower. `matchings` is the number of matchings so far.
     """
 
@@ -33,7 +33,7 @@ class Whole:
     _last: Tally | None = None
 
     def values(self, protocol: Protocol) -> NDArray[np.float64]:
-        """Return the precisions whose mean is the metric, by threshold, recall and category; see `Lean.values`."""
+        """Return the precisions that the metric averages, by threshold, recall and category; see `Lean.values`."""
         return self._values(self._tally(protocol))
 
     def notices(self, protocol: Protocol) -> dict[str, int]:
@@ -41,8 +41,8 @@ class Whole:
         return dict(DetectionResult(self._tally(protocol), threads=self.threads).notices)
 
     def ends(self, protocol: Protocol) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return `values` for two orders of equal scores in a category: with hits last, and with hits first. Return
-        None without ties.
+        """Return `values` with hits ranked last, and with hits ranked first, among equal scores of a category; None
+        without ties.
         """
         tally = self._tally(protocol).in_ranking_order(self.threads)
         tied = (np.diff(tally.scores) == 0) & (np.diff(tally.category) == 0)
@@ -54,9 +54,7 @@ class Whole:
         return np.concatenate(last), np.concatenate(first)
 
     def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return each detection's outcome and overlap at one threshold. The outcome is -1 if the detection is not
-        scored; the overlap is NaN if it is unmatched.
-        """
+        """Return each detection's outcome (-1 if not scored) and overlap (NaN if unmatched) at one threshold."""
         area = protocol.range_names[-1]
         made = match_pairs(
             self.ground_truth,

@@ -1,9 +1,9 @@
-"""AP of two tables under many protocols. Work that protocols share is done once, and only overlapping pairs of a
-detection and an object are considered.
+"""AP of two tables under many protocols. Work that protocols share is done once, and only pairs of a detection and an
+overlapping object are considered.
 
-Most detections overlap no object enough to match under any rule. These are misses, and only the number of misses above
-each hit matters. So the cost of a protocol only depends on its overlapping pairs. The following intermediate results
-are shared by protocols and cached:
+Most detections overlap no object enough to match it under any rule. Such detections are misses, and only the number of
+misses above each hit matters. So the cost of a protocol depends only on its overlapping pairs. The following
+intermediate results are shared by protocols and cached:
 
 * orders: the detections sorted by image, category and score;
 * rankings: the detections sorted by category and score, with ties broken;
@@ -12,7 +12,7 @@ are shared by protocols and cached:
 * the overlapping pairs, for each setting of the decisions about boxes and overlaps;
 * the matches among these pairs, for each setting of the decisions about matching.
 
-Every metric is bit-identical to that of `detmap.evaluate`.
+Every metric is bit-identical to the metric of `detmap.evaluate`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _PLAIN |= {"name": "", "iou_thresholds": (0.5,), "recall_thresholds": (0.0,), "a
 #: matches of the kept detections do not change.
 _OF_RANKING = ("min_score", "max_per_image", "max_dets", "scored_images", "ties")
 
-#: Decisions that only affect the metric computed from the hits.
+#: Decisions that take effect after matching and ranking, when the metric is computed from the hits.
 _LATE = ("interpolation", "recall_thresholds", "epsilon", "per_class_metrics", "name")
 
 #: Decisions about ranking and matching, which do not affect overlaps.
@@ -77,7 +77,7 @@ _OF_MATCHING = (*_OF_PAIRS, *(name for name in _NOT_OF_PAIRS if name not in _OF_
 #: Decisions that `Lean` does not implement.
 _UNKNOWN = tuple(name for name in _PLAIN if name not in {*_NOT_OF_PAIRS, *_OF_PAIRS, *_LATE})
 
-#: Maximum coordinate for which the areas of boxes stay within COCO's widest range after any rounding or moving.
+#: Maximum coordinate for which the areas of boxes stay within COCO's widest area range, even after rounding or moving.
 _TAME = 3e4
 
 
@@ -86,7 +86,7 @@ def knows(protocol: Protocol) -> bool:
     known = len(protocol.range_names) == 1 and all(getattr(protocol, name) == _PLAIN[name] for name in _UNKNOWN)
     if protocol.matching not in ("best-free", "best") or protocol.interpolation in SAMPLED:
         return False
-    # Other rules for ties change the matches.
+    # other rules for ties change the matches
     return known and protocol.ties in ("image", "file")
 
 
@@ -110,8 +110,9 @@ class Lean:
     _matched: Recent = field(default_factory=lambda: Recent(48))
 
     def values(self, protocol: Protocol) -> NDArray[np.float64]:
-        """Return the precisions whose mean is the metric, by threshold, recall and category; NaN for a category without
-        ground truth. If precision is not read at fixed recalls, the array holds AP, and the axis of recalls has length 1.
+        """Return the precisions that the metric averages, by threshold, recall and category; NaN for a category without
+        ground truth. If precision is not read at fixed recalls, the array holds AP, and the axis of recalls has length
+        1.
         """
         scene = self._scene(protocol)
         return self._curves(protocol, scene, scene.count(scene.threshold, scene.place + 1, scene.category))
@@ -125,8 +126,8 @@ class Lean:
         return {**self.arranged.notices, **{code: count for code, count in own.items() if count}}
 
     def ends(self, protocol: Protocol) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return `values` for two orders of equal scores in a category: with hits last, and with hits first. Return
-        None without ties.
+        """Return `values` with hits ranked last, and with hits ranked first, among equal scores of a category; None
+        without ties.
         """
         ranking = self._ranking(protocol)
         begins, stops = ranking.tied
@@ -139,16 +140,14 @@ class Lean:
         first[1:] = (run[1:] != run[:-1]) | (scene.threshold[1:] != scene.threshold[:-1])
         heads = np.flatnonzero(first)
         group = np.cumsum(first) - 1
-        within = np.arange(1, run.size + 1) - heads[group]  # number of the hit, from 1, in its run of equal scores
+        within = np.arange(1, run.size + 1) - heads[group]  # index of the hit, from 1, among the hits of equal score
         together = np.diff(np.append(heads, run.size))[group]
         ahead = scene.count(scene.threshold, run, scene.category)
         through = scene.count(scene.threshold, stops[scene.place], scene.category)
         return self._curves(protocol, scene, through - together + within), self._curves(protocol, scene, ahead + within)
 
     def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return each detection's outcome and overlap at one threshold. The outcome is -1 if the detection is not
-        scored; the overlap is NaN if it is unmatched.
-        """
+        """Return each detection's outcome (-1 if not scored) and overlap (NaN if unmatched) at one threshold."""
         rule = rule_at(protocol, iou)
         found = self._overlapping(protocol, rule.overlap)
         celled, order = self._cells_of(protocol, found), self._order(protocol)
@@ -193,7 +192,7 @@ class Lean:
 
     @cached_property
     def arranged(self) -> Arrangement:
-        """Both tables in order of image and category, without score threshold and caps."""
+        """Both tables in order of image and category, without score threshold and maximum numbers of detections."""
         plain = replace(
             self._plain(self.protocol, {*_NOT_OF_PAIRS, *_LATE}), use_categories=True, max_dets=(UNLIMITED,)
         )
@@ -238,7 +237,9 @@ class Lean:
         return self._orders.get_or(("objects", merged), arrange) if merged else self.arranged.truth
 
     def _zero(self, protocol: Protocol) -> NDArray[np.bool_] | None:
-        """Mask of the objects (in the order of `_truth`) that count as missed because their id is 0; None if none does."""
+        """Mask of the objects (in the order of `_truth`) that count as missed because their id is 0; None if there are
+        none.
+        """
         zero = self.ground_truth.zero_ids
         return None if zero is None or protocol.id_zero != zero_ids.MISSED else zero[self._truth(protocol).order]
 
@@ -249,8 +250,8 @@ class Lean:
 
     def _early_cap(self, protocol: Protocol) -> int | None:
         """Return the cap on detections per image if it must be applied before matching, else None."""
-        # Without categories, detections with equal scores are matched in order of category, but the cap ranks them in
-        # order of rows. So the cap may remove a detection that is not the last in matching order.
+        # Without categories, detections of equal score are matched in order of category, but capped in order of rows.
+        # So the cap may remove a detection that is not last in matching order.
         return None if protocol.use_categories else protocol.max_per_image
 
     def _order(self, protocol: Protocol) -> Order:
@@ -312,8 +313,7 @@ class Lean:
     def _overlapping(self, protocol: Protocol, lowest: float) -> Pairs:
         low, high = protocol.area_ranges[0][1:]
         near_only = self._tame and low <= 0 and high >= 1e10
-        # If crowds are ignored, overlaps with them are computed in another way. Therefore the cached pairs depend on
-        # `ignore`.
+        # Overlaps with ignored crowds are computed in another way. Therefore the cached pairs depend on `ignore`.
         ignore = protocol.ignore if protocol.crowd_overlap and self.ground_truth.crowd.any() else ()
         key = (_key(protocol, _OF_PAIRS), near_only, ignore)
         if key in self._pairs and self._pairs[key].lowest > lowest:
@@ -327,8 +327,9 @@ class Lean:
 
     @cached_property
     def _near(self) -> dict[bool, NDArray[np.int64]]:
-        """Maps each value of `use_categories` to the rows of the detections that may overlap an object. These are the
-        detections on images with objects or, if categories are used, with objects of their category.
+        """Maps each value of `use_categories` to the rows of the detections that may overlap an object. Without
+        categories, these are the detections on images with objects; with categories, the image must have objects of the
+        detection's category.
         """
         made = {}
         for use in (True, False):
@@ -372,7 +373,7 @@ class Lean:
         return Pairs(lowest, rows[of_found[scored]], of_truth[scored], iou[scored], object_areas, by_nature, areas)
 
     def _cells_of(self, protocol: Protocol, found: Pairs) -> Cells:
-        """Return the pairs whose objects are not left out, sorted by position of the detection."""
+        """Return the pairs without left-out objects, sorted by position of the detection."""
 
         def cut() -> Cells:
             order, truth = self._order(protocol), self._truth(protocol)
@@ -480,7 +481,7 @@ class Lean:
         ahead = kept.ahead
         if matched.outside is None:
             changes = -ignored.astype(np.int8) if ignored.any() else np.zeros((len(hit), 0), np.int8)
-        else:  # a detection outside of the area range counts only if it is a hit
+        else:  # a detection outside of the area range counts only as a hit
             outside = matched.outside[ranking.order]
             ahead = np.concatenate(([0], np.cumsum(kept.flags & ~outside)))
             changes = outside[places] & kept.flags[places] & np.ones_like(hit)

@@ -21,11 +21,12 @@ def values_under(
     *,
     threads: int | None = None,
 ) -> dict[str, Any]:
-    """Return a model's metric under the rules that `detmap.explanations.survives` tries, as plain values.
+    """Return a model's metric under each of the rules that `detmap.explanations.survives` tries, as plain values.
 
-    The result has ``metric``, ``value`` and ``situations``: for the name of each variant of the rules, its kind, number
-    of changed decisions, and minimum and maximum value. Variants without positives are left out. There are no variants
-    without suspicious labels or with resampled images, because these need all models at once.
+    The result has ``metric``, ``value`` and ``situations``. ``situations`` maps the name of each variant of the rules
+    to the variant's kind, number of changed decisions, and minimum and maximum value. Variants without positives are
+    left out. There are no variants without suspicious labels or with resampled images, because these variants need all
+    models at once.
     """
     base = trimmed(protocol, metric)
     replay = Replay(ground_truth, detections, metric, threads)
@@ -89,8 +90,8 @@ def orders(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _ends(model: Mapping[str, Any], name: str) -> tuple[float, float]:
-    """Return the minimum and maximum of a model's metric under the rules `name`. Both equal the model's value if the
-    model was not scored under these rules.
+    """Return the minimum and maximum of a model's metric under the rules `name`. If the model was not scored under
+    these rules, both equal the model's value.
     """
     found: Sequence[Any] | None = model["situations"].get(name)
     return (model["value"], model["value"]) if found is None else (found[2], found[3])

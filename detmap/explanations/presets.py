@@ -26,8 +26,8 @@ class Under:
     rules : int
         Number of decisions that differ from the reference protocol; a group of decisions counts as one.
     reason : str
-        The differing decision that changes the metric most if it is changed alone, with its value. Empty if no decision
-        changes the metric, or if reasons were not requested.
+        The decision that changes the metric most if it alone is changed, with its value. Empty if no decision changes
+        the metric, or if reasons were not requested.
     alone : float
         The change of the metric if only this decision is changed; NaN without a reason.
     """
@@ -60,7 +60,7 @@ def under_presets(
     metric : str
         As for `detmap.explain`.
     reasons : bool
-        Whether to also evaluate each differing decision alone, which takes several times as long.
+        Whether to evaluate the effect of each differing decision alone, which takes several times as long.
     threads : int, optional
         One per processor by default.
 
@@ -94,7 +94,7 @@ def under_presets(
 
 
 def _reason(replay: Replay, base: Protocol, other: Protocol, own: float) -> tuple[str, float]:
-    """Return the decision that changes the metric most when it is changed alone, and the change of the metric."""
+    """Return the decision that changes the metric most if it alone is changed, and the change of the metric."""
     best, most = "", 0.0
     for label, names in players(base, other):
         try:

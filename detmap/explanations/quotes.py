@@ -21,13 +21,13 @@ class Candidate:
     protocol : Protocol or Convention
         The decisions. Changes that are no decisions, such as how files were written, are only listed in `changes`.
     base : str
-        The named protocol of which these rules are a variant.
+        The named protocol that these rules modify.
     changes : tuple of str
         The changes, such as ``"min_score 0.25"``.
     values : dict of str to float
         The values under these rules, by the name of the quoted number.
     by_chance : float
-        Expected number of chance agreements with the quoted digits, among rules that are at least as usual as these.
+        Expected number of chance agreements with the quoted digits, among rules at least as usual as these rules.
     others : tuple of str
         Up to five other rules with exactly the same values.
     """
@@ -59,11 +59,11 @@ class Search:
     quoted : dict of str to tuple of float
         The minimum and maximum value that round to the quoted digits, by the name of the number.
     candidates : list of Candidate
-        Rules that agree with all quoted numbers, the most usual first; at most the requested number of candidates.
+        Rules that agree with all quoted numbers, the most usual first, up to the requested number of candidates.
     matches : int
         Number of all candidates found.
     expected : float
-        Number of candidates expected by chance, that is, if none of the rules produced the quoted numbers.
+        Number of candidates expected by chance if no tried rule produced the quoted numbers.
     named : dict of str to dict of str to float
         The value of each quoted number under each named protocol, as ``named[protocol][number]``.
     idle : tuple of str

@@ -1,5 +1,6 @@
 """Find the convention under which rankings have a quoted value, and test whether orders of systems survive other
-conventions."""
+conventions.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from detmap.hits import INTERPOLATIONS
 from detmap.retrieval.conventions import CONVENTIONS, Convention, convention_of
 from detmap.retrieval.scoring import RankingResult
 
-#: Changes that are tried in addition to named conventions. A row has the values that are tried for one decision.
+#: Changes that are tried in addition to named conventions: in each row, the values of one decision.
 GRID: dict[str, tuple[dict[str, Any], ...]] = {
     name: tuple({name: value} for value in values)
     for name, values in {
@@ -42,11 +43,10 @@ GRID: dict[str, tuple[dict[str, Any], ...]] = {
     }.items()
 }
 
-#: Prior weight of each row of `GRID`. It is divided evenly among the row's changes. Rows that are not listed have the
-#: weight 2.
+#: Prior weight of each row of `GRID`, divided evenly among the row's changes; 2 for rows that are not listed.
 _USUAL = {"ties": 20.0, "missing": 15.0, "normalizer": 15.0, "depth": 10.0, "order": 8.0, "interpolation": 8.0}
 
-#: Maps a decision to the heading under which its changes are shown. The default is "other decisions".
+#: Maps a decision to the heading above its changes; by default "other decisions".
 _KINDS = {"ties": "orders of equal scores"}
 
 #: Decisions about the lines of a run, which do not apply to arrays.
@@ -86,7 +86,7 @@ class _Looked:
             except (OptionError, InputError) as error:
                 self.problem = error
                 self._values[plain] = math.nan
-            self.replay.known.clear()  # keep the number, free the result with its rankings
+            self.replay.known.clear()  # keep the number, but free the result with its rankings
         return self._values[plain]
 
     @property
@@ -104,7 +104,7 @@ class _Numbers(Vocabulary):
         self.grid = {name: changes for name, changes in GRID.items() if run or name not in _RUNS_ONLY}
         self.looked = [_Looked(evaluate, metric, run) for metric in metrics]
         for one in self.looked[1:]:
-            one.replay.known = self.looked[0].replay.known  # share evaluations among all metrics
+            one.replay.known = self.looked[0].replay.known  # all metrics share the evaluations
 
     def value(self, name: str, changes: Changes, number: int) -> float:
         """Return the value of the metric with the index `number` under a convention with changes; NaN if the rules do
@@ -117,7 +117,7 @@ class _Numbers(Vocabulary):
         return self.looked[0].plain(self.rules(name, changes))
 
     def place(self, changes: Changes) -> tuple[()]:
-        """Return a constant, because rules share no intermediate results and can be evaluated in any order."""
+        """Return a constant: rules share no intermediate results, so they can be evaluated in any order."""
         return ()
 
     def rules(self, name: str, changes: Changes) -> Convention:
@@ -204,7 +204,7 @@ def rankings_survive(
     metric, run
         As for `explain_rankings`.
     variants : sequence of Variant
-        Other rankings or judgements of the same systems, such as another depth.
+        Other rankings or judgements of the same systems, such as rankings of another depth.
     replicates, seed, level
         As for `survives`, with draws of queries instead of images.
 
@@ -229,7 +229,7 @@ def rankings_survive(
     looked = {name: _Looked(evaluate, metric, run) for name, evaluate in systems.items()}
     trial = Trial(base, looked, {name: one.value(base) for name, one in results.items()})
     trial.try_ties({name: one.band(base) for name, one in results.items()})
-    # Rules that change no value do not count as alternatives.
+    # rules that change no value do not count as alternatives
     trial.try_rules(_other_rules(base, run), seen={trial.plain(base)}, idle=False)
     for variant in variants:
         try:
@@ -268,7 +268,7 @@ def _apart(results: Mapping[str, RankingResult]) -> Iterator[str]:
 
 
 def _words(base: Convention, rule: Convention, names: Iterable[str]) -> str:
-    """Describe in which of the decisions `names` a convention differs from its base."""
+    """Describe the decisions among `names` in which a convention differs from its base."""
     return ", ".join(f"{name} {said(rule, [name])}" for name in names if getattr(rule, name) != getattr(base, name))
 
 

@@ -54,14 +54,13 @@ class RankingExplanation(Explained[Convention]):
     source_value, target_value : float
         The metric under each of the two conventions.
     source_band, target_band : tuple of float
-        The minimum and maximum of the metric over all orders of equal scores; if undefined, both equal the metric's
-        value.
+        The minimum and maximum of the metric over all orders of equal scores. If these are undefined, both equal the
+        metric's value.
     shares : list of Share
         The share of each decision, the largest first. The exact shares sum to the exact difference of the two values.
     chain : list of Step
-        The steps from `source` to `target`, which change one decision after the other. In each step, `classes` has the
-        queries whose values changed most, `changed` is the number of queries whose values changed, and `examples` is
-        empty.
+        The steps from `source` to `target`, which change one decision after the other. In a step, `classes` holds the
+        queries with the largest changes, `changed` is the number of changed queries, and `examples` is empty.
     error : float
         The largest standard error of a share; 0 if all orders were averaged.
     evaluations : int
@@ -211,8 +210,8 @@ class RankingReplay:
         return value
 
     def band(self, convention: Convention) -> tuple[float, float]:
-        """Return the metric's minimum and maximum over all orders of equal scores. If they are undefined, return the
-        metric's value twice.
+        """Return the metric's minimum and maximum over all orders of equal scores. If these are undefined, both equal
+        the metric's value.
         """
         value = self.value(convention)
         if self.metric.lower() not in ("map", "ap"):
@@ -226,8 +225,8 @@ class RankingReplay:
 
 def _players(source: Convention, target: Convention) -> list[tuple[str, tuple[str, ...]]]:
     """Return the decisions in which two conventions differ, as groups (label, decisions)."""
-    # Ties that are collapsed to one point, or averaged over all orders, are only defined for some curves. If these ties
-    # are not defined for both curves, ties and curve are changed together.
+    # Some curves do not define collapsed ties, or expectations over ties. If one of the two curves does not, ties and
+    # curve are changed together.
     shared = {source.ties, target.ties} & {"collapsed", "expected"}
     both = shared and not {source.interpolation, target.interpolation} <= {"step", "trapezoid"}
     return grouped(source, target, {"ties": "ties and curve", "interpolation": "ties and curve"} if both else {})

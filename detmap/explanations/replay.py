@@ -1,5 +1,6 @@
-"""Evaluate two tables under many protocols, each protocol once. The tables are matched again only if a decision affects
-matching."""
+"""Evaluate two tables under many protocols, each protocol once. The tables are matched again only if a decision that
+affects matching changes.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ _DEFAULTS = {name: default_of(one) for name, one in Protocol.__dataclass_fields_
 
 
 def is_late(name: str) -> bool:
-    """Return whether a decision applies after matching and ranking, so that the results of both steps can be reused."""
+    """Return whether a decision applies after matching and ranking, so that a change needs neither again."""
     return set(_DECLARED[name].affects) <= {"curve", "mean"}
 
 
@@ -63,9 +64,9 @@ _FEW = 20_000
 
 
 def parse(text: str, iou_type: str | None = None) -> Protocol:
-    """Return a protocol from its name and changes, such as ``coco`` or ``coco+min_score=0.25+max_dets=300``. With
-    `iou_type`, return the protocol's variant for this geometry. For example, "coco" for keypoints has a cap of 20
-    detections.
+    """Return a protocol from its name and changes, such as ``coco`` or ``coco+min_score=0.25+max_dets=300``. If
+    `iou_type` is given, return the protocol's variant for this geometry; for example, "coco" for keypoints has a cap of
+    20.
     """
     name, *changes = text.split("+")
     found = resolve(name.strip(), iou_type=iou_type)
@@ -110,11 +111,12 @@ def moved_to(source: T, target: T, names: Iterable[str]) -> T:
 
 
 def trimmed(protocol: Protocol, metric: str) -> Protocol:
-    """Return a protocol reduced to the thresholds, area ranges and caps that one metric needs.
+    """Return a protocol reduced to the thresholds, area ranges and caps (maximum numbers of detections) that one metric
+    needs.
 
     The metric is "AP" (also called "mAP"), "AP50", "AP75", or "AP_" followed by the name of an area range or level.
-    Such a range or level becomes the last one of the protocol. `OptionError` is raised if the protocol does not have
-    the metric.
+    This range or level becomes the last one of the protocol. Raises `OptionError` if the protocol does not have the
+    metric.
     """
     whole = protocol.area_ranges[0]
     ranges = {one[0]: one for one in (*protocol.area_ranges, *protocol.levels)}
@@ -126,7 +128,7 @@ def trimmed(protocol: Protocol, metric: str) -> Protocol:
         one = ranges[metric[3:]]
         if one in protocol.levels:
             of["levels"] = (one,)
-        else:  # the first range is in square pixels, so other ranges come second
+        else:  # the first range must be in square pixels, so another range comes second
             of["area_ranges"] = (one,) if len(one) == 3 else (whole, one)
     elif metric not in ("AP", "mAP"):
         known = ["AP", *AT, *(f"AP_{name}" for name in list(ranges)[1:])]
@@ -202,7 +204,7 @@ class Replay:
             value = mean_under(plain, values)
             if np.isnan(value):
                 raise undefined(self.ground_truth, protocol, self.metric)
-            # `detmap.evaluate` adds the values in this memory order, which determines the last bit.
+            # `detmap.evaluate` adds the values in this memory order, which affects the last bit.
             by_class = np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(values.shape[-1], -1)
             self._known[plain] = Value(value, np.asarray(by_class.mean(axis=1)), values.mean(axis=1))
         return self._known[plain]
@@ -215,7 +217,7 @@ class Replay:
             return math.nan
 
     def plain(self, protocol: Protocol) -> Protocol:
-        """Return the simplified protocol. Protocols with equal simplified protocols give equal numbers."""
+        """Return the simplified protocol; equal simplified protocols give equal numbers."""
         return self.simplified(protocol)
 
     def forget(self) -> None:
@@ -249,9 +251,9 @@ class Replay:
         return scorer
 
     def band(self, protocol: Protocol) -> tuple[float, float]:
-        """Return the minimum and maximum of the metric over all orders of equal scores within a category. Programs with an
-        unstable sort give a value between the two. Without ties, both equal the metric. Detections with equal scores in one
-        image are always matched in order of rows.
+        """Return the minimum and maximum of the metric over all orders of equal scores within a category. Without ties,
+        both equal the metric. Programs with an unstable sort give a value between minimum and maximum. Detections with
+        equal scores in one image are always matched in order of rows.
         """
         plain, value = self.simplified(protocol), self.value(protocol).value
         both = self._scored(plain).ends(plain)
@@ -261,15 +263,13 @@ class Replay:
         return min(*ends, value), max(*ends, value)
 
     def outcomes(self, protocol: Protocol, iou: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return each detection's outcome and overlap at one threshold. The outcome is -1 if the detection is not
-        scored; the overlap is NaN if it is unmatched.
-        """
+        """Return each detection's outcome (-1 if not scored) and overlap (NaN if unmatched) at one threshold."""
         plain = self.simplified(protocol)
         return self._scored(plain).outcomes(plain, iou)
 
     def simplified(self, protocol: Protocol) -> Protocol:
-        """Return a protocol that gives the same numbers on these tables. Every decision that has no effect on these tables
-        is reset to its default.
+        """Return a protocol that gives the same numbers on these tables, with decisions that have no effect reset to
+        their defaults.
         """
         if protocol not in self._simpler:
             self._simpler[protocol] = self._simplify(protocol)
@@ -306,7 +306,7 @@ class Replay:
         if self._changes_nothing(numbers=protocol.numbers):
             same["numbers"] = "float64"
         if same.get("numbers", protocol.numbers) == "float64":
-            # For masks and keypoints `box_decimals` is kept, because it must raise an error even if it changes no box.
+            # For masks and keypoints `box_decimals` is kept, because it must raise an error even if no box changes.
             if boxes and not protocol.box_offset and self._changes_nothing(box_decimals=protocol.box_decimals):
                 same["box_decimals"] = None
             if self._changes_nothing(score_decimals=protocol.score_decimals):
@@ -376,8 +376,8 @@ def undefined(ground_truth: GroundTruth, protocol: Protocol, metric: str) -> Inp
 
 
 def decided(protocol: str | Protocol, iou_type: str | None, *tables: GroundTruth | Detections) -> Protocol:
-    """Return a protocol, which may be given as text, in its variant for `iou_type`, by default the geometry of the
-    tables.
+    """Return the variant of a protocol for `iou_type`, by default the geometry of the tables. The protocol may be given
+    as text.
     """
     if not isinstance(protocol, str):
         return resolve(protocol, iou_type=scored_kind(protocol, iou_type, *tables))
@@ -423,7 +423,7 @@ def grouped(source: Any, target: Any, labels: Mapping[str, str]) -> list[tuple[s
     return [(label, tuple(names)) for label, names in sorted(groups.items(), key=place)]
 
 
-#: Maps a decision to related decisions. A description that states the decision leaves the related decisions out.
+#: Maps a decision to related decisions, which a description of the decision omits.
 TACIT = {
     "interpolation": ("recall_thresholds", "epsilon"),
     "ignore": ("crowd_overlap",),

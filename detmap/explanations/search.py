@@ -1,5 +1,5 @@
-"""Search for protocols that reproduce quoted numbers: first named protocols, then variants. The number of protocols that
-agree by chance is estimated.
+"""Search for protocols that reproduce quoted numbers: first named protocols, then variants. Estimate how many protocols
+agree by chance.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from detmap.explanations.tries import Changes, Vocabulary
 from detmap.explanations.vocabulary import ORDER, SMOOTH, USUAL, WIDER, ByImage, treated
 from detmap.shapes.kinds import BOXES
 
-#: Changes that are tried in addition to named protocols. A row has the changes of one decision, or of a group of
+#: Changes that are tried in addition to named protocols: in each row, the values of one decision, or of several
 #: decisions that change together.
 GRID: dict[str, tuple[dict[str, Any], ...]] = {
     "min_score": tuple({"min_score": cut} for cut in (0.001, 0.01, 0.05, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5)),
@@ -70,7 +70,7 @@ _KEPT, _LEAST = 1_000_000, 4
 
 
 def changed_to(base: Protocol, protocol: Protocol, change: Iterable[str]) -> str:
-    """Describe in which of the decisions `change` a protocol differs from its base."""
+    """Describe the decisions among `change` in which a protocol differs from its base."""
     names = [one for one in change if getattr(protocol, one) != getattr(base, one)]
     silent = {tacit for one in names for tacit in TACIT.get(one, ())}
     return ", ".join(f"{one} {said(protocol, [one])}" for one in names if one not in silent)
@@ -97,8 +97,8 @@ def find_value(
     detections : Detections
         The detections.
     value : str or float, or mapping of str to str or float
-        The quoted number, of which all digits must agree. A number above 1 is a percentage. Several numbers are given as a
-        mapping. Each name is a metric, a class, or both, such as ``{"AP": "0.437", "AP50": "0.612", "person": "0.51",
+        The quoted number; all of its digits must agree. A number above 1 is a percentage. Several numbers are given as
+        a mapping. Each name is a metric, a class, or both, such as ``{"AP": "0.437", "AP50": "0.612", "person": "0.51",
         "AP50/person": "0.7"}``.
     metric : str
         The metric, as for `detmap.explain`, of a number without a name and of numbers whose name is only a class.
@@ -133,7 +133,7 @@ def find_value(
 
 
 class Number(NamedTuple):
-    """The meaning of a quoted number. It is a metric of all classes or, if `category` is an index, of one class."""
+    """The meaning of a quoted number: a metric of all classes or, if `category` is an index, of one class."""
 
     metric: str
     category: int | None
@@ -223,7 +223,7 @@ class _Looked(Vocabulary):
         if key not in self._values:
             try:
                 self._values[key] = self._mean(made, plain, mean, metric, category)
-            except InputError:  # no image with detections has positives, and only such images are scored
+            except InputError:  # only images with detections are scored, and none of them has positives
                 self._values[key] = math.nan
         return self._values[key]
 
@@ -238,7 +238,7 @@ class _Looked(Vocabulary):
         return tuple(found)
 
     def place(self, changes: Changes) -> Any:
-        """Return a sort key that places rules with shared computations next to each other."""
+        """Return a sort key by which rules with shared computations are adjacent."""
         settings = self._settings(changes)
         return tuple(map(str, self._way(settings))), all(map(is_late, settings.keys() & Protocol.__dataclass_fields__))
 
@@ -286,7 +286,7 @@ class _Looked(Vocabulary):
         return self._made(settings, base), varied(base, decided) if decided else base
 
     def _way(self, settings: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return the transformations by which the tables are made, as pairs of name and setting."""
+        """Return the transformations of the tables, as pairs of name and setting."""
         files = tuple((key, value) for key, value in settings.items() if key not in Protocol.__dataclass_fields__)
         return tuple(one for one in files if one[0] != "mean" or one[1] == "over images")
 
@@ -321,7 +321,7 @@ class _Looked(Vocabulary):
         """Return a metric for the class `category` or, if it is None, for all classes. `mean` names the kind of mean."""
         if self._last[0] is not made or self._last[1] != plain:
             self._last = (made, plain, made.replay.value(plain))
-            made.replay.forget()  # keep the numbers, free the per-class values
+            made.replay.forget()  # keep the numbers, but free the per-class values
             self._evaluated += 1
         value = self._last[2]
         assert value is not None

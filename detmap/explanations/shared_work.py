@@ -1,4 +1,6 @@
-"""Intermediate results that protocols share on the same two tables: orders, rankings, overlapping pairs, and matches."""
+"""Intermediate results that protocols share on the same two tables: orders, rankings, overlapping pairs, and matches. A
+cap is a maximum number of detections per image.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,8 @@ class Recent(OrderedDict[Hashable, Any]):
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """The detections sorted by image, category and score (`side`). `position` is the index of each row in this order, -1
-    for rows that are not scored. `scores` and `images` have one value per row of the table.
+    """The detections sorted by image, category and score (`side`). `position` is the index of each row in this order;
+    -1 for rows that are not scored. `scores` and `images` have one value per row of the table.
     """
 
     scores: NDArray[np.float64]
@@ -55,8 +57,8 @@ class Order:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """`order` holds the positions sorted by category, descending score and the rule for ties. `place` is the inverse
-    permutation.
+    """Positions of `Order`, sorted by category, descending score and the rule for ties (`order`). `place` is the
+    inverse permutation.
     """
 
     order: NDArray[np.int64]
@@ -66,7 +68,7 @@ class Ranking:
 
     @cached_property
     def tied(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each place of the ranking, begin and end of its tied group: the places with the same category and score."""
+        """For each place of the ranking, start and end of its tied group (the places with the same category and score)."""
         new = np.ones(self.order.size, np.bool_)
         new[1:] = self.scores[1:] != self.scores[:-1]
         new[self.class_starts[:-1][self.class_starts[:-1] < new.size]] = True
@@ -79,7 +81,7 @@ class Ranking:
 class Kept:
     """The places of a ranking that remain after the score threshold and the caps. `flags` is the mask of kept places,
     and `all` whether every place is kept. `ahead`, shape (n + 1,), is the number of kept places before each place.
-    `seen` flags the images with at least one detection within the score threshold and the cap per image.
+    `seen` flags the images with a detection that the score threshold and the cap per image keep.
     """
 
     flags: NDArray[np.bool_]
@@ -92,7 +94,7 @@ class Kept:
 class Pairs:
     """Pairs of a detection and an object that overlap by at least `lowest`: the rows in the two tables, and the
     overlaps. `by_nature` flags objects that are ignored under every protocol with these pairs. `areas` are the areas of
-    all detections in the table; None if no detection can be outside of the area range.
+    all detections in the table; None if every detection is inside the area range.
     """
 
     lowest: float
@@ -107,7 +109,7 @@ class Pairs:
 @dataclass(frozen=True, eq=False)
 class Cells:
     """Pairs in matching order. `live` holds the positions of the detections that overlap an object. `cells` are the
-    pairs of image and category with such detections, and `candidates` are the objects that each detection overlaps.
+    pairs of image and category of these detections, and `candidates` are the objects that each detection overlaps.
     """
 
     live: NDArray[np.int64]
@@ -131,10 +133,10 @@ class Matched:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """The hits under a protocol, sorted by threshold. `threshold`, `place` (in the ranking) and `category` have one value
-    per hit. `positives` are the numbers of positives by category. `items` are the numbers of detections that are not
-    ignored, by threshold and category. ``count(thresholds, stops, categories)`` returns how many of these detections of
-    a category are ranked before the place `stops`.
+    """The hits under a protocol, sorted by threshold. `threshold`, `place` (in the ranking) and `category` have one
+    value per hit. `positives` are the numbers of positives by category. `items` are the numbers of detections that are
+    not ignored, by threshold and category. ``count(thresholds, stops, categories)`` returns how many detections of a
+    category that are not ignored rank before the place `stops`.
     """
 
     threshold: NDArray[np.int64]

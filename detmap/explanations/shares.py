@@ -1,5 +1,6 @@
 """Why two protocols give different numbers: the share of each decision in the difference, and detections whose outcome
-changes."""
+changes.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +22,11 @@ from detmap.results import fragment, signed
 from detmap.shapes import IouType
 from detmap.shapes.kinds import BOXES
 
-#: Maximum number of decisions for which shares are averaged over all orders of the decisions. For more decisions, the
-#: orders are sampled.
+#: Maximum number of decisions whose shares are averaged over all orders of the decisions. For more decisions, orders
+#: are sampled.
 EXACT = 7
 
-#: Orders are sampled in pairs of an order and its reverse, until standard errors are at most `SURE`. At least `_PAIRS`
-#: pairs are sampled.
+#: Maximum standard error of sampled shares. Minimum number of sampled pairs; a pair is an order and its reverse.
 SURE, _PAIRS = 1e-4, 4
 
 #: A sentence on causes of differences that cannot be seen in a file of detections.
@@ -60,8 +60,8 @@ class Example:
     iou : float
         The threshold at which the outcome changes.
     overlap : float
-        The overlap with the object that the detection matches after the change, or before the change if the detection is
-        unmatched after it. NaN if the detection is unmatched in both cases.
+        The overlap with the matched object after the change or, if the detection is then unmatched, before the change.
+        NaN if the detection is unmatched in both cases.
     before, after : str
         The outcomes: "hit", "false positive", "ignored", or "not scored".
     """
@@ -84,7 +84,7 @@ class Share:
     Attributes
     ----------
     decision : str
-        The name of the decision, or of a group of decisions that only make sense together.
+        The name of the decision, or of a group of decisions that are changed together.
     decisions : tuple of str
         The names of the decisions in the group.
     before, after : str
@@ -131,7 +131,7 @@ class Step:
     examples : list of Example
         Detections whose outcome the step changed, by descending score.
     changed : int
-        Number of all detections whose outcome the step changed.
+        Number of all detections with an outcome changed by the step.
     """
 
     decision: str
@@ -248,7 +248,7 @@ class Explanation(Explained[Protocol]):
     error : float
         The largest standard error of a share; 0 if all orders were averaged.
     evaluations, matchings : int
-        Number of different protocols evaluated, and number of matchings that this took.
+        Number of different protocols evaluated, and number of matchings.
     notices : mapping of str to int
         Counts of unusual features of the tables, by code.
     """
@@ -347,9 +347,9 @@ def explain(
     differ = players(*both)
 
     ends = [replay.value(one).value for one in both]
-    bands = [replay.band(one) for one in both]  # now, while the matches are still cached
-    # From one evaluated protocol to the next, the first decisions of `order` change most often. Decisions about the curve
-    # come first, because they do not change the matches.
+    bands = [replay.band(one) for one in both]  # while the matches are still cached
+    # The first decisions of `order` change most often between successive evaluations. Decisions about the curve come
+    # first, because they do not change the matches.
     order = sorted(range(len(differ)), key=lambda at: all(map(is_late, differ[at][1])), reverse=True)
     shares, error, steps = weighed(both, differ, lambda rules: replay.value(rules).value, orders, seed, order)
     return Explanation(
@@ -412,9 +412,9 @@ def check_orders(orders: int) -> None:
 
 
 def shapley(count: int, value: Values, order: Sequence[int] | None = None) -> list[Fraction]:
-    """Return the Shapley values of a game with `count` players. They sum to the value of the set of all players minus
-    the value of the empty set. From one evaluated set to the next, the first player of `order` changes most often, so
-    this player should be the cheapest to change.
+    """Return the Shapley values of a game with `count` players. The Shapley values sum to the value of the set of all
+    players minus the value of the empty set. The first player of `order` changes most often between successive
+    evaluations, so this player should be the cheapest to change.
     """
     fastest = list(range(count)) if order is None else list(order)
     sets = [frozenset(fastest[bit] for bit in range(count) if code >> bit & 1) for code in range(1 << count)]
@@ -486,7 +486,7 @@ _EARLY = [name for name, made in decisions_of(Protocol).items() if made.affects 
 
 def _moved(replay: Replay, protocol: Protocol, before: Value, after: Value) -> list[tuple[str, float]]:
     """Return the classes whose values changed most."""
-    if before.classes.size != after.classes.size:  # classes are merged under one of the two protocols
+    if before.classes.size != after.classes.size:  # one of the two protocols merges the classes
         return []
     names = replay.ground_truth.categories.names if protocol.use_categories else ("all",)
     change = np.nan_to_num(after.classes - before.classes)

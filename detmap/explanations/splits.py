@@ -24,7 +24,7 @@ from detmap.shapes import IouType
 if TYPE_CHECKING:
     from detmap.statistics import Bootstrap
 
-#: Maximum number of images whose effects are computed: the images on which the two models' numbers of hits differ most.
+#: Maximum number of images with effects. The two models' numbers of hits differ most on these images.
 IMAGES = 1000
 
 #: Maximum number of effects of each kind that are named in a sentence.
@@ -160,7 +160,9 @@ class Contrast:
         return told
 
     def _decisive(self) -> list[str]:
-        """Return a sentence if leaving out a single image changes whether the interval of the difference includes 0."""
+        """Return a list with a sentence if leaving out a single image changes whether the interval of the difference
+        includes 0; else [].
+        """
 
         def holds(low: float, high: float) -> bool:
             return low <= 0 <= high
@@ -243,8 +245,8 @@ def contrast(
       difference without this image.
 
     Intervals of classes, sizes and errors come from bootstrap draws of the images. Effects of images have no intervals,
-    because images are the units of the draws. Instead, there is an interval for the difference that remains when the
-    image is left out. It comes from the draws that do not contain the image.
+    because images are the units of the draws. Instead, there is an interval for the difference without the image. This
+    interval comes from the draws that do not contain the image.
 
     Parameters
     ----------
@@ -348,8 +350,8 @@ def contrast(
 
 
 def _ranges(named: Protocol, base: Protocol) -> tuple[tuple[str, float, float], ...]:
-    """Return the area range of the metric, and then the smaller ranges by which the difference is split. The smaller ranges
-    come from the protocol or, if it has none, from COCO. A metric of a smaller range, such as "AP_small", is not split.
+    """Return the area range of the metric, then the smaller ranges for the split of the difference. The smaller ranges
+    are the protocol's or, if it has none, COCO's. A metric of a smaller range, such as "AP_small", is not split.
     """
     (whole,) = base.area_ranges
     if whole[0] != named.area_ranges[0][0]:
@@ -377,8 +379,8 @@ def _classes(results: Sequence[DetectionResult], ends: NDArray[np.float64]) -> t
         sides = [Fraction(0 if math.isnan(side[k]) else float(side[k])) for side in (first, second)]
         if not (math.isnan(first[k]) and math.isnan(second[k])):
             exact[name] = sides[1] / counts[1] - sides[0] / counts[0]
-            # The interval from the draws is divided by the number of classes with positives. If the models differ in
-            # this number, there is no interval.
+            # The ends of the interval are divided by the number of classes with positives. If the models differ in this
+            # number, there is no interval.
             low, high = (ends[k] / counts[1]).tolist() if counts[0] == counts[1] else (math.nan, math.nan)
             effects.append(
                 Effect(
@@ -411,8 +413,8 @@ def _sizes(results: Sequence[DetectionResult], names: Sequence[str], ends: NDArr
 
 
 def _gain(first: Bootstrap, second: Bootstrap) -> Bootstrap:
-    """Return the bootstrap of the differences, second minus first. `support` (the number of images with positives) is the
-    smaller number of the two models.
+    """Return the bootstrap of the differences, second minus first. `support` (the number of images with positives) is
+    the minimum of the two models.
     """
     support = np.minimum(first.support, second.support)
     return replace(second, support=support) - replace(first, support=support)
@@ -421,7 +423,7 @@ def _gain(first: Bootstrap, second: Bootstrap) -> Bootstrap:
 def _errors(costs: Sequence[Bootstrap], iou: float, level: float) -> Split:
     """Return the split of the difference at one threshold by TIDE's errors."""
     first, second = costs
-    saved = _gain(second, first)  # a higher cost for the first model favours the second
+    saved = _gain(second, first)  # first minus second model, so that positive values favour the second
     ends = saved.interval(level).tolist()
     effects = [
         Effect(
@@ -463,7 +465,7 @@ def _images(
         for tally in tallies
     ]
     gap = values[1] - values[0]
-    # Without the only image with objects, the difference is undefined and taken as 0.
+    # Without the only image with objects, the difference is undefined; 0 is used.
     shares = gap[0] - (size - 1) / size * np.nan_to_num(gap[1:])
     ends = _without(tallies, drawn, chosen, gap[1:], level)
     names = ground_truth.images.names or ()
@@ -495,8 +497,8 @@ def _without(
     level: float,
 ) -> list[tuple[float, float]]:
     """Return for each of `images` an interval of the difference without this image; NaN without an interval."""
-    # A draw that lacks an image is a draw from the other images. The jackknife sample that lacks the image is left out.
-    # Draws of clusters cannot be used, because a draw that lacks an image also lacks the other images of its cluster.
+    # A bootstrap draw without an image is a draw from the remaining images. Draws of clusters cannot be used, because a
+    # draw without an image lacks the whole cluster.
     from detmap.statistics import draws, intervals
 
     if drawn.unit == "clusters":

@@ -1,5 +1,6 @@
-"""Whether one model stays above another under other conventions, caps, thresholds, orders of equal scores, images and
-labels."""
+"""Whether one model stays above another under other conventions, maximum numbers of detections, thresholds, orders of
+equal scores, images and labels.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from detmap.results import fragment
 from detmap.shapes import IouType, find
 from detmap.shapes.kinds import BOXES
 
-#: Kind of situation for each row of `GRID`; rows that are not listed are "other decisions".
+#: Kind of situation for each row of `GRID`; "other decisions" for rows that are not listed.
 _KINDS = {
     "min_score": "score cuts",
     "max_dets": "caps",
@@ -59,7 +60,7 @@ class Situation:
     changes : int
         Number of changed decisions; a group of decisions counts as one, another order of equal scores counts as none.
     lowest, highest : dict of str to float
-        The minimum and maximum value of each model, which differ only for the situation "any order of equal scores".
+        The minimum and maximum value of each model; they differ only in the situation "any order of equal scores".
     """
 
     kind: str
@@ -89,13 +90,14 @@ class Claim:
     difference : float
         Value of `first` minus value of `second`.
     tried, held : int
-        Number of situations tried, and number of situations in which `first` is above.
+        Number of situations tried, and number of situations in which `first` is above `second`.
     against : list of Situation
-        The situations in which `first` is not above, sorted by number of changes, then by change of the values.
+        The situations in which `first` is not above `second`, sorted by number of changes, then by change of the
+        values.
     draws, against_draws : float
-        The share of draws in which `first` is above, and the share in which `second` is above; NaN without draws.
+        The shares of draws in which `first` is above `second`, and `second` above `first`; NaN without draws.
     survives : bool
-        Whether `first` is above in all situations, and in at least the share `level` of the draws.
+        Whether `first` is above `second` in all situations, and in at least the share `level` of the draws.
     """
 
     first: str
@@ -110,7 +112,7 @@ class Claim:
 
     @property
     def smallest(self) -> Situation | None:
-        """The situation in `against` with the fewest changes; None if `first` is above in all situations."""
+        """The situation in `against` with the fewest changes; None if `against` is empty."""
         return self.against[0] if self.against else None
 
 
@@ -123,7 +125,7 @@ class Survival:
     metric : str
         The name of the metric.
     protocol : Protocol or Convention
-        The rules by which the models are compared, reduced to the decisions that the metric needs.
+        The rules of the comparison, reduced to the decisions that the metric needs.
     values : dict of str to float
         The value of each model, the best first.
     situations : list of Situation
@@ -154,8 +156,8 @@ class Survival:
     notes: tuple[str, ...] = ()
 
     def table(self, claim: Claim) -> list[dict[str, Any]]:
-        """Return how often each of the two models has the higher value. There is a row for each kind of situation, and one
-        for the bootstrap draws.
+        """Return how often each of the two models has the higher value: a row for each kind of situation, and a row for
+        the bootstrap draws.
         """
         rows = []
         for kind in KINDS:
@@ -171,7 +173,7 @@ class Survival:
         return rows
 
     def sentences(self) -> list[str]:
-        """Return for every pair of models a sentence that says whether their order survives."""
+        """Return a sentence on each pair of models that says whether their order survives."""
         told = [self._sentence(claim) for claim in self.claims]
         if self.replicates:
             told.append(
@@ -354,7 +356,7 @@ def changed_decisions(base: Protocol) -> Iterator[tuple[str, str, int, Protocol]
         if label in _MISTAKES or (label in _OF_BOXES and base.iou_type != BOXES):
             continue
         if label == "iou_thresholds" and len(base.iou_thresholds) == 1:
-            continue  # a metric at a single threshold, such as AP50, keeps its threshold
+            continue  # the threshold of a metric such as AP50 is not changed
         for change in changes:
             protocol = replace(base, **change)
             yield _KINDS.get(label, "other decisions"), changed_to(base, protocol, change), 1, protocol
@@ -402,8 +404,8 @@ class Trial(Generic[Rules]):
     def try_rules(
         self, rules: Iterable[tuple[str, str, int, Rules]], seen: set[Any] | None = None, idle: bool = True
     ) -> None:
-        """Score the models under several rules, each given as a tuple (kind, name, number of changes, rules). Rules whose
-        key is in `seen` are skipped. Without `idle`, rules that change no value are not added.
+        """Score the models under several rules, each given as a tuple (kind, name, number of changes, rules). Rules
+        whose key is in `seen` are skipped. If `idle` is false, rules that change no value are skipped, too.
         """
         for kind, name, changes, one in rules:
             if seen is not None:
@@ -444,8 +446,8 @@ class _Trial(Trial[Protocol]):
     questions: Mapping[str, Replay]
 
     def try_labels(self, most: int) -> None:
-        """Score the models again without the labels that `detmap.diagnostics.suspects` lists. At most `most` labels are left
-        out for each model.
+        """Score the models again without the labels that `detmap.diagnostics.suspects` lists, at most `most` labels for
+        each model.
         """
         from detmap.diagnostics import diagnose
         from detmap.diagnostics._pairs import BACKGROUND
@@ -470,7 +472,7 @@ class _Trial(Trial[Protocol]):
                 if at >= 0 and twin < 0 and found[at]:
                     continue  # a model detects the object in its labelled class
                 if at >= 0:
-                    suspect[max(at, twin)] = True  # flag the second of two labels that may be of one object
+                    suspect[max(at, twin)] = True  # flag the second of two labels that may belong to one object
                 if detection >= 0:
                     kept[name][detection] = False
         if not suspect.any() and all(map(np.all, kept.values())):
@@ -497,7 +499,7 @@ class _Trial(Trial[Protocol]):
 
 
 def _ignoring(truth: GroundTruth, suspect: NDArray[np.bool_], base: Protocol) -> tuple[GroundTruth, Protocol]:
-    """Return the ground truth and the protocol, changed so that the objects flagged by `suspect` are ignored too."""
+    """Return the ground truth and the protocol, changed so that objects flagged by `suspect` are ignored, too."""
     ignored = truth.difficult & ("difficult" in base.ignore)
     objects = replace(truth, difficult=readonly(ignored | suspect, np.bool_))
     if "difficult" in base.left_out:

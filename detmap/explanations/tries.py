@@ -1,5 +1,5 @@
-"""Search for rules that reproduce quoted numbers: first named rules, then variants with up to three changes. The number
-of rules that agree by chance is estimated.
+"""Search for rules that reproduce quoted numbers: first named rules, then variants with up to three changes. Estimate
+how many rules agree by chance.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from detmap.system import progress
 Change = tuple[str, int]
 Changes = tuple[Change, ...]
 
-#: Maximum number of evaluated rules with one, two and three changes. Rules are evaluated if their estimated values are
-#: nearest to the quoted numbers.
+#: Maximum number of evaluated rules with one, two and three changes. The rules with estimated values nearest to the
+#: quoted numbers are evaluated.
 _COMBINED = {1: 100, 2: 1200, 3: 500}
 
 #: Prior weight of rows that the vocabulary's `usual` does not list.
 _OTHERWISE = 2.0
 
-#: In rows of ascending numbers (`smooth`), every fifth change is evaluated; the effects of the other changes are
+#: Stride in rows of ascending numbers (`smooth`): every fifth change is evaluated, and effects in between are
 #: interpolated.
 _STRIDE = 5
 
 #: Minimum prior weight of a change to be tried in combinations of three changes.
 _RAREST = 5e-4
 
-#: Maximum difference of a value from the quoted number. If one value of a rule with several changes differs more, the
+#: Maximum difference of a value from its quoted number. If a value of a rule with several changes differs more, the
 #: rule's other values are not evaluated.
 _REACH = 0.03
 
@@ -47,7 +47,7 @@ _SAME = 12
 
 class Vocabulary(Protocol):
     """The rules that can be tried: named rules, each with changes. ``grid`` maps the name of a row to its changes
-    (decisions and values). ``usual`` has the prior weights of rows. ``smooth`` names rows of ascending numbers, for which
+    (decisions and values). ``usual`` has the prior weights of rows. ``smooth`` names rows of ascending numbers; their
     effects are interpolated.
     """
 
@@ -56,8 +56,8 @@ class Vocabulary(Protocol):
     smooth: Sequence[str] = ()
 
     def value(self, name: str, changes: Changes, number: int) -> float:
-        """Return the value of the quoted number with the index `number`, under the rule `name` with changes; NaN if the
-        rule does not apply.
+        """Return the value of quoted number `number` (an index) under the rule `name` with changes; NaN if the rule
+        does not apply.
         """
         ...
 
@@ -66,7 +66,7 @@ class Vocabulary(Protocol):
         ...
 
     def place(self, changes: Changes) -> Any:
-        """Return a sort key that places rules with shared computations next to each other."""
+        """Return a sort key by which rules with shared computations are adjacent."""
         ...
 
     def rules(self, name: str, changes: Changes) -> Any:
@@ -117,8 +117,8 @@ class Tries:
     count: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
 
     def search(self, most: int) -> list[Match]:
-        """Try more changes until a match is not explained by chance, or there are `most` matches. Three changes are only
-        tried if several numbers are quoted and no rule with fewer changes agrees.
+        """Try more changes until chance does not explain a match, or there are `most` matches. Three changes are tried
+        only if several numbers are quoted and no rule with fewer changes agrees.
         """
         self._named()
         if len(self.matches()) < most:
@@ -145,8 +145,8 @@ class Tries:
         return self._chance()(0.0)
 
     def _chance(self) -> Callable[[float], float]:
-        """Return a function of a prior weight. The function returns how many rules with at least this weight are expected
-        to agree by chance.
+        """Return a function that maps a prior weight to the expected number of chance agreements, among rules with at
+        least this weight.
         """
         values = np.array(list(self.tried)).reshape(-1, len(self.quoted))
         density, shares = Chance(values, np.array(self.quoted)), np.array(list(self.tried.values()))
@@ -195,7 +195,7 @@ class Tries:
                 self.own[name] = made
 
     def _singles(self) -> None:
-        """Try the named rules with one change each. Of named rules with equal values, only the first is used."""
+        """Try the named rules with one change. Of named rules with equal values, only the first is used."""
         grid = self.vocabulary.grid
         there = {name: {self.vocabulary.plain(name, ())} for name in self.own}
         smooth = self.vocabulary.smooth
@@ -268,7 +268,7 @@ class Tries:
             return []
         before = np.array(self.own[name])
         added = before + sum(by[column] for column in picked.T)
-        # The effects of several changes are combined as sums and as products, because either can be the better estimate.
+        # Combine the effects of several changes as sums and as products, because either can be the better estimate.
         with np.errstate(divide="ignore", invalid="ignore"):
             scaled = before * np.prod([(before + by[column]) / before for column in picked.T], axis=0)
         scaled = np.where(np.isfinite(scaled), scaled, added)

@@ -1,5 +1,6 @@
 """Changes that `explain --value` tries in addition to decisions of protocols: how files were written, and how the mean is
-taken."""
+taken.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +21,7 @@ from detmap.shapes.kinds import BOXES
 
 Tables = tuple[GroundTruth, Detections]
 
-#: Relative prior weight of each row of changes. It is divided evenly among the row's changes. Rows that are not listed
-#: have the weight 2.
+#: Relative prior weight of each row of changes, divided evenly among the row's changes; 2 for rows that are not listed.
 USUAL = {
     "min_score": 20.0,
     "curve": 10.0,
@@ -43,8 +43,8 @@ USUAL = {
 #: Minimum areas of detections or objects that are tried, in square pixels.
 _AREAS = (16, 64, 100, 256, 1024)
 
-#: Changes that only `explain --value` tries. They are decisions of a protocol, transformations of both tables (keys of
-#: `_WAYS`), or other kinds of means ("mean").
+#: Changes that only `explain --value` tries: decisions of a protocol, transformations of both tables (keys of `_WAYS`),
+#: or other kinds of means ("mean").
 WIDER: dict[str, tuple[dict[str, Any], ...]] = {
     "boxes": ({"boxes": "xywh rounded"}, {"boxes": "xywh truncated"}),
     "nms": (
@@ -164,13 +164,13 @@ _WAYS: dict[str, Callable[[Tables, str], Tables]] = {
 #: The names of the transformations, in the order of application.
 ORDER = tuple(_WAYS)
 
-#: Maximum number of pairs of an image and a class for which the mean over images is tried.
+#: Maximum number of pairs of image and class for which the mean over images is tried.
 _MOST_CELLS = 5000
 
 
 class ByImage:
-    """Tables in which every pair of image and class is a class of its own, so that each image is scored separately. For
-    each new class, `images` and `classes` have the indices of its image and its class in the ground truth.
+    """Tables in which every pair of image and class becomes a new class, so that each image is scored separately.
+    `images` and `classes` hold the indices of each new class's image and original class in the ground truth.
     """
 
     def __init__(self, tables: Tables) -> None:
@@ -202,7 +202,7 @@ class ByImage:
             rows = np.flatnonzero(lists.holds(self.images, self.classes, count))
             lists = CategoryLists.of_pairs(self.images[rows], rows, distinct.size, lists.listed)
         self.tables = (
-            # Every new class has objects and detections on one image only.
+            # every new class has objects and detections on one image only
             replace(truth, categories=categories, negatives=None, not_exhaustive=lists, present=None),
             replace(found, categories=used(found_codes, np.arange(len(found)))),
         )
@@ -213,8 +213,8 @@ class ByImage:
         return bool(self.images.size <= _MOST_CELLS)
 
     def mean(self, values: NDArray[np.float64], category: int | None) -> float:
-        """Average the values of the class `category` over images. If `category` is None, the value of an image is the mean
-        of its classes. Return NaN without values.
+        """Return the mean over images of the value of the class `category` or, if it is None, of each image's mean over
+        classes; NaN without values.
         """
         there = ~np.isnan(values) & (category is None or self.classes == category)
         if not there.any():

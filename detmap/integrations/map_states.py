@@ -63,8 +63,8 @@ class Scores(NamedTuple):
 
 
 def scores_of(states: States, settings: Settings) -> tuple[dict[str, Scores | None], list[int]]:
-    """Return a dict of the scores for each `iou_type`, and the classes. The scores are None if there are no images to
-    score. If the state has no boxes, images without target masks are not scored, as in torchmetrics.
+    """Return the scores by `iou_type`, None without images to score, and the classes. If the state has no boxes, images
+    without target masks are not scored, as in torchmetrics.
     """
     sides = _Side.found(states), _Side.true(states)
     classes = sorted({one for side in sides for one in side.labels.ids.tolist()})
@@ -121,7 +121,7 @@ class _Side(NamedTuple):
         )
 
     def of_one_class(self) -> _Side:
-        """Return a copy with all labels 0, so that equal scores rank in the given order, not by class."""
+        """Return a copy with all labels set to 0, so that equal scores are ranked in the given order, not by class."""
         count = self.labels.codes.size
         return self._replace(labels=index_ids(np.zeros(count, np.int64), source="labels", field="labels"))
 

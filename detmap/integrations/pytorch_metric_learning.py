@@ -1,5 +1,6 @@
-"""pytorch-metric-learning's `AccuracyCalculator`, computed by detmap from embeddings, or from neighbours that an index
-has found."""
+"""pytorch-metric-learning's `AccuracyCalculator`, computed by detmap from embeddings, or from the neighbours that an
+index returns.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ _METRICS = {
 class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # the parent class has no type annotations
     """pytorch-metric-learning's calculator, in which detmap computes the metrics of nearest neighbours.
 
-    The arguments are the same. NMI and AMI, the clustering measures, are computed by pytorch-metric-learning itself.
-    Neighbours are ranked in the order in which the search returns them.
+    The arguments are those of the parent class, which still computes the clustering measures NMI and AMI. Neighbours
+    are ranked in the order in which the search returns them.
     """
 
     def get_accuracy_of_neighbors(
@@ -59,8 +60,8 @@ class AccuracyCalculator(_Theirs):  # type: ignore[misc]  # the parent class has
         query_labels, reference_labels : tensor or array, shapes (q,), (g,)
             Labels of the queries and of the references.
         ref_includes_query : bool
-            Whether the first q references are the queries. If so, each query is removed from its own list of
-            neighbours; if the list lacks the query, the last neighbour is removed instead.
+            Whether the first q references are the queries. Each query is then removed from its list of neighbours; if
+            the list lacks the query, the last neighbour is removed instead.
         include, exclude : sequence of str
             Measures to compute or to leave out; by default all measures except clustering measures, which need
             embeddings.

@@ -22,7 +22,7 @@ class Backend(coco_map._RfdetrCocoBackend):  # type: ignore[misc]
     uses_coco_evaluator = False
 
     def __init__(self) -> None:
-        super().__init__("faster_coco_eval")  # a name that the parent class accepts; faster_coco_eval is not used
+        super().__init__("faster_coco_eval")  # accepted by the parent class; faster_coco_eval is not used
 
     @property
     def mask_utils(self) -> Any:

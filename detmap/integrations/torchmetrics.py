@@ -46,7 +46,7 @@ class CocoBackend(_Theirs):  # type: ignore[misc]
 class MeanAveragePrecision(TheirMetric):  # type: ignore[misc]
     """torchmetrics' `MeanAveragePrecision`, computed by detmap.
 
-    Results and parameters are the same, but `backend` is not used. AP counts detections up to the largest of
+    Results and parameters are torchmetrics', but `backend` is ignored. AP counts detections up to the largest of
     `max_detection_thresholds`.
 
     Examples
@@ -96,7 +96,7 @@ def _single(values: Any) -> Any:
 def _calculate_map(*given: Any, **named: Any) -> Any:
     """Replace `_calculate_map_with_coco`, and compute with detmap if the backend is "detmap"."""
     values = _SIGNATURE.bind(*given, **named).arguments
-    # An extended summary has overlaps and curves in pycocotools' form, which `detmap.pycocotools` computes.
+    # For extended summaries, `detmap.pycocotools` computes overlaps and curves in pycocotools' form.
     if getattr(values["coco_backend"], "backend", None) != "detmap" or values["extended_summary"]:
         return _theirs(*given, **named)
     return own_results(values["coco_backend"], values.__getitem__)[0]

@@ -69,7 +69,7 @@ class Validation:
 
     def _end(self, validator: Any) -> None:
         """Score the detections that the validator has passed on."""
-        vars(validator).pop("update_metrics", None)  # another callback may have removed it already
+        vars(validator).pop("update_metrics", None)  # another callback may have removed the attribute already
         self.result = self._evaluator.compute()
 
 

@@ -65,8 +65,8 @@ class LVISEval:
     iou_type : {"segm", "bbox", "boundary"}
         The regions whose overlap is measured: masks, boxes, or boundary regions.
     mode : {"default", "challenge2021"}
-        As in the branch of the 2021 challenge: ``"challenge2021"`` uses boundary IoU, and at most 10,000 detections per
-        category instead of 300 per image.
+        ``"challenge2021"`` uses boundary IoU, and at most 10,000 detections per category instead of 300 per image, as
+        in the branch of the 2021 challenge.
     dilation_ratio : float
         The width of a boundary region, as a share of the image's diagonal.
     max_cpu_num : int
@@ -83,10 +83,8 @@ class LVISEval:
     eval_imgs : list of dict or None
         The matches for each category, area range and image, in this order; computed lazily.
 
-    Notes
-    -----
-    All numbers equal lvis-api's, ``precision`` and ``recall`` to the last bit. One case differs: at a second `evaluate`,
-    lvis-api scores the records of the first evaluation again.
+    Notes ----- All numbers equal lvis-api's numbers, ``precision`` and ``recall`` to the last bit, except after a
+    second `evaluate`, in which lvis-api scores the records of the first evaluation again.
     """
 
     def __init__(
@@ -165,9 +163,7 @@ class LVISEval:
 
     @cached_property
     def eval_imgs(self) -> list[Any]:
-        """The matches for each category, area range and image, in this order; None where there are neither objects nor
-        detections.
-        """
+        """The matches for each category, area range and image, in this order; None without objects and detections."""
         return [] if self._made is None else self._made.images()
 
     def compute_iou(self, img_id: Any, cat_id: Any) -> Any:
@@ -193,7 +189,7 @@ class LVISEval:
     def _summarize(
         self, summary_type: str, iou_thr: float | None = None, area_rng: str = "all", freq_group_idx: int | None = None
     ) -> Any:
-        """Return the mean of the selected values that are defined; -1 if none is."""
+        """Return the mean of the selected values that are defined; -1 if there are none."""
         areas = [place for place, name in enumerate(self.params.area_rng_lbl) if name == area_rng]
         values = self.eval["precision" if summary_type == "ap" else "recall"]
         if iou_thr is not None:
@@ -360,9 +356,7 @@ class _Evaluation:
         return {"dt_ids": ids, "tps": flags["hit"], "fps": ~flags["hit"] & ~flags["ignored"]}
 
     def _cells(self) -> tuple[dict[Any, list[int]], dict[Any, list[int]]]:
-        """Return the rows of objects and of detections for each pair of image and category. Detections are in the order
-        of matching.
-        """
+        """Return the rows of objects, and of detections in the order of matching, for each pair of image and category."""
         gts, dts = defaultdict(list), defaultdict(list)
         for row, gt in enumerate(self.gts):
             gts[gt["image_id"], gt["category_id"] if self.use_cats else -1].append(row)
@@ -424,7 +418,7 @@ class _Evaluation:
 
 
 class _Pointers(Mapping[int, Any]):
-    """lvis-api's ``dt_pointers``, which are computed when they are read."""
+    """lvis-api's ``dt_pointers``, computed when read."""
 
     def __init__(self, made: _Evaluation) -> None:
         self._made = made

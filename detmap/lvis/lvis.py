@@ -124,7 +124,7 @@ class LVIS:
             return mask_utils.frPyObjects(shape, image["height"], image["width"])
         return shape
 
-    #: Alias under pycocotools' name, because `Segmentations` calls the method by that name.
+    #: pycocotools' name, by which `Segmentations` calls the method.
     annToRLE = ann_to_rle
 
     def ann_to_mask(self, ann: Any) -> Any:

@@ -21,8 +21,8 @@ from detmap.panoptic.tally import PanopticTally
 from detmap.system import parallel
 from detmap.system.limits import PAIRS
 
-#: Maximum number of images, and of pairs of segments, that a thread matches at once. More images take more memory. With
-#: fewer images, threads wait for each other more often.
+#: Maximum number of images, and of pairs of segments, that a thread matches at once. Larger numbers take more memory.
+#: With smaller numbers, threads wait for each other more often.
 _IMAGES, _PAIRS = 16, 1 << 20
 
 
@@ -71,8 +71,8 @@ def match(truth: SegmentedImages, found: SegmentedImages, rules: Rules, threads:
 class _Side:
     """The segments of one file, ground truth or predictions, on the images of the ground truth.
 
-    ``places`` has the index of each image in the file. For each segment, ``image`` has the index of the image in the ground
-    truth, and ``rows`` has the index of the segment in the file.
+    ``places`` holds the index of each image in the file. ``image`` holds the index of each segment's image in the
+    ground truth, and ``rows`` the index of each segment in the file.
     """
 
     file: SegmentedImages
@@ -131,8 +131,8 @@ class _Images:
 
     def match(self, begin: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Match the images ``[begin, end)``; return the ground-truth row and the IoU of each matched pair."""
-        # Reading consists of short system calls. If two threads read at the same time, they pass the GIL to each other
-        # at each call, and take 3 % longer.
+        # Reading consists of short system calls. Two threads that read at the same time would pass the GIL to each
+        # other at each call, and take 3 % longer.
         with self._reading:
             held = [side.file.label_maps(side.places[begin:end].tolist()) for side in (self.own, self.theirs)]
         maps, found_maps = (decode() for decode in held)

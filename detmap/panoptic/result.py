@@ -49,7 +49,7 @@ class PanopticResult(Result):
         """The decisions of the evaluation."""
         return self.tally.rules
 
-    protocol = rules  # evaluation cards and pages read the rules by this name
+    protocol = rules  # the name by which evaluation cards and pages read the rules
 
     @property
     def categories(self) -> tuple[tuple[Any, str], ...]:
@@ -95,8 +95,8 @@ class PanopticResult(Result):
         return rows if self._intervals is None else widened(rows, self._intervals.of_categories(), "PQ")
 
     def summary(self) -> list[dict[str, Any]]:
-        """Return rows for display: one row per metric if there are intervals, else a row for all categories, a row for
-        things and a row for stuff.
+        """Return rows for display: a row per metric if there are intervals, else three rows: all categories, things,
+        and stuff.
         """
         if self._intervals is not None:
             return self.metric_rows()

@@ -74,10 +74,9 @@ def evaluate(
     MissingDependencyError
         If PNG files are to be read and Pillow is not installed.
 
-    Notes
-    -----
-    Kirillov, A., K. He, R. Girshick, C. Rother and P. Dollár, Panoptic segmentation (2019). As in panopticapi, the area
-    of a ground-truth segment is taken from the JSON, segments match if their IoU is above 0.5, and an unmatched prediction
-    with more than half of its pixels on VOID or on the last crowd region of its category is left out.
+    Notes ----- Kirillov, A., K. He, R. Girshick, C. Rother and P. Dollár, Panoptic segmentation (2019). As in
+    panopticapi, the area of a ground-truth segment is taken from the JSON, and segments match if their IoU is above
+    0.5. An unmatched prediction is left out if more than half of its area lies on VOID or on the last crowd region of
+    its category.
     """
     return PanopticResult(match(ground_truth, predictions, gt_maps, pred_maps, parts=parts, threads=threads))

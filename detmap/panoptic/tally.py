@@ -143,7 +143,7 @@ class PanopticTally:
         return Sums(iou, *(total(self.cell_category, self.cell_counts[:, at] * own) for at in range(3)))
 
     def merge(self, *others: PanopticTally) -> PanopticTally:
-        """Return the tally of all images: those of this tally first, then those of `others`.
+        """Return the tally of all images: first the images of this tally, then the images of `others`.
 
         Raises
         ------
@@ -190,7 +190,7 @@ class PanopticTally:
         return self
 
     def objects(self) -> NDArray[np.int64]:
-        """Return rows of category, image and number of ground-truth segments. Rows with 0 segments are left out."""
+        """Return rows of category, image and number of ground-truth segments, without rows of 0 segments."""
         held = self.cell_counts[:, 3] > 0
         return np.column_stack((self.cell_category, self.cell_image, self.cell_counts[:, 3]))[held].astype(np.int64)
 
@@ -204,9 +204,9 @@ class PanopticTally:
         rules: Rules,
         notices: dict[str, int],
     ) -> PanopticTally:
-        """Return the tally of all images. `outcomes` has four items: matched pairs, false segments, missed segments and all
-        ground-truth segments, each as an array of image indices and an array of category indices. `iou` has the IoU of
-        each matched pair.
+        """Return the tally of all images. `outcomes` has four items: matched pairs, false segments, missed segments and
+        all ground-truth segments. Each item is an array of image indices and an array of category indices. `iou` holds
+        the IoU of each matched pair.
         """
         number = max(len(classes.ids), 1)
         keys = [image.astype(np.int64) * number + category for image, category in outcomes]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 
 def accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.float64]]:
-    """Return precision, recall and scores under the params `p`. `cells` are the entries of `evalImgs`, and `evaluated`
-    are the params under which they were made.
+    """Return precision, recall and scores under the params `p`. `cells` are the entries of `evalImgs`, which were
+    computed under the params `evaluated`.
     """
     T, R, A, M = len(p.iouThrs), len(p.recThrs), len(p.areaRng), len(p.maxDets)
     K = len(p.catIds) if p.useCats else 1
@@ -26,7 +26,7 @@ def accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.float
     image_places = chosen(p.imgIds, evaluated.imgIds)
     area_places = chosen(map(tuple, p.areaRng), map(tuple, evaluated.areaRng))
     caps = [cap for cap in p.maxDets if cap in set(evaluated.maxDets)]
-    # If no value of `maxDets` was evaluated, `evalImgs` is not read, and may lack entries.
+    # Without an evaluated value of `maxDets`, `evalImgs` is not read and may lack entries.
     for k, category in enumerate(categories if caps else ()):
         for a, area in enumerate(area_places):
             first = (category * areas + area) * images
@@ -35,7 +35,7 @@ def accumulate(p: Any, evaluated: Any, cells: Any) -> dict[str, NDArray[np.float
             if not positives:
                 continue
             longest = max(len(cell["dtScores"]) for cell in held)
-            made: dict[Any, Any] = {}  # by cap; None stands for all caps that drop no detection
+            made: dict[Any, Any] = {}  # by cap; None for all caps that drop no detection
             for m, cap in enumerate(caps):
                 cut = cap if cap < longest else None
                 if cut not in made:

@@ -1,7 +1,7 @@
 """Run-length masks and the overlap of boxes, on detmap's kernels: the functions of ``pycocotools._mask``.
 
-`detmap.pycocotools.mask` is the public module. Odd input gives the same results as in pycocotools. For input with which
-pycocotools would not terminate, or would read out of bounds, a `detmap.InputError` (a ValueError) is raised.
+`detmap.pycocotools.mask` is the public module. Odd input gives the same results as in pycocotools. If pycocotools would
+not terminate or would read out of bounds, a `detmap.InputError` (a ValueError) is raised.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from detmap.kernels import masks as kernels
 from detmap.kernels.assignment import box_ious
 from detmap.run_lengths import WORD, Runs, freeze, lengths_of_runs, runs_of_polygons, runs_of_text, strings_of_runs
 
-#: Initial size in bytes of the buffer for strings of masks: a constant, plus a size for each mask.
+#: Initial size in bytes of the buffer for strings of masks: a constant, and an addition for each mask.
 _ROOM, _ROOM_EACH = 1 << 12, 1 << 10
 
 #: Maximum size of the buffer for strings of several masks; exceeded only if one mask needs more.
@@ -196,8 +196,8 @@ def iou(dt: Any, gt: Any, pyiscrowd: Any) -> Any:
     Returns
     -------
     ndarray of float64, shape (d, g), or an empty list
-        The list is empty if there are no detections or no ground truth. The overlap of masks of different sizes is -1 if
-        their boxes touch.
+        The list is empty without detections or ground truth. The overlap of masks of different sizes is -1 if their
+        boxes touch.
 
     Raises
     ------

@@ -52,7 +52,7 @@ def _load_json(path: Any) -> Any:
 
 @dataclass(frozen=True)
 class Results:
-    """Records given to `loadRes` whose derived fields and indices are computed lazily.
+    """Records given to `loadRes`; derived fields and indices are computed lazily.
 
     ``held`` is "bbox", "segm" or "keypoints". As in pycocotools, the first record decides it for all records.
     """
@@ -120,7 +120,7 @@ class COCO:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _derive(self) -> None:
-        """Add derived fields to the records of `loadRes`; index the records."""
+        """Add derived fields to the records of `loadRes`, and index the records."""
         results: Results = self.__dict__["_results"]
         _extend(results.held, results.records)
         del self.__dict__["_results"]

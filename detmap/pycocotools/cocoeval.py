@@ -51,12 +51,10 @@ class COCOeval:
     ious : dict
         Overlaps by (image, category): an array of shape (d, g), or an empty list.
 
-    Notes
-    -----
-    Usually all images are evaluated at once on detmap's kernels. Then ``evalImgs``, ``ious``, ``_gts`` and ``_dts`` are
-    computed when one of them is first read, from the records as they are at that time. Images are evaluated one by one,
-    as in pycocotools and with the same numbers, if a method is overridden, if ``evalImgs`` was read or assigned, or if
-    ids, boxes, masks, keypoints or params are unusual.
+    Notes ----- Usually all images are evaluated at once on detmap's kernels. Then ``evalImgs``, ``ious``, ``_gts`` and
+    ``_dts`` are computed from the records when one of these attributes is first read. Images are evaluated one by one,
+    as in pycocotools and with the same numbers, in three cases: if a method is overridden, if ``evalImgs`` was read or
+    assigned, or if ids, boxes, masks, keypoints or params are unusual.
     """
 
     evalImgs: Any
@@ -95,8 +93,8 @@ class COCOeval:
         return self.__dict__
 
     def _open(self) -> None:
-        """Compute the attributes ``_gts``, ``_dts``, ``ious`` and ``evalImgs``, which `evaluate` leaves out if it evaluates
-        all images at once. Attributes that were assigned after `evaluate` are kept.
+        """Compute the attributes ``_gts``, ``_dts``, ``ious`` and ``evalImgs``, which `evaluate` does not set if it
+        evaluates all images at once. Attributes assigned after `evaluate` are kept.
         """
         snapshot: fast.Snapshot = self.__dict__["_snapshot"]
         p = snapshot.params
@@ -135,13 +133,11 @@ class COCOeval:
         return records
 
     def _compared(self, image: Any, category: Any) -> bool:
-        """Return whether the overlaps for an image and category are computed. If not, ``ious`` has an empty list for
-        them.
-        """
+        """Return whether the overlaps for an image and category are computed; otherwise ``ious`` has an empty list."""
         return True
 
     def _whole(self) -> bool:
-        """Return whether no step of `evaluate` is overridden, so that all images may be evaluated at once."""
+        """Return whether all images may be evaluated at once, because no step of `evaluate` is overridden."""
         return all(
             getattr(type(self), name, None) is method and name not in self.__dict__ for name, method in _STEPS.items()
         )
@@ -171,7 +167,7 @@ class COCOeval:
 
     def _judged(self, gts: list[Any], dts: list[Any]) -> list[Any]:
         """Return the detections whose category is annotated, or verified to be absent, on their image. Mark detections
-        whose category is not exhaustively annotated on the image, because they are ignored if unmatched.
+        whose category is not exhaustively annotated on the image; marked detections are ignored if unmatched.
         """
         federated = self._federated()
         if federated is None:
@@ -261,7 +257,7 @@ class COCOeval:
         return _cell_oks(self.params, self._gts, self._dts, imgId, catId, self._own_area())
 
     def _own_area(self) -> bool:
-        """Return whether keypoint similarity uses an object's ``area``, and not a share of the area of its box."""
+        """Return whether keypoint similarity uses an object's ``area`` rather than a share of its box's area."""
         return bool(getattr(self, "use_area", True))
 
     def evaluateImg(self, imgId: Any, catId: Any, aRng: Any, maxDet: Any) -> Any:
@@ -486,7 +482,7 @@ def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any, own_area: A
             x, y = found[0::3], found[1::3]
             if visible.any():
                 dx, dy = x - own[0::3], y - own[1::3]
-            else:  # distance from the box enlarged by its size on every side
+            else:  # distance from the box, enlarged by its width and height on every side
                 none = np.zeros(len(sigmas))
                 if x.shape != none.shape or y.shape != none.shape:  # a single point would be broadcast
                     raise ValueError(f"a pose of {len(x)} points where there are {len(sigmas)} sigmas")
@@ -501,7 +497,7 @@ def _cell_oks(p: Any, gts: Any, dts: Any, image: Any, category: Any, own_area: A
 
 def _quick_oks(variances: Any, points: list[Any], gt: list[Any], own_area: Any) -> Any:
     """Return the keypoint similarities of an image and category; None for unusual input, which `_cell_oks` handles."""
-    # Input is unusual if pycocotools raises an error for it, or if its numbers are neither float64 nor int64.
+    # Input is unusual if pycocotools raises an error for it, or if the numbers are neither float64 nor int64.
     size = 3 * variances.size
     listed = points + [np.array(g["keypoints"]) for g in gt]
     plain = all(one.shape == (size,) and one.dtype in (np.float64, np.int64) for one in listed)
@@ -511,7 +507,7 @@ def _quick_oks(variances: Any, points: list[Any], gt: list[Any], own_area: Any) 
         return None
     columns = np.array(given, np.float64)
     if (np.abs(columns) >= 2**52).any() or any((np.abs(one) >= 2**25).any() for one in listed):
-        return None  # pycocotools' integer arithmetic may be more exact
+        return None  # pycocotools computes with integers, which may be more exact
     found, truth = (rows_of(np.stack(rows).astype(np.float64)) for rows in (points, listed[len(points) :]))
     objects = oks.Objects(
         readonly(columns[:, :4], np.float64),
@@ -597,7 +593,7 @@ def _above_zero(identity: Any) -> bool:
     try:
         return float(identity) > 0
     except (TypeError, ValueError):
-        return False  # the result has no effect, because `_write_ids` raises for this id
+        return False  # no matter, because `_write_ids` raises for this id
 
 
 def _write_ids(out: NDArray[np.float64], places: NDArray[np.int64], records: list[Any]) -> None:

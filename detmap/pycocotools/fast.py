@@ -30,7 +30,7 @@ from detmap.shapes import Boxes, Column
 #: Values of `iouType` that `take` supports.
 KINDS = ("bbox", "segm", "boundary", "keypoints")
 
-#: Exceptions that `take` raises for unusual input, and for records for which pycocotools raises errors of its own.
+#: Exceptions that `take` raises for unusual input, and for records that make pycocotools raise errors.
 UNUSUAL = (
     UnusualError, DetmapError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError, struct.error
 )  # fmt: skip
@@ -108,15 +108,15 @@ def take(
     own_area: bool = True,
     federated: Federated | None = None,
 ) -> Snapshot:
-    """Match the ground truth and results that the params `p` select; `frozen` is a copy of `p`. ``select(coco, filters)``
-    returns the annotations that pass the filters. `dilation` is the dilation ratio of boundaries. If
-    `own_area` is true, keypoint similarity uses an object's ``area``, otherwise a share of its box's area. `federated`
-    holds LVIS's lists of categories, if there are any.
+    """Match the ground truth and results that the params `p` select; `frozen` is a copy of `p`. ``select(coco,
+    filters)`` returns the annotations that pass the filters. `dilation` is the dilation ratio of boundaries. If
+    `own_area` is true, keypoint similarity uses an object's ``area``, else a share of its box's area. `federated` holds
+    LVIS's lists of categories, if there are any.
 
     Raises
     ------
     One of `UNUSUAL`
-        If only evaluation image by image, as in pycocotools, gives the right result. Records are then unchanged.
+        If the right result requires evaluation image by image, as in pycocotools. Records are then unchanged.
     """
     coco_gt, coco_dt = data
     protocol = _protocol(p, dilation, own_area)
@@ -212,7 +212,7 @@ def _protocol(p: Any, dilation: float | None, own_area: bool) -> Protocol:
             raise UnusualError
         changes |= {"sigmas": tuple(sigmas.tolist()), "oks_area": "area" if own_area else "bbox*0.53, ranges by area"}
     elif p.iouType != "bbox" and min(thresholds) <= 0:
-        raise UnusualError  # at such thresholds, pycocotools' overlap of -1 between masks of different sizes matters
+        raise UnusualError  # such thresholds accept pycocotools' overlap of -1 between masks of different sizes
     if p.iouType == "boundary":
         changes["dilation"] = dilation
     return replace(
@@ -238,8 +238,8 @@ def _zeros(ids: list[Any]) -> NDArray[np.bool_]:
 
 
 def _waiting(coco: Any, kind: str) -> Results | None:
-    """Return the results in `coco` if `loadRes` has not computed their derived fields yet, and the evaluation does not
-    need these fields. Otherwise return None.
+    """Return the results in `coco` if `loadRes` has not computed their derived fields yet and the evaluation does not
+    need these fields, else None.
     """
     if not type(coco).__module__.startswith("detmap.pycocotools."):  # other classes may select other records
         return None
@@ -290,7 +290,7 @@ class _Side:
 
 
 def _areas(found: _Side, results: Results | None, kind: str) -> NDArray[np.float64] | None:
-    """Return the area of each detection, which decides its area ranges; None if it is the area of the geometry."""
+    """Return the area by which each detection is assigned to area ranges; None for the area of its geometry."""
     sides = found.columns.boxes[:, 2:]
     areas = sides[:, 0] * sides[:, 1]
     if results is None:

@@ -78,7 +78,7 @@ also_snake_case(Params, [*PARAMS, "imgCountLbl"])
 
 
 class COCOeval_faster(cocoeval.COCOeval):
-    """The evaluation of results against a data set, whose numbers are also available by name.
+    """The evaluation of results against a data set; the numbers are also available by name.
 
     Parameters
     ----------
@@ -166,9 +166,7 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     @property
     def eval(self) -> dict[str, Any]:
-        """The output of `accumulate`. If `accumulate` was not called, it is computed on first access, unless
-        ``separate_eval`` is set.
-        """
+        """The output of `accumulate`, computed on first access if necessary, unless ``separate_eval`` is set."""
         if not self._found and self._paramsEval and not self.separate_eval:
             with self._silently():
                 self._accumulate()
@@ -241,7 +239,7 @@ class COCOeval_faster(cocoeval.COCOeval):
             for d in found:
                 score = d.get("score")
                 if score != score and image in self.params.imgIds and category in self.params.catIds:
-                    self.evalImgs, self._paramsEval = [], {}  # so that nothing can be accumulated
+                    self.evalImgs, self._paramsEval = [], {}  # no matches are left for `accumulate`
                     raise InputError(
                         "Detection scores must not be NaN",
                         source="results",
@@ -330,10 +328,10 @@ class COCOeval_faster(cocoeval.COCOeval):
 
     @property
     def extended_metrics(self) -> dict[str, Any]:
-        """The metrics of each class; precision and recall are read at the score threshold with the best mean F1.
+        """The metrics of each class, with precision and recall at the score threshold with the best mean F1.
 
-        ``class_map`` is a list of dicts with ``class``, ``map@50:95``, ``map@50``, ``precision`` and ``recall``. There
-        is a dict for each class whose metrics are defined, and a last one for "all". ``map`` is AP50; ``precision`` and
+        ``class_map`` is a list of dicts with ``class``, ``map@50:95``, ``map@50``, ``precision`` and ``recall``. The
+        list has a dict for each class with defined metrics, then a dict for "all". ``map`` is AP50; ``precision`` and
         ``recall`` are means over classes.
         """
         return faster_metrics.extended(self)
@@ -404,11 +402,9 @@ class COCOeval_faster(cocoeval.COCOeval):
         first, second : float
             Bounds of ``crowdIndex``: easy images are below `first`, medium images below `second`.
 
-        Notes
-        -----
-        AP is the mean of all values of ``precision`` in the first area range, including -1 for categories without
-        positives, rounded to four decimals. As in faster_coco_eval, ``params`` and ``eval`` belong to the hard images
-        afterwards.
+        Notes ----- AP is the mean of all values of ``precision`` in the first area range, including -1 for categories
+        without positives, rounded to four decimals. As in faster_coco_eval, ``params`` and ``eval`` then hold the
+        values of the hard images.
         """
         out = []
         with self._silently():

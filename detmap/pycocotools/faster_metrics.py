@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_SCORES = 1 << 12  # maximum number of score thresholds whose F1 is computed at a time
+_SCORES = 1 << 12  # maximum number of score thresholds for which F1 is computed at a time
 
 
 class Accumulated(dict[str, Any]):

@@ -1,7 +1,7 @@
 """Run-length masks and the overlap of boxes, on detmap's kernels: the functions of ``pycocotools.mask``.
 
-Odd input gives the same results as in pycocotools. For input with which pycocotools would not terminate, or would read
-out of bounds, a `detmap.InputError` (a ValueError) is raised.
+Odd input gives the same results as in pycocotools. If pycocotools would not terminate or would read out of bounds, a
+`detmap.InputError` (a ValueError) is raised.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _STAND_INS = {
 
 
 def patch_pycocotools() -> Patch:
-    """Replace the classes of pycocotools and faster_coco_eval by detmap's, in all code that uses them.
+    """Replace the classes of pycocotools and faster_coco_eval by detmap's classes, in all code that uses them.
 
     ``COCO``, ``COCOeval`` (``COCOeval_faster``) and ``Params`` are replaced in these packages and in loaded modules
     that have imported these classes by name; existing subclasses are unchanged. If pycocotools is not installed,

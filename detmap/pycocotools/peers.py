@@ -75,7 +75,7 @@ class COCO(coco.COCO):
     def loadRes(self, resFile: Any, *, derive_segmentation: bool = False) -> coco.COCO:
         """Return results on this data set, see `detmap.pycocotools.coco.COCO.loadRes`.
 
-        `derive_segmentation` is ignored, because polygons of boxes are added when they are first read.
+        `derive_segmentation` is ignored, because polygons of boxes are computed when they are first read.
         """
         return super().loadRes(os.fspath(resFile) if isinstance(resFile, os.PathLike) else resFile)
 

@@ -19,15 +19,15 @@ from detmap.shapes import Boxes
 from detmap.shapes.keypoints import Keypoints, rows_of
 from detmap.shapes.masks import MaskColumn
 
-#: Modules whose classes have an ``annToRLE`` that returns the same masks as pycocotools'.
+#: Modules whose ``annToRLE`` returns the same masks as pycocotools.
 _KNOWN = ("detmap.pycocotools.coco", "detmap.lvis.lvis", "pycocotools.coco")
-_CHUNK = 512  # number of records processed together, so that they stay in the processor's cache
+_CHUNK = 512  # number of records that are processed together and fit the processor's cache
 #: Limit below which a product of two integers, or a sum of two squares, is exact in float64.
 _EXACT = 2**25
 
 
 class UnusualError(Exception):
-    """Raised for input that must be evaluated image by image to get the same result as from pycocotools."""
+    """Raised for input that must be evaluated image by image to get pycocotools' result."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,9 @@ def poses(records: Sequence[Any], count: int, labelled: NDArray[np.int64] | None
 
 
 def exact(boxes: NDArray[np.float64], areas: NDArray[np.float64]) -> bool:
-    """Return whether boxes and areas are small enough that OKS in float64 equals OKS in the records' own number types."""
+    """Return whether boxes and areas are small enough for OKS to be equal in float64 and in the records' number
+    types.
+    """
     return bool((np.abs(boxes) < 2**52).all() and ((areas >= 0) & (areas < 2**52)).all())
 
 
@@ -226,7 +228,7 @@ def ids_of(values: list[Any]) -> NDArray[Any]:
 
 def _python_numbers(values: Sequence[Any]) -> bool:
     """Return whether all values are Python's floats or integers, or numpy's float64."""
-    # A sum is faster than a check of every type. It is a Python float only if all numbers are Python's.
+    # Summing is faster than checking every type. The sum is a Python float only if all numbers are Python's.
     return type(sum(values)) is float or set(map(type, values)) <= {float, int, np.float64}
 
 
@@ -235,7 +237,7 @@ def numbers(values: list[Any]) -> NDArray[np.float64]:
     if type(sum(values)) is float:
         return np.frombuffer(struct.pack(f"{len(values)}d", *values))
     if any(issubclass(kind, np.unsignedinteger | np.bool_) for kind in set(map(type, values))):
-        raise UnusualError  # pycocotools negates scores, and negating these types overflows or fails
+        raise UnusualError  # pycocotools negates scores, which overflows or fails for these types
     array = np.array(values)
     if array.dtype.kind == "i" and (np.abs(array) < 2**53).all():
         return array.astype(np.float64)

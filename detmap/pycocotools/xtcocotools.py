@@ -30,9 +30,7 @@ class COCOeval(faster.COCOeval):
     use_area : bool
         If False, keypoint similarity uses 0.53 times the area of an object's box instead of ``area``, as CrowdPose does.
 
-    Notes
-    -----
-    As in xtcocotools, results in which no point has v above 0 are left out, also for CrowdPose. The protocol
+    Notes ----- As in xtcocotools, results without a point with v above 0 are left out, also for CrowdPose. The protocol
     ``crowdpose`` keeps such results, as CrowdPose's own evaluation does. For a body part, `params.iouType` is
     "keypoints".
     """
@@ -53,7 +51,7 @@ class COCOeval(faster.COCOeval):
             self.params.catIds = sorted(cocoGt.getCatIds())
 
     def _evaluate_whole(self) -> bool:
-        """Return False for poses, because `_records` changes them. Otherwise evaluate all images at once."""
+        """Return False for poses, because `_records` changes their records. Otherwise evaluate all images at once."""
         return not self._lists and super()._evaluate_whole()
 
     def _records(self, data: Any, filters: Mapping[str, Any]) -> list[Any]:
@@ -75,7 +73,7 @@ class COCOeval(faster.COCOeval):
 
 
 def _part_of(kind: str) -> tuple[tuple[str, ...], str]:
-    """Return the fields that hold a body part's points (empty for boxes and masks), and the field of the part's score."""
+    """Return the fields of a body part's points (empty for boxes and masks), and the field of its score."""
     if "keypoints" not in kind:
         return (), "score"
     if kind == _WHOLE:

@@ -1,7 +1,7 @@
 """A drop-in for pytrec_eval: the same names, arguments, results and errors, computed by detmap's metrics.
 
-Use ``from detmap import pytrec_eval``, or `detmap.patch_pytrec_eval` for code that imports pytrec_eval itself. Values equal
-those of pytrec-eval-terrier 0.5.11 to the last bit wherever its values are defined; keys, key order and types are equal.
+Use ``from detmap import pytrec_eval``, or `detmap.patch_pytrec_eval` for code that imports pytrec_eval itself. If
+pytrec-eval-terrier 0.5.11 defines a value, it is equal to the last bit. Keys, key order and types are always equal.
 """
 
 from __future__ import annotations

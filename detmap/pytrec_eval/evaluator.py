@@ -174,7 +174,7 @@ def _asked(measures: Iterable[str]) -> list[tuple[trec_eval.Measure, list[str]]]
 
 
 def _values(measure: trec_eval.Measure, given: list[str]) -> list[trec_eval.Value]:
-    """Return the values of a measure. The metric of a value is None if the value is text or always 0."""
+    """Return the values of a measure; a value's metric is None if the value is text or always 0."""
     if measure.name == "utility" and given and len(given) != 4:
         return [trec_eval.Value(measure.name, None)]
     values = trec_eval.values_of(measure, given)

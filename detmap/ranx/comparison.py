@@ -114,7 +114,7 @@ def compare(
             run.make_comparable(qrels)
         values[name], queries, found = values_per_query(qrels, run, requests)
         notices = added(notices, found)
-        for metric, column in values[name].items():  # ranx stores these results in the runs too
+        for metric, column in values[name].items():  # ranx stores these results in the runs, too
             run.mean_scores[metric] = float(np.mean(column))
             run.scores[metric] = dict(zip(queries, column.tolist(), strict=True))
     if not values:
@@ -144,7 +144,7 @@ def compare(
 
 
 def _outcomes(one: Values, other: Values) -> dict[str, int]:
-    """Return the numbers of queries in which the run `one` wins, ties and loses."""
+    """Return the numbers of queries that the run `one` wins, ties and loses."""
     return {"W": int((one > other).sum()), "T": int((one == other).sum()), "L": int((one < other).sum())}
 
 
@@ -174,7 +174,7 @@ def _student(one: Values, other: Values) -> float:
 
 
 def _fisher(one: Values, other: Values, drawn: int, seed: int) -> float:
-    """Return the p-value of Fisher's randomisation test, with the same random bits as in ranx."""
+    """Return the p-value of Fisher's randomisation test with ranx's random bits."""
     bits = np.random.RandomState(seed)
     observed = abs(_mean(one) - _mean(other))
     reached = 0
@@ -225,7 +225,7 @@ class Report:
     comparisons : mapping
         ``p_value`` and ``significant`` by pair of run names (in either order) and metric.
     win_tie_loss : dict
-        By pair of run names and metric, the numbers of queries in which the first run wins (``W``), ties (``T``) or loses
+        By pair of run names and metric, the numbers of queries that the first run wins (``W``), ties (``T``) or loses
         (``L``).
     max_p : float
         Maximum p-value of a significant difference.
@@ -258,7 +258,7 @@ class Report:
         return f"{_LABELS.get(name, name.replace('rbp', 'RBP'))}{depth}{rest}"
 
     def _beaten(self, model: str, metric: str) -> list[bool]:
-        """Return for each run whether `model` is significantly better than that run."""
+        """Return for each run whether `model` is significantly better."""
         return [
             model != other
             and self.comparisons[model, other][metric]["significant"]

@@ -22,7 +22,7 @@ from detmap.retrieval.runs import RankedRun, Rules, Table, order_of, ranked_run,
 
 _CONVENTION = CONVENTIONS.find("ranx")
 
-#: ranx's metrics that take a depth and a relevance level; ``rbp``, which takes p and a level, is not in this list.
+#: ranx's metrics that take a depth and a relevance level; ``rbp`` takes p and a level instead.
 METRICS = (
     "hits", "hit_rate", "precision", "recall", "f1", "r-precision", "mrr", "map", "dcg", "dcg_burges", "ndcg",
     "ndcg_burges", "bpref",
@@ -120,8 +120,8 @@ def evaluate(
 def values_per_query(
     qrels: Any, run: Any, requests: Mapping[str, Request]
 ) -> tuple[dict[str, NDArray[np.float64]], list[Any], dict[str, int]]:
-    """Return the values per query by metric name, and the queries in ranx's order. Also return notices about differences
-    from ranx, with their counts.
+    """Return the values per query by metric name, the queries in ranx's order, and the counts of notices about
+    differences from ranx.
     """
     judged, theirs, convention = _tables(qrels, run, any(one.metric.name == "bpref" for one in requests.values()))
     _check_queries(judged.queries, theirs.queries)
@@ -130,7 +130,7 @@ def values_per_query(
     def rank() -> RankedRun:
         return ranked_run(judged, theirs, Rules(convention, level=1, all_empty=True), asked)
 
-    # No metric of ranx needs another order of documents, so all metrics share one ranking.
+    # All metrics share one ranking if no metric needs another order of documents.
     reusable = isinstance(qrels, Qrels) and isinstance(run, Run) and all(one.order is None for one in asked)
     ranked = run.ranked(qrels.table, convention, rank) if reusable else rank()
     columns = ranked.score(asked).per_query
@@ -153,8 +153,8 @@ def values_per_query(
 
 
 def _tables(qrels: Any, run: Any, place: bool) -> tuple[Table, Table, Convention]:
-    """Return judgements, run, and the convention that orders ties as ranx does. If bpref is requested (`place`), the
-    documents of the run are reversed, because bpref does not support the rule ties="reversed".
+    """Return judgements, run, and the convention that orders ties as ranx does. If bpref is requested (`place`),
+    reverse the documents of the run, because bpref does not support the rule ties="reversed".
     """
     given: list[Any] = [side.table if isinstance(side, Qrels | Run) else side for side in (qrels, run)]
     convention = _CONVENTION
@@ -204,8 +204,8 @@ def _check_queries(judged: list[Any], ranked: list[Any]) -> None:
 
 
 def _tied(ranked: RankedRun) -> int:
-    """Return the number of queries for which ranx's sort may be unstable: they have a tied relevant document in a long
-    ranking.
+    """Return the number of queries for which ranx's sort may be unstable: queries with a tied relevant document in a
+    long ranking.
     """
     if ranked.block is None:
         return 0

@@ -44,9 +44,8 @@ def file_kind(path: str | os.PathLike[str], kind: str | None) -> str:
 class Rows:
     """Numbers by query and document: the base of `Qrels` and `Run`.
 
-    Data from a file or frame stay in columns until a document is looked up by name. If the data are dicts, the columns
-    made from them are cached until a dict changes. Once a caller has a reference to the dicts, every evaluation reads
-    the dicts again.
+    Data from a file or frame stay in columns until a document is looked up by name. Columns made from dicts are cached
+    until a dict changes. Once a caller has a reference to the dicts, every evaluation reads the dicts again.
     """
 
     kind: ClassVar[Kind]
@@ -140,7 +139,7 @@ class Rows:
         self.sorted, self._kept = False, None
 
     def _shared(self) -> dict[Any, dict[Any, Any]]:
-        """Return the dicts themselves, and stop caching, because the caller may change the dicts later."""
+        """Return the dicts without a copy, and stop caching, because the caller may change them later."""
         self._is_shared, self._kept = True, None
         return self._in_order
 

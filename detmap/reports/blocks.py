@@ -1,5 +1,6 @@
 """Building blocks of sections shared by all reports: paragraphs, panels of several models, differences between
-models."""
+models.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ class Section(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A named bar of a card. `shown` is its value as text, `share` is its length from 0 to 100, and `query` selects the
+    """A named bar of a card. `shown` is its value as text, and `share` its length from 0 to 100. `query` selects the
     linked pictures, such as ``class=3``.
     """
 
@@ -201,7 +202,7 @@ def differences(
 
 
 def mark_doubts(rows: Sequence[dict[str, Any]], disagree: Sequence[bool]) -> None:
-    """Add a column that marks the rows whose interval and test disagree, if there are such rows."""
+    """Add a column that marks the rows with a disagreement of interval and test, if any."""
     if any(disagree):
         for row, one in zip(rows, disagree, strict=True):
             row["interval and p"] = "disagree (~)" if one else "agree"
@@ -211,7 +212,8 @@ def difference_row(
     one: Difference | QueryComparison, of: Mapping[str, Any], count: Mapping[str, int], p: float, corrected: float
 ) -> dict[str, Any]:
     """Return a table row for a difference. The columns `of` come after the models, and the columns `count` before the
-    p-values."""
+    p-values.
+    """
     names = {"from": one.first, "to": one.second}
     ends = {"difference": one.difference, "low": one.low, "high": one.high}
     return {**names, **of, **ends, **count, "p": p, "p corrected": corrected}

@@ -136,7 +136,7 @@ def heat(
     pictured: Container[str] = (),
     examples: Mapping[str, str] | None = None,
 ) -> Heat:
-    """Return a confusion matrix, whose last row and column are background, as a heat table.
+    """Return a confusion matrix as a heat table; its last row and column are background.
 
     Cells in `pictured`, such as "3-7" for row 3 and column 7, link to pictures; `examples` maps cells to names of
     images. With more than `most` classes only the most confused classes are shown; all other classes share one row and

@@ -48,7 +48,8 @@ SURVIVAL = 200_000
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """Settings of a report: the parameters of `report` except data and rules. No intervals are computed with 0
-    replicates."""
+    replicates.
+    """
 
     iou: float = 0.5
     score: float | None = None
@@ -93,8 +94,8 @@ def report(
     ground_truth : GroundTruth, path, or mapping
         The objects, as for `detmap.evaluate`.
     detections : Detections, path, or sequence of mappings; or several of these
-        The detections, as for `detmap.evaluate`. Several models are a mapping from names, such as ``{"before": one,
-        "after": other}``, or a sequence, whose models are named after their files.
+        The detections, as for `detmap.evaluate`. Several models are given as a mapping from names, such as ``{"before":
+        one, "after": other}``, or as a sequence; in a sequence, models are named after their files.
     path : path
         Path of the page; an existing file is replaced.
     protocol, iou_type, **decisions

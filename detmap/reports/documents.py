@@ -1,5 +1,6 @@
 """The documents of single queries of a run: the first relevant documents, the first irrelevant documents, and relevant
-documents that are not ranked."""
+documents that are not ranked.
+"""
 
 from __future__ import annotations
 

@@ -92,9 +92,9 @@ class Errors(NamedTuple):
 def images(
     diagnosis: Diagnosis, errors: Errors, worst: Sequence[Mapping[str, Any]], pictures: Pictures | None, share: int
 ) -> Gallery:
-    """Return a gallery of the worst images and of examples of each error, class and confusion. The limits of the page
-    on images and bytes are divided by `share`, the number of its galleries. `worst` has the rows of the diagnosis's
-    part ``images``. Without `pictures`, only outlines are drawn.
+    """Return a gallery of the worst images and of examples of each error, class and confusion. The page's limits on
+    images and bytes are divided by `share`, the number of galleries. `worst` has the rows of the diagnosis's part
+    ``images``. Without `pictures`, only outlines are drawn.
     """
     most = max((MOST_BARE if pictures is None else MOST) // share, 1)
     costs = {row["image_id"]: float(row["dAP"]) for row in worst}
@@ -170,7 +170,8 @@ def _chosen(diagnosis: Diagnosis, errors: Errors, worst: Sequence[int], most: in
 
 def _examples(key: NDArray[Any], images: NDArray[Any], enough: int, there: set[int]) -> Iterator[int]:
     """Yield images until each value of `key` has `enough` examples. Frequent values, and images with many values, come
-    first."""
+    first.
+    """
     values, code, counts = np.unique(key, return_inverse=True, return_counts=True)
     both = np.unique(np.column_stack((code, images)), axis=0)
     holds = Counter[int](both[:, 1].tolist())

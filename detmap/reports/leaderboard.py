@@ -106,8 +106,8 @@ def markdown(
     notices: Sequence[Mapping[str, Any]] = (),
     doubts: Sequence[Mapping[str, Any]] = (),
 ) -> str:
-    """Return the leaderboard as Markdown. It has tables of the models, of pairs of models whose order is reversed under
-    other rules, of notices, and of files that were not scored.
+    """Return the leaderboard as Markdown. The tables list the models, pairs of models whose order is reversed under
+    other rules, notices, and files that were not scored.
     """
     sections = (("Orders that do not survive", doubts), ("Notices", notices), ("Not scored", errors))
     text = "".join(f"\n## {title}\n\n{to_markdown(found)}\n" for title, found in sections if found)
@@ -303,7 +303,7 @@ def _curves(board: Board) -> Plot | None:
 
 
 def compared(categories: int) -> int:
-    """Return the maximum number of models whose values per category are on the page."""
+    """Return the maximum number of models with values per category on the page."""
     return max(_VALUES // max(categories, 1), 2)
 
 

@@ -121,7 +121,8 @@ class Model:
     @property
     def depth(self) -> int | None:
         """The cutoff rank if `metric` is AP, such as 100 for AP@100; None for AP over all ranks, and for other
-        metrics."""
+        metrics.
+        """
         found = parse(self.metrics[self.metric])
         return found.cut if found.metric.name == "AP" and found.depth is not None else None
 
@@ -229,8 +230,7 @@ def _counts(result: RankingResult) -> str:
 
 
 def _lacking(models: Sequence[Model]) -> list[tuple[int, int]]:
-    """Return for each model the number of queries that it lacks but another model has, and the number of queries of all
-    models."""
+    """Return two numbers for each model: the queries that only other models have, and the queries of all models."""
     key = models[0].metrics[models[0].metric]
     if any(key not in model.result.per_query for model in models):
         return [(0, 0)] * len(models)
@@ -259,7 +259,8 @@ def _summary(model: Model, level: float, lacks: int, total: int) -> dict[str, An
 
 def _first_metrics(models: Sequence[Model], level: float) -> list[dict[str, Any]]:
     """Return the metrics of all models for the top of the page, the leading metric first. All are means over
-    queries."""
+    queries.
+    """
     first = models[0]
     names = [first.metric, *(name for name in first.metrics if name != first.metric)]
     names.sort(key=lambda name: (name != first.metric, *(not name.startswith(begins) for begins in _FIRST)))
@@ -425,8 +426,8 @@ def _compared(models: Sequence[Model], replicates: int, seed: int, level: float)
 
 
 def _conventions(models: Sequence[Model]) -> Section:
-    """Return a section on mean AP under other conventions, and on how many conventions reverse the order of the first
-    two models.
+    """Return a section on mean AP under other conventions, and on the number of conventions that reverse the order of
+    the first two models.
     """
     several = len(models) > 1
     own = models[0].result.convention.name

@@ -1,4 +1,4 @@
-"""Tables of a page, whose cells have text, a sort key, and optionally a bar."""
+"""Tables of a page. A cell has text, a sort key, and optionally a bar."""
 
 from __future__ import annotations
 

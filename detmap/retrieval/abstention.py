@@ -51,9 +51,9 @@ def confidences(run: Mapping[Any, Mapping[Any, float]], kind: Confidence = "max"
 def abstention_area(confidence: ArrayLike, values: ArrayLike) -> float:
     """Return nAUC: the normalised area under the curve of a metric against the share of queries left unanswered.
 
-    Each point of the curve is the metric's mean over the queries that remain when the least confident 0, 10, 20 … 90 %
-    of the queries are left out (at least one query remains). The area is normalised: leaving out random queries gives
-    0, leaving out the worst queries gives 1. For queries of equal confidence the mean of their metric values is used.
+    The points of the curve are means of the metric over the queries that remain without the least confident 0, 10, 20 …
+    90 % of the queries; at least one query remains. The area is normalised: leaving out random queries gives 0, leaving
+    out the worst queries gives 1. For queries of equal confidence the mean of their metric values is used.
 
     Parameters
     ----------

@@ -214,8 +214,8 @@ def evaluate_codes(
         Whether codes of dtype uint8 or uint64 are packed. By default uint64 codes are packed; for uint8 codes the
         values decide.
     self_match : True or array_like of int, shape (q,), optional
-        The gallery index of each query's own item, which is removed from the ranking; negative if the gallery does not
-        contain the query. If True, item *i* is query *i*.
+        The gallery index of each query's own item, which is removed from the ranking; negative if the gallery lacks the
+        query. If True, item *i* is query *i*.
     keep_curve : bool
         Keep the mean curve for `RankingResult.plot` even if there are more than 2**21 hits.
 

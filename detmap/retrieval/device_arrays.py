@@ -1,4 +1,5 @@
-"""Multiplies, sorts and ranks features and distances on the device, such as a GPU, whose memory holds them.
+"""Evaluation of features and distances that are on another device, such as a GPU. They are multiplied, sorted and
+ranked there.
 
 This module only calls functions of the array API that PyTorch and CuPy share, with the same names and arguments, so it
 imports no device library. Features are copied to the host once, in parts, to check them and to find equal rows. For
@@ -34,7 +35,8 @@ _FLOATS = {"float16": "float16", "bfloat16": "float32", "float32": "float32", "f
 
 def array_table(values: Any, source: str, *, booleans: bool = False) -> NDArray[Any] | DeviceTable:
     """Return a matrix of unchanged dtype. A dense float matrix stays on its device; any other matrix is copied to the
-    host."""
+    host.
+    """
     namespace, name = _namespace(values), str(getattr(values, "dtype", None)).rpartition(".")[2]
     is_dense = str(getattr(values, "layout", "strided")).endswith("strided")  # PyTorch has sparse tensors
     if namespace is None or name not in _FLOATS or values.ndim != 2 or not is_dense:
@@ -168,8 +170,8 @@ class DeviceRows:
         return -1
 
     def _places(self, values: Any, rows: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return three counts for each element (row, item), shape (3, n): the smaller elements of the row, the smaller
-        or equal elements of the row, and the elements that precede it in a stable sort of the row.
+        """Return three counts for each element (row, item), shape (3, n): smaller elements, smaller or equal elements,
+        and preceding elements in a stable sort, all in the same row.
         """
         xp, width = self.table.xp, int(values.shape[1])
         # Some libraries sort -0 before 0. Adding 0 turns -0 into 0.

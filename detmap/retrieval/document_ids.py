@@ -273,7 +273,7 @@ class Keys:
         return found
 
     def whole(self) -> Located:
-        """Return all keys. If keys are invalid or of several types, the error says in which mapping."""
+        """Return all keys. The error about invalid keys, or keys of several types, names the mapping."""
         try:
             return keys(list(chain.from_iterable(self.mappings)), self._source, self._field)
         except InputError:

@@ -53,8 +53,8 @@ class _Counts:
 
 
 class Evaluator(Accumulator):
-    """A streaming evaluator. It takes batches of queries to one gallery, parts of runs with one set of judgements, or
-    samples with scores.
+    """A streaming evaluator. The input is batches of queries to one gallery, parts of runs with one set of judgements,
+    or samples with scores.
 
     `update` ranks a batch immediately. It keeps the ranks of the relevant items (for runs, of the judged documents),
     but neither distances nor features. `compute` may be called at any time and repeatedly. Without gallery and
@@ -90,7 +90,7 @@ class Evaluator(Accumulator):
     metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
         How features are compared.
     duplicates : {"error", "first"}
-        What happens to a query whose name was seen before (for example because a sampler pads the last batch):
+        Treatment of a query with a name that was seen before, for example because a sampler pads the last batch:
         ``"error"`` raises an error, ``"first"`` ignores the query.
 
     Raises

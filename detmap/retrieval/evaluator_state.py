@@ -19,11 +19,11 @@ from detmap.retrieval.conventions import Convention
 from detmap.retrieval.pools import Pool
 from detmap.retrieval.ranked import Ranked
 
-#: All columns of a state, mapped to the meaning of an element: the value of a query, an item, a gain in a query's ideal
-#: ranking, or a rank. ``counts`` is the number of stored items of each query, and ``gains`` the number of gains in its
-#: ideal ranking. ``place`` is the index of a run's query in the judgements. ``short`` flags queries with fewer
-#: neighbours than a metric reads. Items are all judged items if there is a column ``grades``, else only the relevant
-#: items. Other names are as in `Hits`, `Pool` and `Ranked`.
+#: All columns of a state, mapped to what an element describes: a query, an item, a gain in a query's ideal ranking, or
+#: a rank. ``counts`` is the number of stored items of each query, and ``gains`` the number of gains in its ideal
+#: ranking. ``place`` is the index of a run's query in the judgements. ``short`` flags queries with fewer neighbours
+#: than a metric reads. Items are all judged items if there is a column ``grades``, else only the relevant items. Other
+#: names are as in `Hits`, `Pool` and `Ranked`.
 COLUMNS = {
     "counts": "query",
     "positives": "query",

@@ -3,9 +3,9 @@
 BLAS may round equal elements of a product differently, because it uses other code at the edges of a block. On some
 processors (single precision on Haswell and Zen), BLAS even uses other code for neighbouring rows within a block. The
 split of a long sum depends on the number of threads. Padding prevents none of this. Therefore equal features are found
-first, and their distances are computed once and copied, so that they always tie. Other distances should hardly depend
-on the number of queries and items, so products are padded to fixed multiples. Rows are copied to one memory layout, so
-that results do not depend on the layout of the given arrays.
+first, and their distances are computed once and copied, so that they always tie. Products are padded to fixed
+multiples, so that distances of different features hardly depend on the number of queries and items. Rows are copied to
+one memory layout, so that results do not depend on the layout of the given arrays.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def evaluate_features(
     query, gallery : array_like of float, shapes (q, d), (g, d)
         Features of any float type (float16 and bfloat16 are multiplied in single precision); may be a `numpy.memmap`.
         Float arrays of PyTorch, or of a library with the array API, may be on another device. They are multiplied and
-        ranked there, so both must be on the same device. Distances computed on a device may differ in the last bits
-        from distances computed on the processor. Distances of whole numbers are exact if all products are exact and the
-        library does not multiply in lower precision (TF32).
+        ranked on that device, so both arrays must be on the same device. Distances computed on a device may differ in
+        the last bits from distances computed on the processor. Distances of whole numbers are exact if all products are
+        exact and the library does not multiply in lower precision (TF32).
     metric : {"euclidean", "sqeuclidean", "cosine", "dot"}
         ``euclidean`` ranks by the squared distance, as ``sqeuclidean`` does; ``dot`` ranks larger products first.
     query_ids, gallery_ids, query_cameras, gallery_cameras, metrics, convention, junk_id, ignore, self_match, seed
@@ -127,7 +127,7 @@ class Side:
     kind: type
     #: The squared norm of each row, shape (n,).
     squares: NDArray[Any]
-    #: For each row, the index of the first equal row, which may be the row itself, shape (n,).
+    #: For each row, the index of the first row with equal features, shape (n,).
     first: NDArray[np.int64]
     #: A hash of every row, shape (n,).
     hashes: NDArray[np.uint64]

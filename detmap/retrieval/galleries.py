@@ -1,5 +1,6 @@
 """Rank a gallery for queries by distances, and remove junk by the rules of re-identification and landmark
-benchmarks."""
+benchmarks.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ class Gallery:
     hiding: NDArray[np.bool_] | None
     #: The items that are junk to the queries flagged in `hiding`.
     hidden: NDArray[np.int64]
-    #: The identity of each item, numbered from 0, for the CMC variants that need identities, shape (items,).
+    #: The identity of each item, numbered from 0, shape (items,). Some variants of CMC need identities.
     people: NDArray[np.int64]
 
     def parts(self, begin: int, end: int, width: int) -> list[tuple[int, int]]:
@@ -325,8 +326,8 @@ def evaluate_rows(
     seed: int,
     keep_curve: bool,
 ) -> RankingResult:
-    """Rank and score the queries block by block. ``rows_of(begin, end)`` computes the distances of a block and returns
-    a function ``rows(a, b)``, which returns the distances of queries ``[a, b)``.
+    """Rank and score the queries block by block. ``rows_of(begin, end)`` computes the distances of a block. It returns
+    a function ``rows(a, b)`` for the distances of queries ``[a, b)``.
     """
     if not is_integer(seed) or not 0 <= seed < 1 << 63:
         raise OptionError(f"seed must be an integer from 0 to 2 ** 63 - 1, not {shorten(seed)}")

@@ -142,7 +142,7 @@ def look_up(run: Scores, ids: Keys, sought: Sequence[Mapping[str, Any]], order: 
 
 
 def _before_sorted(every: Tied, some: Tied, descending: bool) -> NDArray[np.int64]:
-    """Return for each string in `some` how many strings of the same query and score precede it; see `Order`."""
+    """Return for each string in `some` the number of preceding strings of the same query and score; see `Order`."""
     starts, groups = every.starts, every.starts.size - 1
     owner = np.repeat(np.arange(groups), np.diff(starts))
     order = np.arange(owner.size, dtype=np.int32)

@@ -82,8 +82,8 @@ def neighbor_recall(
 ) -> float:
     """Return the recall of an approximate index: the share of the exact *k* nearest neighbours that it found.
 
-    If both arguments have distances, a found item that is as near as the last exact neighbour also counts as found,
-    because the choice among ties is arbitrary.
+    If both arguments have distances, an item as near as the last exact neighbour also counts as found, because the
+    choice among ties is arbitrary.
 
     Parameters
     ----------

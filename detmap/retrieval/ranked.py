@@ -273,8 +273,8 @@ class Metric:
     graded : bool
         Whether the metric reads the grades of the ideal ranking.
     reads : {"ranking", "relevant", "set"}
-        What the metric reads if its name has no rank: the whole ranking, the ranks up to the number of relevant items (or
-        a multiple of this number), or the retrieved items as a set.
+        The input of the metric if its name has no rank: the whole ranking, the ranks up to the number of relevant items
+        (or a multiple of this number), or the retrieved items as a set.
     bounded : bool
         Whether the values per query lie between 0 and 1.
     """

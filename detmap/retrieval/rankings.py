@@ -47,10 +47,10 @@ def evaluate_rankings(
         For each query, the relevance of the ranked items, best first: booleans, or grades, which may be fractions (0:
         judged not relevant; negative: not judged). With `query_ids` or `relevant`, the ids of the ranked items instead.
     positives : array_like of int, shape (q,), or int, optional
-        The number of relevant items of each query, including items that were not ranked. In nDCG's ideal ranking, the
-        latter have the lowest relevant grade. By default the relevant items in the ranking are counted, with a notice,
-        because a truncated ranking may lack some. For neighbours from an index use `evaluate_neighbors`, which counts
-        relevant items in the gallery.
+        The number of relevant items of each query, including items that were not ranked. In nDCG's ideal ranking,
+        unranked items have the lowest relevant grade. By default the relevant items in the ranking are counted, with a
+        notice, because a truncated ranking may lack some. For neighbours from an index use `evaluate_neighbors`, which
+        counts relevant items in the gallery.
     query_ids : sequence, shape (q,), optional
         Identities of the queries: an item is relevant if its id equals the query's.
     relevant : sequence of collections, shape (q,), optional

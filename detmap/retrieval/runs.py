@@ -229,9 +229,9 @@ def table_of_dicts(
     order: Order | None = None,
     keep: bool = False,
 ) -> Table:
-    """Return a table of dicts that map strings to floats or integers, without copying the strings. When the dict of a
-    query is read, the documents in `sought` are looked up at once, while the dict is in the processor's cache, and
-    ranked by `order`. If `keep` is true, a copy of the ids is kept for later lookups. Raises `TypeError` for other
+    """Return a table of dicts that map strings to floats or integers, without copying the strings. The documents in
+    `sought` are looked up in a query's dict directly after the dict is read, while it is in the processor's cache, and
+    are ranked by `order`. If `keep` is true, a copy of the ids is kept for later lookups. Raises `TypeError` for other
     types, and `OverflowError` for a score beyond the range of floats.
     """
     mappings = list(data.values())
@@ -383,8 +383,8 @@ def evaluate_run(
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules for ranking a run. If `lenient` is true, judgements and run may be empty. If `all_empty` is true, it is no
-    error that no query has relevant documents.
+    """Rules for ranking a run. If `lenient` is true, judgements and run may be empty. If `all_empty` is true,
+    judgements without any relevant document are no error.
     """
 
     convention: Convention
@@ -669,9 +669,9 @@ def _places(
     ranked: Table, relevant: NDArray[np.int64], hit_starts: NDArray[np.int64], convention: Convention
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Rank the `relevant` lines of a run, given as ascending indices among the lines of their query."""
-    # Return four arrays of shape (h,), sorted by query and rank: the rank, the number of the query's lines with a
-    # better score, the number of its lines with the same score, and the index in `relevant`. The fifth array, shape
-    # (q,), is the number of lines of each query.
+    # Return four arrays of shape (h,), sorted by query and rank: the rank of a line, the numbers of lines of the same
+    # query with a better score and with the same score, and the index in `relevant`. The fifth array, shape (q,), is
+    # the number of lines of each query.
     queries = hit_starts.size - 1
     ranks, ahead, tied, which = (np.empty(relevant.size, np.int64) for _ in range(4))
     items = np.empty(queries, np.int64)

@@ -244,7 +244,8 @@ def _warned(binary: Binary, positive: NDArray[Any], scores: NDArray[Any], weight
 
 def _binary(positive: NDArray[Any], scores: NDArray[Any], interpolation: Interpolation) -> float:
     """Return AP of unweighted samples, NaN without positives. Positive and negative scores are sorted separately, then
-    merged."""
+    merged.
+    """
     sides: list[NDArray[Any]] = [np.empty(0), np.empty(0)]
 
     def sort(side: int, _: int) -> None:

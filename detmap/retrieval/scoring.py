@@ -300,7 +300,7 @@ class RankingResult(Result):
         return f"{told}\nCMC@1 {first}, @5 {fifth}"
 
     def _matched(self) -> NDArray[np.float64] | None:
-        """Return CMC. If CMC was not requested, compute it from the hits, or return None if that is not possible."""
+        """Return CMC. If CMC was not requested, compute it from the hits; None if impossible."""
         if self.cmc is not None or self.hits is None or self.convention.cmc not in (None, "market"):
             return self.cmc
         counted = self.queries["scored"] + self.queries.get("without hits", 0)

@@ -1,7 +1,7 @@
 """trec_eval's measures: names, order, parameters, nicknames, and the corresponding names in the metric table.
 
-trec_eval prints measures in a fixed order, which the order of the request does not change. A family such as ``P`` has a
-value for each cutoff. Versions 9.0.8 (which pytrec_eval contains) and 10.0 are supported.
+trec_eval prints measures in a fixed order, independent of the order of the request. A family such as ``P`` has a value
+for each cutoff. Versions 9.0.8 (which pytrec_eval contains) and 10.0 are supported.
 """
 
 from __future__ import annotations
@@ -173,8 +173,8 @@ def values_of(measure: Measure, parameters: Sequence[str] = ()) -> list[Value]:
 
 
 def undefined(hits: Hits, request: Request, convention: Convention) -> NDArray[np.bool_]:
-    """Mask, shape (q,), of the queries for which trec_eval divides 0 by 0, whereas detmap's value is 0. This happens
-    only to interpolated precision, if nothing was ranked and the recall requires no hit.
+    """Mask, shape (q,), of the queries whose value is 0 / 0 in trec_eval, but 0 in detmap. This happens only to
+    interpolated precision, if nothing was ranked and the recall requires no hit.
     """
     if request.metric.name not in ("iprec", "11pt"):
         return np.zeros(len(hits), np.bool_)

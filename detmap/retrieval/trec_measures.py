@@ -115,7 +115,8 @@ def residual(ranked: Ranked, request: Request) -> Values:
 
 def retrieved(ranked: Ranked, request: Request) -> Values:
     """num_ret: the number of ranked items; with ``rel``, the number of ranked items with this grade or a higher
-    grade."""
+    grade.
+    """
     return (ranked.raw.items if request.level is None else ranked.raw.counts).astype(np.float64)
 
 

@@ -1,5 +1,5 @@
-"""Kinds of geometry, such as boxes and masks. Each kind is a file with a column class, checks of the input, and the overlap
-of two objects.
+"""Kinds of geometry, such as boxes and masks. Each kind is a file with a column class, checks of the input, and a
+measure of overlap.
 """
 
 from __future__ import annotations

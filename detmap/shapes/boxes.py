@@ -84,8 +84,8 @@ class Boxes(Frozen):
         return {"missed_boxes": missed, "zero_sized_boxes": _zero_sized(self.table, self.sizes)}
 
 
-#: Constants of `seem_shares`: maximum distance by which a normalised box extends beyond the range 0 to 1, minimum share
-#: of boxes within this distance, and sample size.
+#: Constants of `seem_shares`: maximum distance of a normalised box beyond the range 0 to 1, minimum share of boxes
+#: within this distance, and sample size.
 _BEYOND, _MOST, _LOOKED_AT = 0.5, 0.9, 1024
 
 
@@ -94,7 +94,7 @@ class Checked(NamedTuple):
 
     #: The boxes as a table's column.
     boxes: Boxes
-    #: Mask of the given rows that are in the table; None if all rows are in the table.
+    #: Mask of the given rows that are kept; None if all rows are kept.
     kept: NDArray[np.bool_] | None
     #: Whether boxes seem to be normalised; see `seem_shares`.
     within_unit: bool
@@ -111,7 +111,7 @@ def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: Inva
     check_allowed("invalid_boxes", invalid_boxes, INVALID_BOXES)
     notices: dict[str, int] = {}
     kept = None
-    # The extremes are checked first, because they suffice for most columns, and row-wise checks are slow in numpy.
+    # Check the extremes first, because they suffice for most columns, and row-wise checks are slow in numpy.
     lowest, highest = extremes(given) if given.size else (0.0, 0.0)
     if not (lowest >= -FARTHEST and highest <= FARTHEST):
         good = finite(given)
@@ -145,9 +145,8 @@ def check(given: NDArray[np.float64], box_format: BoxFormat, invalid_boxes: Inva
 
 
 def seem_shares(given: NDArray[np.float64]) -> bool:
-    """Return whether boxes in any format, shape (n, 4), seem to be normalised rather than in pixels. A few boxes
-    that exceed their images do not affect the result. If all numbers are integers, the boxes are assumed to be in pixels,
-    even between 0 and 1.
+    """Return whether boxes in any format, shape (n, 4), seem to be normalised rather than in pixels. A few boxes that
+    exceed their images do not affect the result. Boxes of integers, even of 0 and 1, are assumed to be in pixels.
     """
     sample = given[:: 1 + len(given) // _LOOKED_AT]
     near = ((sample >= -_BEYOND) & (sample <= 1 + _BEYOND)).all(axis=1)

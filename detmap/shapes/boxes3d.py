@@ -1,8 +1,8 @@
 """Columns of 3D boxes, as in KITTI, with the overlap seen from above (bird's-eye view) and the overlap in space.
 
 The camera looks along z, x points to the right and y down. Boxes stand upright: the height lies along y, and the only
-rotation is about y. Intersections are computed as for rotated boxes (`detmap.kernels.rotated`), in coordinates
-relative to one of the two boxes. So the overlap is exactly 1 for equal boxes, and exactly 0 for boxes that only touch.
+rotation is about y. Intersections are computed as for rotated boxes (`detmap.kernels.rotated`), in coordinates relative
+to one of the two boxes. Therefore the overlap is exactly 1 for equal boxes, and exactly 0 for boxes that only touch.
 """
 
 from __future__ import annotations
@@ -115,7 +115,9 @@ class Boxes3D(Frozen):
 
 
 def seen(angles: NDArray[np.float64]) -> dict[str, Column]:
-    """Return a dict with a column of boxes that have the observation angles (alpha) `angles`; all other values are 0."""
+    """Return a dict with a column of boxes with the observation angles (alpha) `angles`; all other values of the boxes
+    are 0.
+    """
     return {BOX3D: Boxes3D.of(np.column_stack([np.zeros((angles.size, 7)), angles]))}
 
 
@@ -154,7 +156,7 @@ def _volume(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArr
     """Write intersections over unions in space. For a crowd, the shared volume is divided by the detection's volume.
 
     All pairs are passed to the kernels as crowds, so the kernels return shared areas divided by the detections' areas.
-    The product with the detections' areas is the shared area, and is exact for equal boxes.
+    Multiplication by the detections' areas restores the shared area, exactly for equal boxes.
     """
     every = pairs._replace(crowd=np.ones(len(out), np.bool_), lowest=0.0)
     _ground(detections, ground_truth, every, out)
@@ -163,7 +165,7 @@ def _volume(detections: Boxes3D, ground_truth: Boxes3D, pairs: Pairs, out: NDArr
     high = np.minimum(left[:, 4], right[:, 4]) - np.maximum(top, other_top)
     area = detections.areas()[pairs.detections]
     shared = out * area * np.maximum(high, 0.0)
-    # Heights are computed as differences, like the shared height, so that equal boxes overlap by exactly 1.
+    # Compute heights as differences, like the shared height, so that equal boxes overlap by exactly 1.
     volume = area * (left[:, 4] - top)
     other = ground_truth.areas()[pairs.ground_truth] * (right[:, 4] - other_top)
     whole = np.where(pairs.crowd, volume, volume + other - shared)

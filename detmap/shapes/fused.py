@@ -1,9 +1,8 @@
 """Fused multiply-adds of arrays, which round ``a * b + c`` only once. Linear algebra libraries use them in dot products.
 
-Distances that such a library computes may differ in the last bit from distances for which every product is rounded. numpy
-has no such operation, so the exact result is composed of error-free sums and products, and rounded to odd before the
-last sum (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008). Products must not overflow or
-underflow.
+Distances computed by such a library may differ in the last bit from distances with rounded products. numpy has no fused
+multiply-add, so the exact result is composed of error-free sums and products, and rounded to odd before the last sum
+(Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008). Products must not overflow or underflow.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def multiply_add(a: Floats, b: Floats, c: Floats) -> Floats:
 
 
 def dot(a: Any, b: Any) -> Floats:
-    """Return the dot product of each row of one table with the same row of another. The tables are given as columns."""
+    """Return the row-wise dot products of two tables, which are given as columns."""
     total = np.asarray(a[0] * b[0], np.float64)
     for left, right in zip(a[1:], b[1:], strict=True):
         total = multiply_add(np.asarray(left), np.asarray(right), total)

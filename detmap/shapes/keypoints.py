@@ -30,8 +30,8 @@ SIGMAS: NDArray[np.float64] = np.array([n / 100 for n in _HUNDREDTHS]) / 10.0
 #: Number of pairs computed at a time.
 _PAIRS = 1 << 13
 
-#: Boxes of `_reach` are enlarged by `_SLACK` pixels. Rounding errors are far smaller than `_SLACK` if no coordinate
-#: exceeds `_NEAR`.
+#: Number of pixels by which boxes of `_reach` are enlarged. Maximum coordinate for which this exceeds all rounding
+#: errors.
 _SLACK, _NEAR = 1e-3, 1e6
 
 
@@ -40,7 +40,7 @@ class Keypoints(Frozen):
     """The poses of a table, a `detmap.shapes.Column`."""
 
     #: Read-only points x, y, v, with begin and stop of each pose. If detections are read for a single evaluation, v is
-    #: left out, because the similarity does not use it.
+    #: left out, because the similarity ignores it.
     poses: kernels.Poses
     #: Number of labelled points of each object, from ``num_keypoints``; shape (n,).
     labelled: NDArray[np.int64]
@@ -49,7 +49,7 @@ class Keypoints(Frozen):
 
     @classmethod
     def of(cls, poses: kernels.Poses, labelled: Any = None) -> Keypoints:
-        """Make a column; by default points with v above 0 count as labelled."""
+        """Return a column; by default points with v above 0 count as labelled."""
         count = len(poses.starts)
         boxes, visible = np.empty((count, 4)), np.empty(count, np.int64)
         over_rows(lambda begin, end: kernels.extents(poses, begin, end, boxes, visible), count)
@@ -84,7 +84,9 @@ class Keypoints(Frozen):
         return self.boxes[:, 2] * self.boxes[:, 3]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return by name the concatenated x, y, v of all poses, the starts of poses, and numbers of labelled points."""
+        """Return by name the concatenated x, y, v of all poses, the starts of the poses, and the numbers of labelled
+        points.
+        """
         sizes = self.sizes()
         starts = np.concatenate([[0], np.cumsum(sizes)])
         places = np.repeat(self.poses.starts - starts[:-1], sizes) + np.arange(int(starts[-1]))
@@ -192,8 +194,8 @@ def given(values: Any, source: str) -> Keypoints:
 # --------------------------------------------------------------------------------------------------------- COCO's records
 
 
-#: Arrays with a row per record: begin and stop of the record's numbers, box, and number of visible points. The stop is
-#: `_WRONG` or `_ABSENT` if the record has no list of numbers.
+#: Arrays with a row per record: begin and stop of the record's numbers, box, and number of visible points. Without a
+#: valid list of numbers, the stop is `_WRONG` or `_ABSENT`.
 _BY_ROW: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
     "starts": ((), np.int64),
     "stops": ((), np.int64),
@@ -207,8 +209,8 @@ class _Part(NamedTuple):
     """The poses of some records. `rows` holds the columns `_BY_ROW`, and `chunk` is the number of the memory chunk with
     the points.
 
-    `row` is the first row of the part in the final columns; -1 if the part has columns of its own. `good` says whether
-    all records are valid. The visibility flags v are never dropped from a part with an invalid record.
+    `row` is the first row of the part in the final columns; -1 if the part has separate columns. `good` says whether
+    all records are valid. The visibility flags v are kept in a part with an invalid record.
     """
 
     rows: dict[str, NDArray[Any]]
@@ -257,7 +259,7 @@ class KeypointReader:
         state[segmentations.POINTS] = begin
         resolved(number_lists.read_numbers, data, spans, state, (starts, stops, values[: begin + most]), values)
         end = int(state[segmentations.POINTS])
-        # Points are measured now, while they are still in the processor's cache.
+        # Measure the points now, while they are still in the processor's cache.
         poses = poses_of(values.view(np.float64), starts, stops)
         farthest = float(kernels.extents(poses, 0, count, rows["boxes"], rows["visible"]))
         stops[spans[:, 0] < 0] = _ABSENT
@@ -290,7 +292,7 @@ class KeypointReader:
         return Keypoints(poses, readonly(counted, np.int64), readonly(boxes, np.float64)), notices
 
     def _problem(self, poses: kernels.Poses, doubtful: NDArray[np.bool_], place: Place) -> InputError:
-        """Return the error about the first invalid record. It is one of the records in the mask `doubtful`."""
+        """Return the error about the first invalid record, which is in the mask `doubtful`."""
         values, starts, stops, _ = poses
         there, sizes = stops != _ABSENT, stops - starts
         where = {"source": place.source, "field": self._field}
@@ -313,7 +315,9 @@ class KeypointReader:
 
 
 def _bad(sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mask of the lengths that are no positive multiple of 3. Records without a list of numbers have negative lengths."""
+    """Mask of the lengths that are no positive multiple of 3, such as negative lengths of records without a list of
+    numbers.
+    """
     return np.asarray((sizes <= 0) | (sizes % 3 != 0))
 
 
@@ -359,7 +363,9 @@ PROTOCOLS = {14: "crowdpose", 133: "wholebody"}
 
 
 def _sigmas(ground_truth: GroundTruth, protocol: Protocol) -> tuple[list[NDArray[np.float64]], NDArray[np.int64]]:
-    """Return the distinct arrays of sigmas, and the index of each category's array, -1 for a category without sigmas."""
+    """Return the distinct arrays of sigmas, and the index of each category's array; -1 for a category without
+    sigmas.
+    """
     codes = ground_truth.categories.values
     if protocol.sigmas is None:
         return [SIGMAS], np.zeros(codes.size, np.int64)
@@ -396,7 +402,7 @@ def _prepare(
             remedy=(f"--protocol {PROTOCOLS[points]} has those of {points}; " if points in PROTOCOLS else "")
             + "give as many sigmas as there are points: sigmas=[...] (--sigmas FILE), or of each category its own",
         )
-    # Detections of a category that the ground truth lacks are not compared.
+    # detections of categories that the ground truth lacks are not compared
     known = {code: i for i, code in enumerate(ground_truth.categories.values.tolist())}
     place = np.array([known.get(code, -1) for code in detections.categories.values.tolist()] or [0], np.int64)
     category = place[detections.categories.codes]
@@ -421,8 +427,8 @@ def _prepare(
 def _reach(detections: Keypoints, ground_truth: _Truth, lowest: float) -> tuple[Boxes, Boxes] | None:
     """Return boxes around detected poses, and boxes around objects. The similarity is a mean of exponentials, one per
     point, so it reaches `lowest` only if an exponential does. The box of an object contains all points whose
-    exponential is at least `lowest`. Return None if every pair may reach `lowest`. This is also the case for negative
-    areas (of boxes with a negative width or height), because exponents are then positive.
+    exponential is at least `lowest`. Return None if every pair may reach `lowest`. This is also the case for boxes of
+    negative width or height: their areas are negative, and exponents then positive.
     """
     if lowest <= 0:
         return None
@@ -438,8 +444,8 @@ def _reach(detections: Keypoints, ground_truth: _Truth, lowest: float) -> tuple[
 
 
 def _around(boxes: NDArray[np.float64]) -> Boxes:
-    """Return boxes that contain all points in spite of rounding errors below `_SLACK`. Boxes are not copied if all are
-    wider than `_SLACK` and near the origin, because no enlargement is needed then.
+    """Return boxes that contain all points in spite of rounding errors below `_SLACK`. If all boxes are wider than
+    `_SLACK` and near the origin, no enlargement is needed, and the boxes are not copied.
     """
     if len(boxes):
         (least, greatest), (narrowest, _) = extremes(boxes), extremes(boxes[:, 2:])
@@ -551,7 +557,7 @@ def whole_body_records(column: Keypoints) -> list[dict[str, Any]]:
     return made
 
 
-#: Poses of COCO-WholeBody: 133 points in five lists, each with a score of its own.
+#: Poses of COCO-WholeBody: 133 points in five lists, each with a separate score.
 WHOLE_BODY = replace(
     KIND,
     name=WHOLE_BODIES,

@@ -32,7 +32,7 @@ class Column(Protocol):
         """Return some of the rows, without checking them again; `rows` are indices or a boolean mask."""
 
     def bounds(self) -> Boxes:
-        """Return an axis-aligned box around each geometry, which must lie entirely in the box."""
+        """Return an axis-aligned box around each geometry, which must contain the whole geometry."""
 
     def areas(self) -> NDArray[np.float64]:
         """Return the areas in square pixels, shape (n,)."""
@@ -51,7 +51,7 @@ class Pairs(NamedTuple):
     crowd : ndarray of bool, shape (p,)
         Whether the overlap is relative to the detection's own area, because the object is a crowd.
     lowest : float
-        Overlaps below this value may be replaced by any number below this value.
+        Overlaps below this value need not be exact: they may be replaced by any smaller number.
     """
 
     detections: NDArray[np.int64]
@@ -84,7 +84,7 @@ class Place(NamedTuple):
     fields: Mapping[str, NDArray[Any] | None]
 
     def record(self, row: int) -> int | str:
-        """Return `row`, preceded by `kind`, as the name of the record in messages."""
+        """Return `row` preceded by `kind`, which is the name of the record in messages."""
         return f"{self.kind}{row}" if self.kind else row
 
 
@@ -158,7 +158,7 @@ class Points(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Surroundings(Frozen):
-    """Position of the ego vehicle at each image, and the bicycle racks around the vehicle.
+    """Position of the ego vehicle in each image, and the bicycle racks around the vehicle.
 
     Attributes
     ----------
@@ -195,8 +195,8 @@ class Kind:
         pairs are proposed.
     covered : callable or None
         With ``propose="threshold"``: ``covered(column)`` returns the area of each geometry within its box, shape (n,),
-        NaN if unreliable. The smaller of two areas limits the shared area of a pair. If `covered` is None, geometries
-        are assumed to fill their boxes.
+        NaN if unreliable. The smaller area bounds the shared area of a pair. If `covered` is None, geometries are
+        assumed to fill their boxes.
     refine : callable, or None
         ``refine(detections, ground_truth, pairs, out)`` writes the overlaps of `Pairs`, given by rows of the two
         columns, into the float64 array ``out``; an overlap is never NaN. The function is called in several threads at a
@@ -207,10 +207,10 @@ class Kind:
         the columns, and there are no notices.
     reach : callable, or None
         ``reach(detections, ground_truth, lowest)`` is called with the arguments of `refine`. It returns two `Boxes`,
-        for detections and for objects. Pairs whose boxes do not touch are not proposed, so they must overlap by less than
-        `lowest`. If the function returns None, `propose` alone decides which pairs are proposed.
+        for detections and for objects. Pairs whose boxes do not touch are not proposed, so every such pair must overlap
+        by less than `lowest`. If the function returns None, `propose` alone decides which pairs are proposed.
     ignored : callable, or None
-        ``ignored(column)`` returns a boolean array (n,) of the objects that are ignored whatever their flags are, such
+        ``ignored(column)`` returns a boolean array (n,) of the objects that are ignored regardless of their flags, such
         as poses without a visible keypoint. If None, only flags decide which objects are ignored.
     absent : callable, or None
         ``absent(column)`` is called for `Protocol.without_shape`. It returns a boolean array (n,) of the objects
@@ -246,13 +246,13 @@ class Kind:
         Codes of `detmap.checks.CODES` for records that `reader` refuses, by the problem that its error names; the key ""
         stands for any other problem.
     argument, given : str, callable or None
-        The keyword argument of tables and the evaluator, such as "masks", and ``given(value, source)``, which makes a
-        column from the argument's value.
+        The keyword argument of tables and the evaluator, such as "masks". ``given(value, source)`` makes a column from
+        the argument's value.
     join : callable, or None
         Concatenates several columns.
     records : callable, or None
-        ``records(column)`` returns for each row the fields of a COCO record that hold the geometry, as `reader` reads
-        these fields.
+        ``records(column)`` returns the fields of a COCO record for the geometry of each row, in the form that `reader`
+        reads.
     sample : callable, or None
         ``sample()`` returns the fields of COCO records of a few geometries on an image of height 6 and width 7, for
         ``detmap warm``. If None, nothing is compiled in advance for this kind.
@@ -283,9 +283,9 @@ class Kind:
     same_bits : bool
         Whether overlaps have the same bits on every machine. Cards hold hashes of arrays only in this case.
     decisions : mapping
-        The decisions of named protocols that differ for this kind: area ranges, maximum numbers of detections.
+        Decisions of named protocols with other values for this kind: area ranges, maximum numbers of detections.
     recalls : tuple of float
-        IoU thresholds at which recall is a metric of its own, such as AR50.
+        IoU thresholds at which recall is a separate metric, such as AR50.
     scene : str
         The word for an image in titles and on pages: image, video, or sample (of a recording).
     unit : {"pixels", "metres", "seconds"}
@@ -409,7 +409,7 @@ IouType = (
 #: The field of COCO's records that holds the box x, y, width, height.
 BOX_FIELD = "bbox"
 
-#: Fields of built-in kinds in COCO's records. They are listed here so that files can be searched for them before a kind
+#: Fields of built-in kinds in COCO's records. Listed here so that files can be searched for these fields before a kind
 #: is imported.
 SHIPPED_FIELDS = {MASKS: "segmentation", KEYPOINTS: "keypoints"}
 

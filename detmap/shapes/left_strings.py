@@ -17,7 +17,7 @@ from detmap.shapes.reading import Scratch
 if TYPE_CHECKING:
     from detmap.reading.opening import File
 
-#: Added to the positions of strings in a file, so that they are larger than all positions in memory.
+#: Offset of the positions of strings in a file, larger than all positions in memory.
 IN_FILE = 1 << 50
 
 #: Number of strings read at a time.
@@ -25,7 +25,7 @@ AT_A_TIME = 1 << 10
 
 #: Maximum number of bytes between two strings that are read in one call.
 _GAP = 1 << 15
-#: Bytes appended to the strings. They complete a number that is cut off at the end of the last string.
+#: Bytes appended to the strings, which complete a number that is cut off at the end of the last string.
 _ENDS = np.frombuffer(b"0" * 16, np.uint8)
 
 _own = threading.local()
@@ -84,11 +84,11 @@ class LeftStrings:
         return readonly(text, np.uint8), readonly(made, np.int64)
 
     def appended(self, text: NDArray[np.uint8], spans: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return `text` followed by those strings of `spans` that are in the file, and the new spans of all strings."""
+        """Return `text` followed by the strings of `spans` that are in the file, and the new spans of all strings."""
         spans = spans.copy()
         rows = np.flatnonzero(spans[:, 0] >= IN_FILE)
         rows = rows[np.argsort(spans[rows, 0], kind="stable")]
-        most = int((~spans[rows, 1] - spans[rows, 0]).sum())  # strings with escapes are shorter than in the file
+        most = int((~spans[rows, 1] - spans[rows, 0]).sum())  # strings with escapes become shorter than in the file
         whole = np.empty(len(text) + most + len(_ENDS), np.uint8)
         whole[: len(text)], end = text, len(text)
         for begin in range(0, len(rows), AT_A_TIME):

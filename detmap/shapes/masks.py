@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from detmap.detection.protocols import Protocol
     from detmap.reading.opening import File
 
-#: Detections are scattered in the file if more than one in `_SCATTERED` follows a detection of another image. All strings
-#: are then loaded at once.
+#: Detections are scattered in the file if more than one in `_SCATTERED` follows a detection of another image. Strings
+#: of scattered detections are loaded at once.
 _SCATTERED = 8
 
 #: Maximum number of polygons drawn at a time, which bounds memory.
@@ -221,8 +221,8 @@ class _Part(NamedTuple):
     number of coordinates.
 
     `chunk` and `drawing` are the numbers of the chunks of memory that hold the strings and the coordinates. The
-    coordinates begin at `begin`. `row` is the first row of the part in the final columns; -1 if the part has columns of
-    its own.
+    coordinates begin at `begin`. `row` is the first row of the part in the final columns; -1 if the part has separate
+    columns.
     """
 
     segments: kernels.Segments
@@ -237,8 +237,8 @@ class _Part(NamedTuple):
 _FEWEST_SHARES = 3
 #: Maximum number of polygons sampled for that notice.
 _LOOKED_AT = 1024
-#: Maximum number of bytes read at a time if strings may stay in the file. It limits the length of each string to what
-#: kernels can store.
+#: Maximum number of bytes read at a time if strings may stay in the file. Kernels cannot store the length of a longer
+#: string.
 _LONGEST = 1 << LENGTH_BITS - 1
 
 
@@ -257,7 +257,7 @@ class MaskReader:
         self._left: LeftStrings | None = None
 
     def scored_once(self, file: File | None) -> None:
-        """Leave the strings in the file. The column reads them later, from a file handle of its own."""
+        """Leave the strings in the file. The column reads the strings later, from a separate file handle."""
         if file is not None:
             self._left = LeftStrings(file.duplicate())
 
@@ -328,7 +328,7 @@ class MaskReader:
         """Combine the parts."""
         text, bases = self._text.whole()
         for part in parts:
-            if bases[part.chunk]:  # the end of a string is stored inverted (~)
+            if bases[part.chunk]:  # ends of strings are stored inverted (~)
                 packed = (part.segments.kinds == kernels.PACKED) & (part.segments.spans[:, 0] < IN_FILE)
                 part.segments.spans[packed, :2] += bases[part.chunk] * np.array([1, -1])
         segments = [part.segments for part in parts]
@@ -351,7 +351,7 @@ class MaskReader:
         segments.clear()
         first = 0
         before = {kernels.LISTED: 0, kernels.OUTLINES: 0}
-        for count, ends, outlines in sizes_of:  # convert positions within a part to positions in `whole`
+        for count, ends, outlines in sizes_of:  # converts positions within a part to positions in `whole`
             rows = slice(first, first + count)
             first = rows.stop
             for kind, start in before.items():
@@ -414,7 +414,7 @@ def _check(whole: kernels.Segments, place: Place) -> NDArray[np.int64]:
 
 
 def _differing(given: NDArray[np.int64], own: NDArray[np.int64]) -> int:
-    """Return the number of masks whose size differs from the size of their image, if the image size is known."""
+    """Return the number of masks whose size differs from the known size of their image."""
 
     def count(begin: int, end: int) -> int:
         (height, width), (tall, wide) = given[begin:end].T, own[begin:end].T
@@ -440,7 +440,7 @@ class _Polygons(NamedTuple):
 
 
 def _assembled(whole: kernels.Segments, polygons: _Polygons, place: Place) -> MaskColumn:
-    """Return the column of all masks, which are given as strings, as lists of runs, or as polygons to be drawn."""
+    """Return the column of all masks, given as strings, lists of runs, or polygons to be drawn."""
     spans, areas, boxes, regular = whole.spans, whole.areas, whole.boxes, whole.regular
     rows = np.flatnonzero(whole.kinds == kernels.OUTLINES)
     rows = rows[np.argsort(whole.spans[rows, 0], kind="stable")]  # in the order of their polygons
@@ -471,9 +471,9 @@ def _drawn(
     place: Place,
     before: NDArray[np.uint32],
 ) -> library.Runs:
-    """Draw the masks of the records `rows`. Mask *i* is the union of the polygons ``groups[i, 0]`` to ``groups[i, 1]``
-    (exclusive). The ends of the masks' runs are appended to `before`. Raises `InputError` for a polygon that cannot be
-    drawn, or for an image of unknown size.
+    """Draw the masks of the records `rows`, and append the ends of their runs to `before`. Mask *i* is the union of the
+    polygons ``groups[i, 0]`` to ``groups[i, 1]`` (exclusive). Raises `InputError` for a polygon that cannot be drawn,
+    or for an image of unknown size.
     """
     points, starts, vertices = polygons
     sizes = np.zeros((rows.size, 2), np.int64) if place.sizes is None else place.sizes[rows]
@@ -538,12 +538,14 @@ def _prepare(
 
 
 def _scattered(images: NDArray[np.int32], count: int) -> bool:
-    """Return whether the detections of one image are so scattered in the file that each string would be read by itself."""
+    """Return whether detections of one image are so scattered in the file that every string would be read
+    separately.
+    """
     return int(np.count_nonzero(np.diff(images))) - count > len(images) // _SCATTERED
 
 
 def _covered(column: MaskColumn) -> NDArray[np.float64]:
-    """Return the areas; NaN for irregular masks, whose areas do not bound overlaps."""
+    """Return the areas; NaN for irregular masks, because their areas do not bound overlaps."""
     areas, regular = column.held.areas, column.held.regular
     return areas if regular.all() else np.where(regular, areas, np.nan)
 
@@ -612,8 +614,8 @@ def _prepare_boundary(
 
 
 def _refine_boundary(detections: _Contours, ground_truth: _Contours, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write the overlap of the masks or the overlap of their boundaries, whichever is smaller. For crowds, write the
-    overlap of the masks. Boundaries are only computed if the masks overlap by at least ``pairs.lowest``.
+    """Write the overlap of the masks or of their boundaries, whichever is smaller; for crowds, write the overlap of the
+    masks. Boundaries are computed only if the masks overlap by at least ``pairs.lowest``.
     """
     _refine(detections.column, ground_truth.column, pairs, out)
     enough = np.flatnonzero((out >= pairs.lowest) & (out > 0) & ~pairs.crowd)
@@ -621,7 +623,7 @@ def _refine_boundary(detections: _Contours, ground_truth: _Contours, pairs: Pair
         return
     rows, left = np.unique(pairs.detections[enough], return_inverse=True)
     objects, right = np.unique(pairs.ground_truth[enough], return_inverse=True)
-    # Pairs of one detection remain consecutive.
+    # pairs of one detection remain consecutive
     few = Pairs(
         readonly(left.reshape(-1), np.int64),
         readonly(right.reshape(-1), np.int64),

@@ -1,7 +1,7 @@
 """Columns of 3D boxes with velocities, as in nuScenes, compared by the distance of their centres on the ground.
 
-z points up. A distance falls as boxes come nearer, so `refine` writes negated distances. Matched pairs have five errors.
-They are computed with fused multiply-adds (`detmap.shapes.fused`), as in nuScenes' development kit.
+z points up. A distance falls as boxes come nearer, so `refine` writes negated distances. The five errors of matched
+pairs are computed with fused multiply-adds (`detmap.shapes.fused`), as in nuScenes' development kit.
 """
 
 from __future__ import annotations
@@ -249,8 +249,8 @@ def _errors(
     others: NDArray[Any],
     half_turns: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
-    """Return the errors of matched pairs, shape (p, 5), NaN if unknown. Pairs with `half_turns` have objects whose front
-    and back are not distinguished.
+    """Return the errors of matched pairs, shape (p, 5); NaN if unknown. `half_turns` flags objects whose front and back
+    are not distinguished.
     """
     out = np.empty((len(rows), len(ERRORS)))
     out[:, 0] = _lengths(detections.centres, ground_truth.centres, rows, others)

@@ -16,14 +16,14 @@ from detmap.kernels import allocate, readonly
 from detmap.kernels.numbers import HIGHEST_POWER, LOWEST_POWER, POWERS_OF_FIVE
 from detmap.system import parallel
 
-#: Maximum number of values per call that a kernel does not round itself but leaves to ``float()``.
+#: Maximum number of values per call that a kernel leaves to ``float()`` instead of rounding them.
 _DOUBTS = 1 << 10
 
 #: Number of spare elements at the end of a chunk, because kernels may read up to two elements after the last point.
 _BEHIND = 64
 
-#: Each thread reserves memory in regions of `_REGION` elements. If a thread would need more than `_SHARES` regions
-#: for its share of the memory, regions are larger. If its share is smaller than a region, regions are smaller.
+#: Usual number of elements in the regions of memory that a thread reserves, and maximum number of regions in a thread's
+#: share of the memory. Regions are larger to respect this maximum, and smaller if a share is smaller than a region.
 _REGION, _SHARES = 1 << 22, 8
 
 # Decimal numbers only, because float() also accepts inf, nan and 1_000.
@@ -36,7 +36,7 @@ def powers() -> NDArray[np.uint64]:
     words = [10**n for n in range(POWERS_OF_FIVE)]
     for q in range(LOWEST_POWER, HIGHEST_POWER + 1):
         power = 5 ** abs(q)
-        if q < 0:  # the reciprocal, rounded up if the power itself has fewer than 64 bits
+        if q < 0:  # the reciprocal, rounded up if the power has fewer than 64 bits
             power = (1 << (127 + power.bit_length())) // power + (q >= -27)
         power = power << 128 >> power.bit_length()
         words += [power >> 64, power & (1 << 64) - 1]
@@ -60,7 +60,7 @@ class Scratch:
 
 class Store:
     """Memory for values that several threads read from a document of `size` bytes. The size of a chunk is estimated
-    from the bytes read so far. If a chunk is too small, more chunks are allocated, and all chunks are concatenated in
+    from the bytes read so far. If a chunk is too small, more chunks are allocated, and all chunks are concatenated at
     the end.
     """
 
@@ -72,13 +72,14 @@ class Store:
         self._lock = threading.Lock()
 
     def take(self, count: int, read: int) -> tuple[NDArray[Any], int, int]:
-        """Return memory for `count` elements from the next `read` bytes of the document. The memory is given as a chunk,
-        the index of the first element in the chunk, and the chunk's number.
+        """Reserve memory for `count` elements from the next `read` bytes of the document. Return the chunk, the index
+        of the first element in the chunk, and the chunk's number.
         """
         with self._lock:
             self._read += read
             if not self._chunks or self._used[-1] + count > self._chunks[-1].size - _BEHIND:
-                # Room for the rest of the document, estimated from these bytes. Unwritten memory costs nothing.
+                # Allocate memory for the rest of the document, estimated from these bytes. Unwritten memory costs
+                # nothing.
                 expected = 1.1 * count / max(read, 1) * max(self._size - self._read, 0)
                 self._chunks.append(np.empty(count + int(expected) + _BEHIND, self._kind))
                 self._used.append(0)
@@ -98,8 +99,8 @@ def _together(chunks: list[NDArray[Any]], used: list[int], kind: type[Any]) -> t
 
 
 class Regions:
-    """Memory for values that several threads read from a document, at most `size` elements. Each thread fills regions
-    of its own, so that the values are mostly not copied.
+    """Memory for at most `size` values that several threads read from a document. Each thread fills separate regions,
+    so that the values are mostly not copied.
     """
 
     def __init__(self, kind: type[Any], size: int, first: NDArray[Any] | None = None) -> None:
@@ -113,8 +114,10 @@ class Regions:
         self._own = threading.local()
 
     def take(self, most: int) -> tuple[NDArray[Any], int, int]:
-        """Return a chunk of memory, the place at which this thread may write `most` elements, and the chunk's number."""
-        chunk, begin, end = getattr(self._own, "region", (0, 0, -1))  # with the end -1, even 0 elements need a region
+        """Return a chunk of memory, the index at which this thread may write `most` elements, and the chunk's
+        number.
+        """
+        chunk, begin, end = getattr(self._own, "region", (0, 0, -1))  # end -1: even 0 elements need a region
         if begin + most > end:
             with self._lock:
                 # Unwritten memory costs nothing. Regions are much larger than the values read at a time, so the unused
@@ -143,7 +146,7 @@ class Regions:
 
 
 class Rows:
-    """Columns with a row per record. Threads write their rows directly to the final places."""
+    """Columns with a row per record, into which threads write their rows directly."""
 
     def __init__(self, kinds: Mapping[str, tuple[tuple[int, ...], DTypeLike]]) -> None:
         """Set the names of the columns, each with the array shape of a row and the dtype."""
@@ -153,7 +156,7 @@ class Rows:
         self._lock = threading.Lock()
 
     def apart(self, count: int) -> dict[str, NDArray[Any]]:
-        """Return new columns of `count` records, in one block of memory."""
+        """Return new columns for `count` records, in one block of memory."""
         made = allocate(*(((count, *shape), dtype) for shape, dtype in self._kinds.values()))
         return dict(zip(self._kinds, made, strict=True))
 
@@ -167,9 +170,9 @@ class Rows:
             return {name: column[row : row + count] for name, column in self._whole.items()}
 
     def joined(self, parts: Sequence[tuple[int, Mapping[str, NDArray[Any]]]]) -> dict[str, NDArray[Any]]:
-        """Return the concatenated columns of all parts. With each part, give the index of its first row in the final
-        columns, or -1 if the part has columns of its own. Nothing is copied in the usual case, in which all parts are in
-        the final columns and follow one another.
+        """Return the concatenated columns of all parts. Each part comes with the index of its first row in the final
+        columns; -1 if it has separate columns. In the usual case, all parts are in the final columns, one after the
+        other, and nothing is copied.
         """
         first = next(iter(self._kinds))
         starts = np.cumsum([0, *(len(part[first]) for _, part in parts)]).tolist()
@@ -197,7 +200,7 @@ def resolved(
     out: tuple[Any, ...],
     numbers: NDArray[np.uint64],
 ) -> None:
-    """Call a kernel until it has read all records, parsing with ``float()`` the numbers that the kernel leaves."""
+    """Call a kernel until it has read all records; ``float()`` parses the numbers that the kernel leaves."""
     from detmap.kernels.segmentations import DOUBTS, ROW
 
     doubts = np.empty((_DOUBTS, 3), np.int64)
@@ -211,5 +214,5 @@ def resolved(
                 floats[at] = decimal(data[begin:end].tobytes())
             if state[ROW] == len(spans):
                 return
-            if state[ROW] == row:  # a single record has more uncertain numbers than `doubts` has room for
+            if state[ROW] == row:  # a single record has more uncertain numbers than fit into `doubts`
                 doubts = np.empty((2 * len(doubts), 3), np.int64)

@@ -131,7 +131,9 @@ class Rotated(Frozen):
         return Boxes(self.boxes, sizes=False)
 
     def areas(self) -> NDArray[np.float64]:
-        """Return the areas in square pixels. If an outline crosses itself, the area is the difference of its two parts."""
+        """Return the areas in square pixels. If an outline crosses itself, the area is the difference of the areas of
+        its two parts.
+        """
         return self.quads.areas
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -229,13 +231,13 @@ class _Gaussians(NamedTuple):
 #: Stabilising constant of Ultralytics, and maximum Bhattacharyya distance, to which larger distances are clipped.
 _EPSILON, _FARTHEST_APART = 1e-7, 100.0
 
-#: All pairs of corners; one pair lies on a side of the minimum rectangle around all four corners.
+#: All pairs of corners. At least one pair lies on a side of the minimum rectangle around all four corners.
 _PAIRED = ((0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3))
 
 
 def _gaussians(column: Rotated) -> _Gaussians:
-    """Return a Gaussian for each box. Its variances are those of the uniform distribution on the smallest rectangle around
-    the corners. The rectangle may be rotated, and is fitted as in OpenCV.
+    """Return a Gaussian for each box. The variances are those of a uniform distribution on the minimum-area rectangle
+    around the corners, which may be rotated and is fitted as in OpenCV.
     """
     corners = column.corners.reshape(-1, 4, 2)
     points = corners - corners[:, :1]
@@ -273,7 +275,7 @@ def _probable(detections: _Gaussians, ground_truth: _Gaussians, pairs: Pairs, ou
     """Write 1 minus the Hellinger distances of Gaussians (Llerena et al., 2021), with Ultralytics' stabilising
     constant.
 
-    All terms are sums of squares, so that nothing cancels for thin boxes.
+    All terms are sums of squares, to avoid cancellation for thin boxes.
     """
     left, right = (
         [column[rows] for column in side]

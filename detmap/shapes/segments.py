@@ -1,4 +1,6 @@
-"""Columns of segments of time, and the overlap of two segments relative to their union, or to the span of both."""
+"""Columns of segments of time, and the overlap of two segments relative to their union, or to the time that spans
+both.
+"""
 
 from __future__ import annotations
 

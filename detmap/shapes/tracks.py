@@ -40,7 +40,7 @@ class Tracks(Frozen):
     spans : ndarray of int64, shape (n, 2)
         Track *i* has the masks from ``spans[i, 0]`` to ``spans[i, 1]``.
     lengths : ndarray of int64, shape (n,)
-        The number of frames of each track, including those where it is absent.
+        The number of frames of each track, including frames without the track.
     """
 
     masks: MaskColumn
@@ -50,8 +50,8 @@ class Tracks(Frozen):
 
     @classmethod
     def of(cls, masks: MaskColumn, present: NDArray[np.bool_], lengths: Sequence[int] | NDArray[np.int64]) -> Tracks:
-        """Return a column of tracks. The masks are ordered by track and frame; `present` says for each frame of each
-        track whether the track has a mask.
+        """Return a column of tracks. The masks are ordered by track and frame; `present` concatenates a flag for each
+        frame of each track: whether the track has a mask.
         """
         frames = np.asarray(lengths, np.int64)
         stops = np.cumsum(frames)
@@ -88,7 +88,7 @@ class Tracks(Frozen):
         return kernels.Tracks(*self.masks.held, self.frames, self.spans, self.lengths)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return by name the masks of one track after the other, the frames of the masks, and the tracks' lengths."""
+        """Return by name the masks in order of tracks, the frames of the masks, and the tracks' lengths."""
         starts, counts = self.spans[:, 0], self.spans[:, 1] - self.spans[:, 0]
         mask = np.arange(int(counts.sum())) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
         held = self.masks.take(mask).arrays()
@@ -125,23 +125,23 @@ def _given(values: Any, source: str) -> Tracks:
 def _prepare(
     detections: Detections, ground_truth: GroundTruth, protocol: Protocol
 ) -> tuple[Tracks, Tracks, dict[str, int]]:
-    """Unpack the masks of the ground truth. Count the detections whose number of frames is not that of the objects in
-    the same video.
+    """Unpack the masks of the ground truth. Count the detections whose number of frames differs from objects in the
+    same video.
     """
     found, truth = detections.shape(TRACKS), ground_truth.shape(TRACKS)
     assert isinstance(found, Tracks)
     assert isinstance(truth, Tracks)
     longest = np.zeros(ground_truth.images.ids.size + 1, np.int64)
     np.maximum.at(longest, ground_truth.images.codes, truth.lengths)
-    place = np.searchsorted(ground_truth.images.ids, detections.images.ids)  # the places of unknown images are not used
+    place = np.searchsorted(ground_truth.images.ids, detections.images.ids)  # indices of unknown images are not used
     expected = longest[place][detections.images.codes]
     odd = int(np.count_nonzero((expected > 0) & (found.lengths != expected)))
     return found, replace(truth, masks=truth.masks.unpacked()), {"track_lengths": odd} if odd else {}
 
 
 def _refine(detections: Tracks, ground_truth: Tracks, pairs: Pairs, out: NDArray[np.float64]) -> None:
-    """Write the pixels shared in all frames, divided by the pixels of the union of both tracks. This holds for crowds
-    too, as in YouTube-VIS' program.
+    """Write the pixels shared in all frames, divided by the pixels of the union of both tracks. Crowds are no
+    exception, as in YouTube-VIS' program.
     """
     rows = pairs.detections, pairs.ground_truth
     kernels.track_overlaps(detections.held(), ground_truth.held(), *rows, pairs.lowest, parallel.stop_flag(), out)

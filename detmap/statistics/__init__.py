@@ -1,5 +1,5 @@
-"""Uncertainty of scores: confidence intervals, paired tests, and corrections for multiple tests. Detections are matched
-only once, before images are resampled or detections exchanged.
+"""Uncertainty of metrics: confidence intervals, paired tests, and corrections for multiple tests. Detections are
+matched only once, before images are resampled or detections exchanged.
 
 * `bootstrap` resamples the images, to estimate how a metric varies over data sets of this size.
 * `permute` exchanges the detections of two models, to test whether the models differ by more than chance.

@@ -24,12 +24,13 @@ from detmap.system import progress
 #: Explanation of the column ``bias`` in tables.
 BIAS = "bias: by how much the value is expected to exceed that of a data set without end, estimated; not taken off"
 
-#: Maximum number of groups that the jackknife leaves out in turn. With at most this many images, each image is a group.
+#: Maximum number of groups that the jackknife omits in turn. With this number of images or fewer, each image is a
+#: group.
 GROUPS = 200
 
 
 class HasTally(Protocol):
-    """Anything with a tally, such as a `detmap.DetectionResult` or a `detmap.panoptic.PanopticResult`."""
+    """A result with a tally, such as a `detmap.DetectionResult` or a `detmap.panoptic.PanopticResult`."""
 
     @property
     def tally(self) -> AnyTally:
@@ -48,7 +49,7 @@ class Bootstrap:
     Attributes
     ----------
     metrics : tuple of str
-        The metrics over all categories, which are the first of the m columns.
+        The metrics over all categories, in the first of the m columns.
     by_category : tuple of str
         The per-category metrics in the remaining columns: for each metric, one column per category.
     categories : tuple of (id, name)
@@ -65,7 +66,7 @@ class Bootstrap:
     support : ndarray of int64, shape (m,)
         For each column, the number of images (clusters, queries) with positives.
     near : ndarray of float64, shape (m, 2), optional
-        For each column, the minimum distances from 0 and from 1 at which a value has an interval; by default 0.
+        For each column, the minimum distances of a value from 0 and from 1 for an interval; by default 0.
     balance : ndarray of float64, shape (m,), optional
         The effective number of clusters of each column, if clusters are drawn; see
         `detmap.statistics.clusters.balanced`.
@@ -117,16 +118,16 @@ class Bootstrap:
         """Return the confidence intervals, shape (m, 2); NaN if the data are too few, see `reasons`.
 
         The intervals are for the expected value of the metric on data sets of this size, sampled like this one. The
-        estimate is unbiased for this expected value. The replicates have an additional bias, which is as large as the
-        bias of the estimate relative to an infinite data set.
+        estimate is unbiased for this expected value. The replicates have an additional bias, about equal to the bias of
+        the estimate relative to an infinite data set.
 
         * ``"t"``: the estimate plus and minus Student's t times the standard error, on a logit scale, so that an interval
           stays between 0 and 1 and is longer on the side of 0.5. Differences of metrics are not transformed. An
-          estimate very near to 0 or 1 has no interval. An end of an interval that is very near to 0 or 1 is set to 0 or 1.
+          estimate very near to 0 or 1 has no interval. An end very near to 0 or 1 is set to 0 or 1.
         * ``"bca"``: Efron's bias-corrected and accelerated bootstrap, with replicates shifted so that their mean is the
           estimate.
-        * ``"percentile"``: quantiles of the replicates. These intervals are shifted by the bias of the replicates. As
-          intervals for the value on an infinite data set, they would be shifted by twice this bias.
+        * ``"percentile"``: quantiles of the replicates. These intervals are shifted by the bias of the replicates.
+          Relative to the value on an infinite data set, they are shifted by twice this bias.
 
         Notes
         -----
@@ -164,14 +165,14 @@ class Bootstrap:
         return self.bounded and not (self.unlimited is not None and self.unlimited[column])
 
     def _near(self, column: int) -> tuple[float, float]:
-        """Return how far a value must be from 0 and from 1 to have an interval."""
+        """Return the minimum distances of a value from 0 and from 1 for an interval."""
         if self.near is None:
             return 0.0, 0.0
         low, high = self.near[column].tolist()
         return low, high
 
     def reason(self, column: int) -> str:
-        """Return why a column has no interval, in a few words; "" if it has one."""
+        """Return the reason why a column has no interval, in a few words; "" if there is an interval."""
         most = self._most(column)
         return intervals.reason(
             float(self.estimate[column]) / most,
@@ -184,13 +185,14 @@ class Bootstrap:
         )
 
     def reasons(self) -> list[str]:
-        """Return for every column why there is no interval, in a few words; "" if there is one."""
+        """Return for every column the reason why there is no interval, in a few words; "" if there is an interval."""
         return [self.reason(column) for column in range(self.estimate.size)]
 
     def bias(self) -> NDArray[np.float64]:
-        """Return the estimated bias of each metric relative to an infinite data set, shape (m,). The bias is the mean
-        of the replicates minus the estimate, because replicates are drawn from the data as the data are drawn from the
-        population. AP is mostly too high on few images, because the interpolated curve lies above the noisy precision.
+        """Return the estimated bias of each metric relative to an infinite data set, shape (m,). The bias is estimated
+        by the mean of the replicates minus the estimate, because replicates are drawn from the data as the data are
+        drawn from the population. On few images, AP is usually too high, because the interpolated curve lies above the
+        noisy precision.
         """
         defined = ~np.isnan(self.replicates)
         count = defined.sum(axis=0)
@@ -236,9 +238,7 @@ class Bootstrap:
         )
 
     def sentence(self, whose: str = "", level: float = 0.95) -> str:
-        """Return a sentence that explains the intervals. The phrase `whose`, such as " of a model", says what the intervals
-        belong to.
-        """
+        """Return a sentence that explains the intervals. The phrase `whose` names their owner, such as " of a model"."""
         made = intervals.METHODS[self.method]
         made = made if self.bounded else made.replace(" on a logit scale", "")
         tell = f"none where too few {self.unit} could tell"
@@ -306,12 +306,12 @@ def bootstrap(
     clusters: Clusters | None = None,
     threads: int | None = None,
 ) -> Bootstrap:
-    """Draw the images with replacement and score every draw. An image that is drawn twice counts twice, with its
-    positives. If images are in clusters of dependent images, such as frames of a video, whole clusters are drawn.
+    """Draw the images with replacement and score every draw. An image that is drawn twice counts twice, and so do its
+    objects. If images form clusters of dependent images, such as frames of a video, whole clusters are drawn.
 
-    The metrics of every replicate and jackknife sample are bit-identical to those of a data set that really consists of
-    the drawn images, but nothing is matched again. In that data set, the copies of an image directly follow each other.
-    If ties are broken by position in the file, the copies of a line directly follow each other.
+    The metrics of every replicate and jackknife sample are bit-identical to the metrics of a data set of the drawn
+    images, but nothing is matched again. In this data set, the copies of an image directly follow each other. If ties
+    are broken by position in the file, the copies of a line directly follow each other.
 
     Parameters
     ----------
@@ -380,7 +380,7 @@ def resampled(scored: AnyTally | HasTally, threads: int | None = None) -> Resamp
 
 
 def samples(units: Units, replicates: int, seed: int) -> tuple[int, Copies]:
-    """Return the number of samples, and a function that draws them; see `Copies`. Sample 0 is the data itself; the
+    """Return the number of samples, and a function that draws them; see `Copies`. Sample 0 is the data itself. The
     bootstrap draws follow, then the jackknife samples, each without one group of units.
     """
     size = units.number

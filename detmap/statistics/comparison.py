@@ -39,7 +39,7 @@ _NAMED = 10
 
 
 def _too_few_drawn(permutations: int, size: int, family: str, correction: Correction, alpha: float) -> list[str]:
-    """Return a list with a warning if too few permutations are drawn for any p-value to be significant, else []."""
+    """Return a list with a warning if too few permutations are drawn for a significant p-value, else []."""
     if not size or enough_drawn(permutations, size, correction, alpha):
         return []
     return [
@@ -73,8 +73,8 @@ class Difference(NamedTuple):
 
 
 class Family(NamedTuple):
-    """The hypotheses that are tested together. ``size`` is their number. A hypothesis is tested if at least ``fewest``
-    images, or clusters, have positives. ``untested`` names the other hypotheses.
+    """The hypotheses that are tested together; ``size`` is the number of hypotheses. A hypothesis is tested if at least
+    ``fewest`` images, or clusters, have positives. ``untested`` names the untested hypotheses.
     """
 
     size: int
@@ -137,7 +137,7 @@ class Comparison:
 
     @property
     def _by_test(self) -> bool:
-        """Whether the permutation tests, and not the bootstrap, give the intervals of differences. This is the default."""
+        """Whether intervals of differences come from the permutation tests (the default), not from the bootstrap."""
         return self._any.method == "t"
 
     @cached_property
@@ -198,8 +198,8 @@ class Comparison:
 
     def disagrees(self, one: Difference) -> bool:
         """Return whether interval and test of a difference disagree on whether the difference is 0. In this case trust
-        the test, which is exact under its null hypothesis; the interval is approximate. Intervals that come from the test
-        always agree with it; intervals by ``"bca"`` and ``"percentile"`` may not.
+        the test, which is exact under its null hypothesis; the interval is approximate. Intervals derived from the test
+        always agree with the test; intervals by ``"bca"`` and ``"percentile"`` may disagree.
         """
         if math.isnan(one.p) or math.isnan(one.low):
             return False
@@ -229,7 +229,7 @@ class Comparison:
         return all(enough_drawn(many, family.size, self.correction, self.alpha) for many in drawn)
 
     def sentences(self) -> list[str]:
-        """Return sentences that explain the tests and intervals, and that name the missing tests and intervals."""
+        """Return sentences that explain the tests and intervals, and name the missing ones."""
         one, unit = self._any, self.unit
         if not self.permutations:
             return []
@@ -386,7 +386,7 @@ class PairTests:
 
     @property
     def could_tell(self) -> bool:
-        """Whether any p-value can be significant with these numbers of images (or clusters) and of permutations.
+        """Whether any p-value can be significant with this number of images (or clusters) and of permutations.
 
         This is known before any permutation is drawn; if False, no pair is tested.
         """
@@ -460,8 +460,8 @@ def pair_tests(
     level: float,
     correction: Correction,
 ) -> PairTests:
-    """Return the tests of every pair of models. All p-values are NaN, and the caller replaces them. `truth` is the
-    tally of any model on this ground truth; `models` are sorted, the best first.
+    """Return tests of every pair of models with p-values of NaN, which the caller replaces. `truth` is the tally of any
+    model on this ground truth; `models` are sorted, the best first.
     """
     check_level(level)
     check_choice("correction", correction, CORRECTIONS)

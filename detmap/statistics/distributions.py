@@ -20,7 +20,7 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
     """Return I_x(a, b) to about 1e-14, by the fraction of Abramowitz and Stegun 26.5.8 and Lentz' method."""
     if x <= 0 or x >= 1:
         return 0.0 if x <= 0 else 1.0
-    if x > (a + 1) / (a + b + 2):  # where the fraction converges slowly, use its mirror image
+    if x > (a + 1) / (a + b + 2):  # the fraction converges slowly here, so use I_x(a, b) = 1 - I_(1-x)(b, a)
         return 1.0 - incomplete_beta(b, a, 1 - x)
     front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)) / a
     tiny = 1e-300

@@ -13,7 +13,7 @@ from detmap.errors import OptionError, check_integer, is_integer
 #: Purposes of streams; the streams for different purposes are independent, even with the same seed.
 BOOTSTRAP, PERMUTATION, QUERIES = range(3)
 
-#: Minimum number of replicates for an interval; with fewer, the ends of the interval depend on a handful of draws.
+#: Minimum number of replicates for an interval; with fewer replicates, its ends depend on a handful of draws.
 FEWEST_REPLICATES = 200
 
 #: Default number of replicates.
@@ -25,14 +25,14 @@ def stream(seed: int, replicate: int, use: int) -> np.random.Generator:
 
     The generator is the counter-based Philox (J. Salmon, M. Moraes, R. Dror and D. Shaw, Parallel random numbers: as
     easy as 1, 2, 3, 2011). Seed and replicate are the two halves of the key, and `use` is the highest word of the
-    counter. Therefore two streams are equal or disjoint.
+    counter. Therefore two different streams never overlap.
     """
     key, counter = np.array([seed, replicate], np.uint64), np.array([0, 0, 0, use], np.uint64)
     return np.random.Generator(np.random.Philox(counter=counter, key=key))
 
 
 class _Streams(threading.local):
-    """One generator per thread, reset for each stream. Making a generator takes several times longer."""
+    """One generator per thread, reset for each stream, because making a generator takes several times longer."""
 
     def __init__(self) -> None:
         self._generator = stream(0, 0, 0)
@@ -65,8 +65,8 @@ def exchanged(size: int, seed: int, replicate: int) -> NDArray[np.uint8]:
     return np.unpackbits(np.asarray(words, "<u8").view(np.uint8), count=size)
 
 
-#: Maximum number of images for which exchanges are cached. The next pair of models reuses them. The cache takes at most
-#: 32 MB.
+#: Maximum number of images for which exchanges are cached, to be reused for the next pair of models. The cache takes at
+#: most 32 MB.
 _KEPT = 8192
 
 

@@ -9,18 +9,18 @@ def group_letters(models: Sequence[str], apart: Iterable[tuple[str, str]]) -> di
     """Return letters for every model. Two models that are a pair of `apart` share no letter; any other two models share
     a letter.
 
-    Each letter stands for a maximal set of models in which no two are a pair of `apart`. Sets are added until every pair
-    outside `apart` is in a set. (Finding the smallest number of sets takes exponential time. In the usual case, two models
-    differ significantly if and only if their values are far enough apart, and this greedy method finds the smallest
-    number.)
+    Each letter stands for a maximal set of models in which no two are a pair of `apart`. Sets are added until every
+    pair outside `apart` is in a set. Finding the smallest number of sets takes exponential time, so the method is
+    greedy. Greedy sets are the fewest in the usual case that two models differ significantly if and only if their
+    values are far enough apart.
     """
     place = {name: i for i, name in enumerate(models)}
     size = len(models)
-    alike = [(1 << size) - 1] * size  # for each model, the models that may share a letter with it, as bits
+    alike = [(1 << size) - 1] * size  # for each model, the models that may share its letter, as bits
     for first, second in apart:
         alike[place[first]] &= ~(1 << place[second])
         alike[place[second]] &= ~(1 << place[first])
-    together = [0] * size  # for each model, the models that already share a letter with it, as bits
+    together = [0] * size  # for each model, the models that already share its letter, as bits
     groups = []
     for i in range(size):
         while missing := (alike[i] & ~together[i]) >> i << i:

@@ -26,13 +26,13 @@ FEWEST = {"images": 10, "videos": 10, "samples": 10, "queries": 10, "clusters": 
 FEWEST_EFFECTIVE = 1.2
 #: Minimum expected successes and failures, n·p and n·(1−p), for the effective sample size n.
 FEWEST_EVENTS = 2.0
-#: Minimum distances from 0 and from 1 at which the AP of one class has an interval. AP is a mean over 101 recalls. An AP
-#: below 0.02 depends on whether the first detection is a hit. At a single IoU threshold, an AP above 0.985 depends on
-#: whether the last object is found; means over several thresholds may be nearer to 1. For a mean over K classes, divide
-#: both distances by K.
+#: Minimum distances from 0 and from 1 at which the AP of one class has an interval. AP is a mean over 101 recalls. An
+#: AP below 0.02 depends on whether the first detection is a hit. At a single IoU threshold, an AP above 0.985 depends
+#: on whether the last object is found; means over several thresholds may be nearer to 1. For a mean over K classes,
+#: both distances are divided by K.
 LEAST_AP, LAST_AP = 0.02, 0.015
-#: Maximum Kolmogorov-Smirnov distance of the replicates from a normal distribution; above this distance, the metric
-#: moves in jumps.
+#: Maximum Kolmogorov-Smirnov distance of the replicates from a normal distribution; a larger distance means that the
+#: metric takes few distinct values.
 LARGEST_JUMP = 0.2
 
 _NORMAL = NormalDist()
@@ -43,8 +43,8 @@ _AT = np.array([_NORMAL.inv_cdf(share) for share in _SHARES.tolist()])
 
 
 def nearest(thresholds: int, classes: int) -> tuple[float, float]:
-    """Return how far an AP must be from 0 and from 1 to have an interval. The AP is a mean over the given numbers of
-    IoU thresholds and classes. For other metrics than AP, `thresholds` is 0.
+    """Return the minimum distances of an AP from 0 and from 1 for an interval. The AP is a mean over the given numbers
+    of IoU thresholds and classes. For metrics other than AP, `thresholds` is 0.
     """
     classes = max(classes, 1)
     return LEAST_AP / classes if thresholds else 0.0, LAST_AP / classes if thresholds == 1 else 0.0
@@ -54,9 +54,9 @@ def standard_error(replicates: NDArray[np.float64], jackknife: NDArray[np.float6
     """Return a standard error from the variances that bootstrap and jackknife estimate; NaN with fewer than two images.
 
     The bootstrap variance is slightly too small for few images; the factor ``n / (n - 1)`` for n images with positives
-    makes it unbiased for a mean. The jackknife variance is too large on average, and for a metric that changes in steps
-    it can be far too large, or miss the steps. The variance used is therefore the mean of the bootstrap variance and the
-    larger of the two variances.
+    makes it unbiased for a mean. The jackknife variance is too large on average. For a metric that changes in steps,
+    the jackknife variance can be far too large, or far too small. Therefore the mean of two variances is used: the
+    bootstrap variance, and the larger of bootstrap and jackknife variance.
 
     Efron, B., and C. Stein, The jackknife estimate of variance (1981).
     """
@@ -72,7 +72,7 @@ def standard_error(replicates: NDArray[np.float64], jackknife: NDArray[np.float6
 
 
 def trials(estimate: float, error: float) -> float:
-    """Return the number of independent trials for which a proportion of `estimate` has the standard error `error`.
+    """Return the number of independent trials with which the proportion `estimate` has the standard error `error`.
 
     This is the effective sample size of E. Korn and B. Graubard, Confidence intervals for proportions with small
     expected number of positive counts estimated from survey data (1998).
@@ -92,7 +92,7 @@ def jump(values: NDArray[np.float64]) -> float:
     """Return the Kolmogorov-Smirnov distance of values from the normal distribution of the same mean and deviation.
 
     This is the maximum difference of the cumulative distributions, evaluated at the normal quantiles of 1/40, 2/40,
-    ..., 39/40. The distance is about 0.05 for 200 normal values. If a share s of the values is equal, the distance is
+    ..., 39/40. The distance is about 0.05 for 200 normal values. If a share s of the values are equal, the distance is
     at least about s / 2.
     """
     values = np.sort(values[~np.isnan(values)])
@@ -103,8 +103,8 @@ def jump(values: NDArray[np.float64]) -> float:
 
 def effective(jackknife: NDArray[np.float64]) -> float:
     """Return the effective number of images, ``sum(u ** 2) ** 2 / sum(u ** 4)`` for the images' influences *u* on the
-    metric. It is the number of images if all influences are equal up to sign, 1 if only one image has an influence, and 0
-    if none has.
+    metric. The result is the number of images if all influences are equal up to sign, 1 if a single image has an
+    influence, and 0 if no image has one.
     """
     defined = jackknife[~np.isnan(jackknife)]
     away = defined - defined.mean() if defined.size else defined
@@ -122,7 +122,7 @@ def reason(
     bounded: bool = True,
     near: tuple[float, float] = (0.0, 0.0),
 ) -> str:
-    """Return why there is no interval, in a few words; "" if there is one. See `interval`."""
+    """Return the reason why there is no interval, in a few words; "" if there is an interval. See `interval`."""
     if math.isnan(estimate):
         return "undefined"
     if images < FEWEST[unit]:
@@ -163,8 +163,8 @@ def interval(
 ) -> tuple[float, float]:
     """Return the interval of one metric from its estimate, its replicates and its jackknife. `images` is the number of
     images with positives; for clusters, `balance` is the effective number of clusters. `near` holds the minimum
-    distances of an estimate from 0 and from 1; a closer estimate has no interval. A closer end of an interval is set to
-    0 or 1, because intervals would otherwise miss the expected value too often.
+    distances from 0 and from 1. An estimate nearer to 0 or 1 has no interval. An end of an interval nearer to 0 or 1 is
+    set to 0 or 1, because intervals would otherwise miss the expected value too often.
     """
     tails = ((1 - level) / 2, (1 + level) / 2)
     if method == "t":
@@ -199,8 +199,8 @@ def interval(
 
 def freedom(images: int, groups: int, balance: float | None = None) -> float:
     """Return the degrees of freedom of a jackknife error. `images` is the number of units, and `groups` is the number
-    of groups into which the jackknife divides them. For clusters, `balance` is their effective number, and the result is
-    at least 1.
+    of groups into which the jackknife divides them. For clusters, `balance` is the effective number of clusters, and
+    the result is at least 1.
     """
     return min(images, groups) - 1 if balance is None else max(min(balance, groups) - 1, 1.0)
 
@@ -212,8 +212,8 @@ def _logistic(x: float) -> float:
 def bca_tails(
     estimate: float, values: NDArray[np.float64], jackknife: NDArray[np.float64], tails: tuple[float, float]
 ) -> list[float] | None:
-    """Return the two probabilities whose quantiles of the replicates are the ends of a BCa interval. Return None if they
-    are undefined. Of the replicates that equal the estimate, half are counted as below the estimate.
+    """Return the two probabilities whose quantiles of the replicates are the ends of a BCa interval. Return None if
+    they are undefined. Half of the replicates that equal the estimate are counted as smaller.
     """
     below = (np.mean(values < estimate) + np.mean(values <= estimate)) / 2
     if not 0 < below < 1:

@@ -37,7 +37,7 @@ class How(TypedDict, total=False):
 
 
 class HowScored(Decisions, How, total=False):
-    """Options of a comparison of models that are not scored yet, as keywords, for type checkers."""
+    """Options of a comparison of models before scoring, as keywords, for type checkers."""
 
     replicates: int
     seed: int
@@ -75,9 +75,9 @@ def compare(  # type: ignore[misc]  # scored models have replicates and seed in 
 ) -> Comparison:
     """Test which models differ significantly, and estimate their differences.
 
-    Differences are tested by exchanging the two models' detections on random images (see `detmap.statistics.permute`);
-    their intervals are derived from the test (`Permutations.interval`). Intervals of each model's own metrics come from
-    resampling the images (see `detmap.statistics.bootstrap`).
+    Differences are tested by exchanging the two models' detections on random images (see `detmap.statistics.permute`).
+    Intervals of differences are derived from the test (`Permutations.interval`). Intervals of each model's metrics come
+    from resampling the images (see `detmap.statistics.bootstrap`).
 
     Parameters
     ----------

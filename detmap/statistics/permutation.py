@@ -42,8 +42,8 @@ class Permutations:
     differences : ndarray of float64, shape (P, m)
         Row *r* holds the differences after permutation *r*.
     whole : dict of int to ndarray of float64
-        The differences after every possible permutation, by column; only for columns that were enumerated although the
-        rows of `differences` were sampled.
+        The differences after every possible permutation, by column. Only for columns with enumerated permutations, if
+        the rows of `differences` were sampled.
     extreme, permutations : ndarray of int64, shape (m,)
         Number of permutations with at least the absolute difference of `estimate`, and total number of permutations.
     exact : ndarray of bool, shape (m,)
@@ -92,8 +92,8 @@ class Permutations:
     def p_values(self) -> NDArray[np.float64]:
         """Return the two-sided p-value of each column, shape (m,); NaN where the difference is undefined.
 
-        If all permutations are enumerated, p is ``extreme / permutations``. If they are sampled, it is ``(1 + extreme)
-        / (1 + permutations)``, because the data count as one more permutation; p is then never 0.
+        If all permutations are enumerated, p is ``extreme / permutations``. If permutations are sampled, p is ``(1 +
+        extreme) / (1 + permutations)``, which is never 0, because the data count as one more permutation.
         """
         p = _share(self.extreme, self.permutations, ~self.exact)
         return np.where(np.isnan(self.estimate), np.nan, p)
@@ -103,12 +103,12 @@ class Permutations:
 
         The intervals estimate the expected difference on data sets of this size, sampled like this one. An interval
         contains 0 if, and only if, p is above ``1 - level``. Its half-width is the largest difference that would not be
-        significant. If the models differ, exchanging their detections inflates the spread of the differences; intervals
-        that do not contain 0 are corrected for this, see the notes.
+        significant. If the models differ, exchanging their detections inflates the spread of the differences. Intervals
+        that exclude 0 are corrected for this, see the notes.
 
-        An interval is NaN if fewer than 10 images, or 5 clusters, have positives, or if no exchange changes the metric. It
-        is also NaN if no permutation could be significant. At the level 0.95, this happens if the models differ on fewer
-        than six images or clusters.
+        An interval is NaN if fewer than 10 images, or 5 clusters, have positives, or if no exchange changes the metric.
+        It is also NaN if no p-value could be significant: at the level 0.95, if the models differ on fewer than six
+        images or clusters.
 
         Notes
         -----
@@ -147,8 +147,8 @@ def permute(
 
     The images of a cluster, such as the frames of a video, are exchanged together.
 
-    The metrics of every permutation are bit-identical to scoring the exchanged detections, but nothing is matched again.
-    If ties are broken by position in the file, each detection is ranked by its position in its own model's file.
+    The metrics of every permutation are bit-identical to scoring the exchanged detections, but nothing is matched
+    again. If ties are broken by position in the file, the position is that in the file of the detection's model.
     Detections with equal scores and positions are ordered by image. If few images can change a column, all of its
     permutations are enumerated.
 
@@ -204,7 +204,7 @@ def permute(
     for k in range(0 if every or not pair.by_category else len(pair.categories)):
         own = np.flatnonzero(pair.differs[k])
         count, every = _plan(own.size, permutations)
-        if every:  # few images can change this category, so all of their permutations are enumerated
+        if every:  # few images can change this category, so all permutations are enumerated
             few = pair.differences(count, partial(_chosen, changing=own, units=units.number), threads, category=k)
             at = head + k + len(pair.categories) * np.arange(few.shape[1])
             whole |= dict(zip(at.tolist(), few.T, strict=True))
@@ -238,8 +238,9 @@ def p_value(
 
     For means of interpolated precision, this function is several times faster than `permute`.
 
-    Differences are first computed in a faster order of summation. Differences within rounding errors of the observed
-    difference are computed again as in `permute`, because p counts differences of at least the observed size.
+    Differences are first computed in a faster order of summation. p counts the differences that are at least as large
+    as the observed difference. Therefore differences within rounding errors of the observed one are computed again as
+    in `permute`.
     """
     check_integer("permutations", permutations, 1)
     check_seed(seed)
@@ -313,15 +314,15 @@ def _objects(tally: AnyTally) -> NDArray[np.int64]:
 
 def _plan(changing: int, permutations: int) -> tuple[int, bool]:
     """Return the number of permutations for models that differ on `changing` images, and whether all are enumerated."""
-    # The first of these images is never exchanged, because exchanging all images only changes the sign of the
-    # difference.
+    # When all permutations are enumerated, the first image is never exchanged, because exchanging all images only
+    # changes the sign of the difference.
     every = changing < MOST_CHANGING and 2 ** max(changing - 1, 0) <= permutations
     return (2 ** max(changing - 1, 0) if every else permutations), every
 
 
 def _chosen(number: int, changing: NDArray[np.int64], units: int) -> NDArray[np.uint8]:
-    """Return which units permutation `number` exchanges. Each binary digit of `number` stands for a unit in `changing`;
-    the first unit is never exchanged.
+    """Return flags of the units that permutation `number` exchanges. Each binary digit of `number` stands for a unit in
+    `changing`; the first unit is never exchanged.
     """
     swaps = np.zeros(units, np.uint8)
     swaps[changing[1:]] = (number >> np.arange(max(changing.size - 1, 0))) & 1
@@ -352,10 +353,11 @@ def _count(differences: NDArray[np.float64], estimate: NDArray[np.float64]) -> N
 def testable(images: ArrayLike, alpha: float, pairs: int) -> tuple[NDArray[np.bool_], int]:
     """Decide from the ground truth, without the predictions, which hypotheses are tested.
 
-    With n images there are 2**n permutations, in pairs whose differences only differ in sign, so two-sided p-values are
-    at least 2**(1 - n). A hypothesis is tested if its smallest possible p-value is significant in the first, strictest
-    step of Holm's correction over all tested hypotheses. All other hypotheses are left out. They could only become
-    significant after another hypothesis is rejected, and they would make the correction stricter for every hypothesis.
+    With n images there are 2**n permutations. Each permutation has a mirror image with the negated difference, so
+    two-sided p-values are at least 2**(1 - n). A hypothesis is tested if its smallest possible p-value is significant
+    in the first, strictest step of Holm's correction over all tested hypotheses. All other hypotheses are left out:
+    they could become significant only after another hypothesis is rejected, and would make the correction stricter for
+    every hypothesis.
 
     Parameters
     ----------

@@ -37,8 +37,9 @@ def bootstrap_queries(
     replicates, seed, method
         See `bootstrap`. Intervals by Student's t are on the scale of the metric itself, as is usual for means.
     limits : mapping of str to (float, float), optional
-        The minimum and maximum possible value of each metric for a query. Intervals are clipped to these limits, which
-        does not change their coverage, because no mean is beyond the limits. By default intervals are not clipped.
+        The minimum and maximum possible value of each metric for a query. Intervals are clipped to these limits.
+        Clipping does not change the coverage, because no mean is beyond the limits. By default intervals are not
+        clipped.
 
     Returns
     -------
@@ -88,7 +89,7 @@ def bootstrap_queries(
 
 
 class QueryComparison(NamedTuple):
-    """The ``difference`` of two systems in the mean of a metric (second minus first), with its interval and tests.
+    """The ``difference`` between two systems' means of a metric (second minus first), with its interval and tests.
 
     ``p`` and ``adjusted`` map the name of a test in `TESTS` to its p-value before and after the correction over all pairs.
     """
@@ -145,8 +146,8 @@ def compare_queries(
     Raises
     ------
     OptionError
-        For fewer than two systems, systems with different numbers of queries, two systems without a query for which both
-        have a value, or an unknown test.
+        For fewer than two systems, systems with different numbers of queries, two systems without a common query, or an
+        unknown test.
 
     Notes
     -----
@@ -184,9 +185,9 @@ def compare_queries(
 
 
 def too_few_queries(queries: Iterable[int], correction: Correction = "holm", level: float = 0.95) -> str:
-    """Return why no p-value of a randomisation or Wilcoxon test can be significant after the correction; "" if one can
-    be. With n queries, two-sided p-values are at least ``2 ** (1 - n)``. `queries` holds the number of queries of each
-    pair.
+    """Return the reason why no p-value of a randomisation or Wilcoxon test can be significant after the correction; ""
+    if a p-value can be. With n queries, two-sided p-values are at least ``2 ** (1 - n)``. `queries` holds the number of
+    queries of each pair.
     """
     many, alpha = np.array(list(queries), np.float64), alpha_of(level)
 

@@ -15,7 +15,7 @@ from detmap.statistics.reweighting import Reweighted
 @dataclass(frozen=True, eq=False)
 class QuickDifferences:
     """Differences between two models after exchanges of images, for a metric that is a mean of interpolated precision.
-    `error` is the maximum rounding error relative to `PairedDetections.differences`, which adds the same terms in another
+    `error` is the maximum absolute deviation from `PairedDetections.differences`, which adds the same terms in another
     order.
     """
 
@@ -48,8 +48,8 @@ class QuickDifferences:
                 reached = np.searchsorted(np.arange(found + 1) / found, grid)
                 own[: found + 2] = np.bincount(np.maximum(reached, 1), minlength=found + 2)
         held = positives.size if protocol.empty_classes == "zero" else int(np.count_nonzero(positives))
-        # The rounding error of a sum of n terms is at most n * eps / 2 times the sum. Each of the two orders of
-        # summation computes two means, which are at most 1.
+        # The rounding error of a sum of n terms is at most n * eps / 2 times the sum. Both orders of summation compute
+        # two means, each at most 1.
         terms = longest + positives.size * (last - first) + 100
         return cls(
             data,

@@ -34,8 +34,8 @@ from detmap.statistics.reweighting import (
 
 AnyTally: TypeAlias = Tally | PanopticTally
 
-#: A function that takes a sample's number and returns twice the number of copies of each image, shape (images,).
-#: The lowest bit is free for the number of the model.
+#: A function that takes a sample's number and returns twice the number of copies of each image, shape (images,). The
+#: lowest bit is left for the index of the model.
 Copies: TypeAlias = Callable[[int], NDArray[np.int32]]
 
 #: A function that takes a permutation's number and returns 1 for exchanged units and 0 for other units, shape (units,).
@@ -46,8 +46,8 @@ MOST_CHANGING = 61
 
 
 class Columns(Protocol):
-    """The columns of scores. There is a column for each metric in `metrics`. Then, for each metric in `by_category`,
-    there is a column for each category.
+    """The columns of scores. There is a column for each metric in `metrics`. A column for each category follows, for
+    each metric in `by_category`.
     """
 
     metrics: tuple[str, ...]
@@ -64,7 +64,7 @@ class Columns(Protocol):
 class Resampled(Columns, Protocol):
     """A tally that can be scored for many samples of its images."""
 
-    #: How far a value of each column must be from 0 and from 1 to have an interval, shape (m, 2); None if all these
+    #: The minimum distances of a value in each column from 0 and from 1 for an interval, shape (m, 2); None if all
     #: distances are 0.
     near: NDArray[np.float64] | None
     #: The effective number of clusters of each column, shape (m,); None without clusters.
@@ -79,7 +79,7 @@ class Resampled(Columns, Protocol):
 
 
 class Paired(Columns, Protocol):
-    """Two tallies of the same images. The detections on an image can be exchanged between them."""
+    """Two tallies of the same images, between which the detections on an image can be exchanged."""
 
     #: For each category and unit, whether the tallies differ, shape (K, units).
     differs: NDArray[np.bool_]
@@ -164,13 +164,13 @@ class PairedDetections:
         return values[:, 1] - values[:, 0]
 
     def quick(self) -> QuickDifferences | None:
-        """Return `QuickDifferences` for the metric in `metrics`; None if this fast method does not apply to the metric."""
+        """Return `QuickDifferences` for the metric in `metrics`; None if the metric has no such fast method."""
         return QuickDifferences.of(Reweighted(self._both, self.metrics, (), sides=2)) if self.metrics else None
 
 
 def _side_by_side(first: Tally, second: Tally, threads: int | None) -> Tally:
-    """Return both tallies as one, in which image *i* of the first model is image ``2 i``, and image *i* of the second
-    is ``2 i + 1``.
+    """Return both tallies as one: image *i* of the first model becomes image ``2 i``, and image *i* of the second model
+    becomes image ``2 i + 1``.
 
     With this order, ties between images are broken as in each model's own tally.
     """
@@ -196,8 +196,8 @@ def _only(tally: Tally, category: int) -> Tally:
 
 def _differing(both: Tally, enough: int) -> NDArray[np.bool_]:
     """Return whether the two models' detections of a category on an image differ in score or outcome, shape (K,
-    images). If the numbers of detections already differ on at least `enough` images of each category, scores and
-    outcomes are not compared.
+    images). Scores and outcomes are not compared if the numbers of detections differ on at least `enough` images of
+    each category.
     """
     images, categories = both.image_ids.size // 2, len(both.categories)
     cells = (both.category.astype(np.int64) * images + (both.image >> 1)) * 2 + (both.image & 1)
@@ -212,7 +212,7 @@ def _differing(both: Tally, enough: int) -> NDArray[np.bool_]:
         steps = (both.found[order], both.missed[order], both.alike[order].view(np.uint64))
         rows = np.column_stack((rows, *(column.astype(np.uint64) for column in steps)))
     out = out.reshape(-1)
-    alike = ~out[cell]  # whether both models have equally many detections of this category on this image
+    alike = ~out[cell]  # whether the models have equally many detections of the category on the image
     one, other = np.flatnonzero(alike & (side == 0)), np.flatnonzero(alike & (side == 1))
     unequal = (rows[one] != rows[other]).any(axis=1)
     if both.order.size:

@@ -13,7 +13,7 @@ from detmap.statistics import intervals
 from detmap.statistics.bootstrap import BIAS, Bootstrap, bootstrap, check_draws, check_level
 from detmap.statistics.intervals import Method
 
-#: Maximum number of reasons that are listed for missing intervals, and of metrics that are listed for each reason.
+#: Maximum number of listed reasons for missing intervals, and of listed metrics for each reason.
 _REASONS, _NAMES = 6, 8
 
 
@@ -30,7 +30,7 @@ class Intervals(Mapping[str, tuple[float, float]]):
     Attributes
     ----------
     bootstrap : Bootstrap
-        As given; it has the replicates, the bias, and the reasons why metrics have no interval.
+        As given. It holds the replicates, the bias, and the reasons why metrics have no interval.
     level : float
         As given.
 
@@ -79,7 +79,7 @@ class Intervals(Mapping[str, tuple[float, float]]):
         ]
 
     def sentences(self, *, categories: bool = False, more: str = "to_dict() says why") -> list[str]:
-        """Return sentences on the intervals, and on metrics without one.
+        """Return sentences on the intervals, and on metrics without an interval.
 
         Parameters
         ----------
@@ -103,7 +103,9 @@ class Intervals(Mapping[str, tuple[float, float]]):
 
 
 def without_interval(reasons: Mapping[str, str], more: str) -> list[str]:
-    """Return a sentence per reason why metrics have no interval. `reasons` maps each metric to its reason, "" if none."""
+    """Return a sentence for each reason why metrics have no interval. `reasons` maps a metric to its reason, "" if it
+    has an interval.
+    """
     by_reason: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         by_reason.setdefault(reason, []).append(printable(name))

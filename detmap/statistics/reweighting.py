@@ -24,9 +24,9 @@ from detmap.statistics.sampled_curves import sampled_scores
 from detmap.system import parallel, progress
 
 #: Maximum number of precision values in a block of replicates, and maximum number of hits in a group of classes. Blocks
-#: are small enough to react to Ctrl-C, and groups fit into a cache. Both are large enough to make the cost of calling
-#: kernels negligible. For COCO's 80 classes, a block holds at least the `resampling.LANES` replicates that kernels
-#: process together.
+#: are small enough to react to Ctrl-C, and groups fit into a cache. Blocks and groups are large enough to make the cost
+#: of calling kernels negligible. For COCO's 80 classes, a block holds at least `resampling.LANES` replicates, which
+#: kernels process together.
 _BLOCK, _HITS = 2_600_000, 500_000
 
 
@@ -92,7 +92,7 @@ def unlimited(
 
 
 def of_one_class(protocol: Protocol, metrics: Sequence[str]) -> list[bool]:
-    """Return for each metric whether it belongs to a single class that has its own IoU threshold, see
+    """Return for each metric whether it belongs to a class with its own IoU thresholds, see
     `Protocol.class_thresholds`. Such a metric is a percentage.
     """
     rows = dict(metric_table(protocol, ()))
@@ -146,9 +146,7 @@ def balance(
 
 
 def _of_group(tally: Tally, row: Row) -> NDArray[np.bool_]:
-    """Select the pairs of category and image that a metric averages over. The mask, shape (p,), has an element per pair
-    with positives.
-    """
+    """Return a mask, shape (p,), of the pairs of category and image with positives over which a metric averages."""
     group = row[-1]
     if row[0] in OF_IMAGES:
         return tally.of_crowd_group(str(group))[tally.positive_image]
@@ -165,8 +163,8 @@ class Reweighted:
     """A tally in ranking order, prepared to be scored for many samples of its images.
 
     There is a column for each metric in `metrics`. Then, for each metric in `by_category`, there is a column for each
-    category. `sides` is the number of models, which is 2 if images are exchanged between models. A replicate has one
-    output row per model; see `detmap.kernels.resampling`.
+    category. `sides` is the number of models: 2 if detections are exchanged between two models, else 1. A replicate has
+    one output row per model; see `detmap.kernels.resampling`.
     """
 
     tally: Tally
@@ -235,7 +233,7 @@ class Reweighted:
         bits = len(self.areas) * len(protocol.iou_thresholds)
         size = max(1, min(256, _BLOCK // max(self.sides * len(self.tally.categories) * bits * recalls, 1)))
         size = size // resampling.LANES * resampling.LANES or size
-        spare: list[_Room] = []  # blocks reuse memory, because allocating memory costs as much as filling it
+        spare: list[_Room] = []  # blocks reuse buffers, because allocating memory costs as much as filling it
 
         def work(begin: int, end: int) -> None:
             room = spare.pop() if spare else _Room()
@@ -257,8 +255,8 @@ class Reweighted:
         """Score a block of replicates, and write the columns to `out`."""
         protocol, classes = self.tally.protocol, len(self.tally.categories)
         thresholds, rows = len(protocol.iou_thresholds), len(codes) * self.sides
-        # Small integers fit into the fastest cache. Up to 255 copies of an image can be counted, which is practically
-        # always enough.
+        # Small integers fit into the fastest cache. An image can have up to 255 copies, which is practically always
+        # enough.
         given = readonly(codes, np.int16)
         words = self.words(given)
         positives = self.positives(given)
@@ -335,7 +333,7 @@ class Reweighted:
 
     @staticmethod
     def words(codes: NDArray[np.int16]) -> NDArray[np.uint64]:
-        """Return how often each image of the first model occurs in each replicate, in the layout that
+        """Return the number of copies of each image of the first model in each replicate, in the layout that
         `resampling.collect_hits` reads.
         """
         blocks, images = -(-len(codes) // resampling.LANES), codes.shape[1]
@@ -358,8 +356,8 @@ class Reweighted:
 
     @cached_property
     def _ranked(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-        """Three arrays with one row per pair of category and image that has detections. They hold the category, the
-        image, and the number of detections that are not ignored, for each combination of area range and threshold.
+        """Three arrays with a row for each pair of category and image with detections. They hold the category, the
+        image, and a column for each area range and threshold with the number of detections that are not ignored.
         """
         tally, thresholds = self.tally, len(self.tally.protocol.iou_thresholds)
         cells, at = np.unique(tally.category.astype(np.int64) * tally.image_ids.size + tally.image, return_inverse=True)
@@ -388,8 +386,8 @@ class Reweighted:
         near: NDArray[np.int64],
         room: _Room,
     ) -> Hits:
-        """Return the hits of some classes' rankings. Also write to `near` the number of hits that remain under each smaller
-        limit on the detections per image.
+        """Return the hits of some classes' rankings, and write to `near` the number of hits within each smaller
+        `max_dets`.
         """
         begin, end = classes
         thresholds = len(self.tally.protocol.iou_thresholds)
@@ -486,10 +484,10 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
 
     starts_run = np.ones(kept.size, np.bool_)
     if protocol.ties not in BY_FILE:
-        # A run is a group of detections of equal score on one image. Runs stay together: each copy of the image repeats
-        # the whole run.
+        # A run is a group of detections of equal score on one image. A run is not divided: each copy of the image
+        # repeats the whole run.
         starts_run[1:] = (category[1:] != category[:-1]) | (image[1:] != image[:-1]) | (score[1:] != score[:-1])
-    if protocol.ties == HITS_FIRST:  # equal scores are then ordered by `times_hit`
+    if protocol.ties == HITS_FIRST:  # detections of equal score are then ordered by `times_hit`
         times = tally.times_hit()[kept]
         starts_run[1:] |= times[1:] != times[:-1]
     run = np.cumsum(starts_run) - 1
@@ -500,9 +498,9 @@ def _events(tally: Tally, areas: Sequence[int], caps: int) -> resampling.Events:
     run_at = np.flatnonzero(first)
     sizes = np.stack([np.bincount(run_of[counted[rows]], minlength=run_at.size) for counted in counts], axis=1)
 
-    # Misses after the last run of their category are left out, because misses without a later hit do not change AP.
+    # Misses after the last run of their category are dropped, because misses without a later hit do not change AP.
     stays = np.flatnonzero(~in_special)
-    before = np.searchsorted(run_at, stays)  # the run that follows each miss
+    before = np.searchsorted(run_at, stays)  # index of the run after each miss
     follows = before < run_at.size
     stays, before = stays[follows], before[follows]
     own = category[stays] == category[run_at[before]]
@@ -535,7 +533,7 @@ def _items(
     run_of: NDArray[np.int64],
     category: NDArray[np.int32],
 ) -> tuple[NDArray[Any], ...]:
-    """Return the columns that describe items, which `resampling.Events` explains."""
+    """Return the columns on items, which `resampling.Events` explains."""
     # `rows` are the row numbers of the detections that belong to runs. `run_of` is the run of each of these detections,
     # and `category` is the category of each run.
     thresholds, runs = len(tally.protocol.iou_thresholds), category.size
@@ -547,7 +545,7 @@ def _items(
         counted = ~_bits(ignored, a, thresholds, every=True)
         for t in range(thresholds):
             found, skipped = (counted & tally.bit(words, a, t) for words in (hit, ignored))
-            # Mask of the detections that are neither ignored nor outside of the area range.
+            # mask of the detections that count at this threshold and area range
             stays = counted & ~skipped
             total = np.concatenate(([0], np.cumsum(stays)))
             means = np.flatnonzero(np.bincount(run_of[found | skipped], minlength=runs))

@@ -24,9 +24,9 @@ def sampled_scores(
     out: NDArray[np.float64],
     threads: int | None,
 ) -> NDArray[np.float64]:
-    """Compute `detmap.statistics.reweighting.Reweighted.score` for protocols that sample precision at scores. The
-    values are written to `out`, shape (count, sides, columns), which is also returned. Raises `OptionError` for metrics
-    of pooled categories or of groups of images.
+    """Compute `detmap.statistics.reweighting.Reweighted.score` for protocols that sample precision at scores. Write the
+    values to `out`, shape (count, sides, columns), and return it. Raises `OptionError` for metrics of pooled categories
+    or of groups of images.
     """
     table = dict(metric_table(tally.protocol, ()))
     rows = [table[name] for name in metrics]
@@ -67,7 +67,7 @@ def _columns(tally: Tally, rows: Sequence[Row], by_category: Sequence[str], copi
 
 
 def _thresholds(tally: Tally, iou: float | None) -> slice:
-    """Return the range of IoU thresholds over which a metric is averaged. If `iou` is None, these are all thresholds."""
+    """Return the range of IoU thresholds over which a metric is averaged: all thresholds if `iou` is None."""
     if iou is None:
         return slice(None)
     found = tally.protocol.find_threshold(iou)

@@ -74,7 +74,7 @@ class PairedSegments:
             sides.append((counts, at[order], tally.match_iou[order]))
         (counts, at, iou), (others, other_at, other_iou) = sides
         out |= (counts != others).any(axis=1)
-        alike, other_alike = ~out[at], ~out[other_at]  # whether a match's category and image have equal counts
+        alike, other_alike = ~out[at], ~out[other_at]  # matches in a category and image with equal counts
         unequal = iou[alike] != other_iou[other_alike]
         out[at[alike][unequal]] = True
         return out.reshape(len(self.categories), images)
@@ -111,8 +111,8 @@ def _stacked(sums: list[Sums]) -> Sums:
 
 
 def _support(tally: PanopticTally, units: Units) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Return for each column the number of units (images or clusters) with segments. Also return the effective number of
-    clusters, or None if there are no clusters.
+    """Return for each column the number of units (images or clusters) with segments, and the effective number of
+    clusters (None without clusters).
     """
     things, number = tally.classes.things, len(tally.classes.ids)
     objects, image, category = tally.cell_counts[:, 3], tally.cell_image, tally.cell_category

@@ -113,8 +113,8 @@ def randomisation(first: ArrayLike, second: ArrayLike, permutations: int = PERMU
     Returns
     -------
     Test
-        ``statistic`` is the mean difference. If b of the sampled permutations are at least as extreme as the data, p is
-        ``(1 + b) / (1 + permutations)``, which is never 0. p is NaN without queries.
+        ``statistic`` is the mean difference. If b sampled permutations are at least as extreme as the data, p is ``(1 +
+        b) / (1 + permutations)``, which is never 0. p is NaN without queries.
 
     Notes
     -----
@@ -188,7 +188,7 @@ def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
 
 
 def _adjusted(p_values: ArrayLike, rule: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Adjust p-values by `rule`, which takes the p-values in ascending order; NaN stays NaN."""
+    """Adjust p-values by `rule`, a function of the ascending p-values; NaN stays NaN."""
     p = np.asarray(p_values, np.float64)
     order = np.argsort(p, kind="stable")
     order = order[~np.isnan(p[order])]
@@ -216,8 +216,8 @@ def promise(correction: Correction, alpha: float) -> str:
 
 
 def enough_drawn(permutations: int, hypotheses: int, correction: Correction, alpha: float) -> bool:
-    """Return whether p-values of ``1 / (1 + permutations)``, the smallest that are possible, would be significant after
-    the correction.
+    """Return whether the smallest possible p-value, ``1 / (1 + permutations)``, would be significant after the
+    correction.
     """
     least = np.full(hypotheses, 1 / (1 + permutations))
     return bool(adjust(least, correction)[0] <= alpha)

@@ -13,7 +13,9 @@ _PAUSES: list[bool] = []
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Disable cyclic garbage collection within this context. Reading a file line by line then takes a third less time."""
+    """Context manager that disables cyclic garbage collection, which takes a third of the time of reading a file line
+    by line.
+    """
     with _LOCK:
         _PAUSES.append(gc.isenabled())
         gc.disable()
@@ -21,5 +23,5 @@ def paused() -> Iterator[None]:
         yield
     finally:
         with _LOCK:
-            if _PAUSES.pop():  # only in the outermost context; inner contexts found the collector off
+            if _PAUSES.pop():  # false in inner contexts, where the collector is already off
                 gc.enable()

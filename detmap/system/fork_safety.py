@@ -1,12 +1,12 @@
-"""Make a fork wait while another thread compiles or loads a kernel, or imports a module of `_PACKAGES`. A lock that the
-thread held during the fork would never be released in the forked process.
+"""Make a fork wait while another thread compiles or loads a kernel, or imports a module of `_PACKAGES`. The forked
+process could never release a lock that this thread held during the fork.
 """
 
 from __future__ import annotations
 
-# `concurrent.futures.thread` and `logging` register handlers that take locks before a fork. Such handlers run in
-# reverse order of registration. Both modules are imported before `_before` is registered, so that `_before` runs first.
-# `_before` waits for other threads, which may need the locks of these handlers.
+# `concurrent.futures.thread` and `logging` register handlers that take locks before a fork. `_before` must run earlier,
+# because it waits for other threads, which may need these locks. Handlers run in reverse order of registration, so both
+# modules are imported before `_before` is registered.
 import concurrent.futures.thread
 import importlib
 import logging
@@ -20,11 +20,11 @@ from typing import Any
 
 _PACKAGES = ("detmap", "llvmlite", "msgspec", "numba", "numpy")
 _EARLIER = (concurrent.futures.thread, logging)
-_held: list[Callable[[], None]] = []  # callbacks that release the locks held during a fork
+_held: list[Callable[[], None]] = []  # functions that release the locks held during a fork
 
 
 def _imported_elsewhere() -> list[str]:
-    """Return the modules that other threads are importing, as far as Python's import locks tell."""
+    """Return the modules that other threads are importing, according to Python's import locks."""
     locks: dict[str, Any] = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
     names = []
     for name, reference in list(locks.items()):
@@ -37,7 +37,7 @@ def _imported_elsewhere() -> list[str]:
 def _take_locks() -> None:
     compiler = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
     linker = getattr(getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None), "_lock", None)
-    for lock in (compiler, getattr(linker, "_lock", None)):  # in the order in which a compiling thread takes them
+    for lock in (compiler, getattr(linker, "_lock", None)):  # in the order of a compiling thread
         if lock is not None:
             lock.acquire()
             _held.append(lock.release)

@@ -1,8 +1,8 @@
 """End a command at once on Ctrl-C, even within a kernel, without leaving unfinished files.
 
-Python runs signal handlers in the main thread between two bytecode instructions, so never while a kernel runs. Therefore
-Python's C handler writes the signal to a pipe, and a separate thread waits on the pipe. Only the command line does this:
-programs that use the library keep their handlers, and get a KeyboardInterrupt as usual.
+Python runs signal handlers in the main thread between two bytecode instructions, so never while a kernel runs.
+Therefore Python's C handler writes the signal to a pipe, and a separate thread reads the pipe. Only the command line
+does this: programs that use the library keep their handlers, and get a KeyboardInterrupt as usual.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def ending() -> bool:
 
 @contextlib.contextmanager
 def before_end(task: Callable[[], object]) -> Iterator[None]:
-    """Within this context, an interrupt calls `task` from another thread before the process ends."""
+    """Context manager in which an interrupt calls `task`, from another thread, before the process ends."""
     _before_end.append(task)
     try:
         yield

@@ -27,14 +27,14 @@ class Limit(NamedTuple):
         return f"the environment variable {self.variable} sets another limit"
 
 
-#: Maximum size of input from a pipe, a device or standard input; the default is lowered to a quarter of the memory on
-#: machines with less than 16 GiB.
+#: Maximum size of input from a pipe, a device or standard input. On machines with less than 16 GiB of memory, the
+#: default is a quarter of the memory.
 STREAM = Limit("DETMAP_MOST_STREAMED", 4 << 30)
 
 #: Maximum size of a compressed file after decompression. Larger files are accepted if they grow at most 200-fold.
 INFLATED = Limit("DETMAP_MOST_INFLATED", 256 << 20)
 
-#: Maximum size of an array of string ids that is mostly padding, because one id is much longer than the others.
+#: Maximum size of an array of string ids that is mostly padding, which happens if one id is much longer than the rest.
 IDS = Limit("DETMAP_MOST_ID_BYTES", 64 << 20)
 
 #: Maximum size of the list of overlapping pairs of detections and objects for one image and category.

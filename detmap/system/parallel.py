@@ -1,7 +1,7 @@
 """Run tasks over blocks on a thread pool. Only this module starts threads for computations; nested calls start none.
 
-A caller that waits can be interrupted by Ctrl-C, or by a signal handler that raises. Then pending blocks are cancelled,
-and a flag tells running blocks to stop. Long kernels check the flag; blocks of other kernels are short.
+Ctrl-C, or a signal handler that raises, can interrupt a waiting caller. Pending blocks are then cancelled, and a flag
+tells running blocks to stop. Long kernels check the flag; blocks of other kernels are short.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from detmap.kernels import NEVER, readonly
 
 T = TypeVar("T")
 _inside = threading.local()
-_PATIENCE = 0.2  # seconds that an interrupt waits for running blocks, one of which may be compiling
+_PATIENCE = 0.2  # seconds that an interrupt waits for running blocks, which may be compiling
 _pools: dict[int, ThreadPoolExecutor] = {}
 _lock = threading.Lock()
 
@@ -69,8 +69,8 @@ def check() -> None:
 
 
 def steps(begin: int, end: int, cost: int, limit: int) -> Iterator[tuple[int, int]]:
-    """Yield consecutive parts of a block of items that cost `cost` each. A part costs about `limit`. Before each part,
-    check for cancellation.
+    """Yield consecutive parts of a block of items, each of cost `cost`. A part costs about `limit`. Check for
+    cancellation before each part.
     """
     step = max(1, limit // max(1, cost))
     for low in range(begin, end, step):
@@ -85,7 +85,7 @@ def _enter_worker(limit: int = 1, flag: _Flag | None = None) -> None:
 
 @contextmanager
 def limited(threads: int) -> Iterator[None]:
-    """Within this context, use at most `threads` threads, because the process shares the machine."""
+    """Context manager that limits the number of threads, because the process shares the machine."""
     before = getattr(_inside, "limit", None)
     _inside.limit = threads
     try:
@@ -105,7 +105,7 @@ def run(
 
     A task must release the GIL (a kernel, or numpy on large arrays) and write only the output of its block. Called from
     within a task, `run` uses only the calling thread. If `apart` is true, no block runs in the main thread, which stays
-    free to handle signals. Blocks may then take long, provided that they check `stop_flag`.
+    free to handle signals. Blocks may then take long if they check `stop_flag`.
     """
     workers = min(thread_count(threads), len(blocks))
     if workers <= 1 and not (apart and blocks and threading.current_thread() is threading.main_thread()):
@@ -151,7 +151,7 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
 
 def _forget_pools() -> None:
-    """Replace pools and lock in a forked process, which does not have its parent's threads."""
+    """Replace pools and lock in a forked process, which lacks the threads of its parent."""
     global _lock
     _pools.clear()
     _lock = threading.Lock()
@@ -222,7 +222,7 @@ def cut(starts: NDArray[np.int64], threads: int | None) -> list[tuple[int, int]]
 
 
 def even(count: int, threads: int | None) -> list[tuple[int, int]]:
-    """Cut ``[0, count)`` into a few equal ranges per thread, so that a slow core does not delay the others."""
+    """Cut ``[0, count)`` into a few equal ranges per thread, so that a slow core does not delay the result."""
     if not count:
         return []
     workers = thread_count(threads)

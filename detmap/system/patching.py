@@ -19,8 +19,8 @@ class Patch:
     instead : mapping of (str, str) to object
         Replacements by module and name. Packages that are not installed are skipped.
     stand_ins : mapping of str to module
-        Modules by full name, the package itself first. They are added if the package is not installed. None creates an
-        empty module.
+        Modules by full name, the package first, which are added if the package is not installed. None creates an empty
+        module.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Patch:
             module, name, value = self._old.pop()
             setattr(module, name, value)
         for name, module in self._added.items():
-            if sys.modules.get(name) is module:  # otherwise another module has taken its place
+            if sys.modules.get(name) is module:  # keep a module that has replaced the stand-in
                 del sys.modules[name]
         self._added = {}
 

@@ -1,4 +1,4 @@
-"""Progress of long computations, which count their steps; commands show the count."""
+"""Progress of long computations: computations count their steps, and commands show the count."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Counted:
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Within this context, report the progress of computations to a listener."""
+    """Context manager that reports the progress of computations to a listener."""
     _listeners.append(listener)
     try:
         yield
@@ -46,7 +46,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def counting(*parts: tuple[str, int]) -> Iterator[None]:
-    """Within this context, `advance` counts the steps of these parts, given as names with numbers of steps."""
+    """Context manager in which `advance` counts the steps of `parts`, given as names with numbers of steps."""
     if not _listeners:
         yield
         return

@@ -38,8 +38,8 @@ def seal(kind: str, header: Mapping[str, Any], *columns: NDArray[Any] | bytes) -
 
 
 def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
-    """Return the header and the columns of a saved state. Raises `StateError` if it is damaged, or of another version or
-    kind.
+    """Return the header and the columns of a saved state. Raises `StateError` if the state is damaged, or of another
+    version or kind.
     """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise StateError(f"a saved state is bytes, not {type(data).__name__}")
@@ -70,7 +70,7 @@ def unseal(kind: str, data: bytes) -> tuple[dict[str, Any], memoryview]:
 
 
 def _gathered(state: bytes, all_gather_object: Callable[[list[Any], Any], Any], world_size: int | None) -> list[bytes]:
-    """Return the states of all processes by rank. By default, ``torch.distributed`` gives `world_size`."""
+    """Return the states of all processes by rank; by default `world_size` comes from ``torch.distributed``."""
     if world_size is None:
         distributed = sys.modules.get("torch.distributed")
         if distributed is None:
@@ -82,7 +82,7 @@ def _gathered(state: bytes, all_gather_object: Callable[[list[Any], Any], Any], 
 
 
 class Accumulator(ABC):
-    """Base of the evaluators, which see data batch by batch, in one or several processes, and can be saved.
+    """Base class of evaluators, which process data batch by batch, in one or several processes, and can be saved.
 
     `_lock` is held while the state changes; the locks of two accumulators are never held together.
     """
@@ -95,7 +95,7 @@ class Accumulator(ABC):
 
     @abstractmethod
     def merge(self, other: Self) -> Self:
-        """Merge the state of another accumulator, which stays unchanged, into this one, and return this one."""
+        """Merge the state of `other` into this accumulator, and return it; `other` stays unchanged."""
 
     @abstractmethod
     def to_bytes(self) -> bytes:
@@ -129,7 +129,7 @@ class Accumulator(ABC):
             ``torch.distributed.all_gather_object`` or an equivalent, which fills a list with the object of every process,
             in the order of ranks.
         world_size : int, optional
-            Number of processes; by default that of ``torch.distributed``.
+            Number of processes; by default the world size of ``torch.distributed``.
 
         Raises
         ------

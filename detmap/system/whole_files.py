@@ -64,12 +64,12 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file such that readers find either the old or the new content, never a part of it."""
+    """Write a file atomically: readers find either the old or the new content."""
     write_together({path: data})
 
 
 def write_together(files: Mapping[Path, bytes]) -> None:
-    """Write several files. If one cannot be written, none is changed."""
+    """Write several files. If a file cannot be written, no file is changed."""
     path: Path | None = None
     with _lock:
         while _over:  # wait for the end of the process
@@ -79,7 +79,7 @@ def write_together(files: Mapping[Path, bytes]) -> None:
             for path, data in files.items():
                 made[path] = _beside(path)
                 made[path].write_bytes(data)
-                with contextlib.suppress(OSError):  # there is no such file yet, or it belongs to another user
+                with contextlib.suppress(OSError):  # there is no such file yet, or the file belongs to another user
                     made[path].chmod(stat.S_IMODE(path.stat().st_mode))
             with _restored() as replaced:
                 for path, beside in made.items():
@@ -96,13 +96,13 @@ def write_together(files: Mapping[Path, bytes]) -> None:
 
 
 def _beside(path: Path) -> Path:
-    """Return the path of a temporary file next to `path`; `write_together` deletes the temporary file at the end."""
+    """Return the path of a temporary file next to `path`, which `write_together` deletes at the end."""
     _unfinished.append(path.with_name(f".detmap-{_machine()}-{os.getpid()}-{os.urandom(8).hex()}.tmp"))
     return _unfinished[-1]
 
 
 def _kept(path: Path) -> Path | None:
-    """Keep the present content of a file under another name, and return this name; None if there is no such file."""
+    """Keep the present content of a file under a temporary name, and return the name; None if there is no such file."""
     if not path.exists():
         return None
     beside = _beside(path)
@@ -118,7 +118,7 @@ def _kept(path: Path) -> Path | None:
 @contextlib.contextmanager
 def _restored() -> Iterator[dict[Path, Path | None]]:
     """Restore replaced files if the block fails."""
-    # The block maps each replaced file to a copy of the former content, or to None if there was no such file.
+    # The block maps each replaced file to a copy of its former content; None if there was no such file.
     replaced: dict[Path, Path | None] = {}
     try:
         yield replaced
@@ -136,7 +136,7 @@ def write(path: str, data: bytes) -> None:
     """Write a file at a path given by the user, atomically unless it is a device or a pipe."""
     from pathlib import Path
 
-    target = Path(os.path.realpath(path))  # the target of a link, not the link itself
+    target = Path(os.path.realpath(path))  # the target of a link, not the link
     try:
         plain = target.is_file() or not target.exists()
         if plain and os.access(target.parent, os.W_OK):

@@ -15,6 +15,7 @@ from detmap.checks import across, boxes, coverage, inputs, leakage
 from detmap.checks.evidence import evidence_of
 from detmap.checks.leakage import Layout
 from detmap.checks.rates import Part, tail
+from detmap.errors import InputError
 
 SEEDS = range(8)
 
@@ -436,3 +437,78 @@ def test_negative_sides_on_images_without_objects_are_told():
     )
     told_of = {one.code: one.count for one in detmap.check(truth, found).findings}
     assert told_of["inverted_boxes"] == 10
+
+
+# ------------------------------------------------------------------------------------------------------------------- reading
+
+
+@pytest.mark.parametrize(
+    ("counts", "iou_type", "holds", "said"),
+    [
+        ({"": 5, "bbox": 5, "segm": 5}, None, None, (["bbox", "segm"], {})),
+        ({"": 5, "bbox": 5, "segm": 4}, None, None, (["bbox"], {"segm": 1})),
+        ({"": 5, "bbox": 5, "segm": 2}, None, None, (["bbox"], {})),
+        ({"": 4, "bbox": 4, "segm": 2}, None, None, (["bbox"], {})),
+        ({"": 5, "bbox": 5, "segm": 0}, None, None, (["bbox"], {})),
+        ({"": 5, "segm": 4}, None, None, (["bbox"], {"segm": 1})),
+        ({"": 5, "segm": 4}, None, ("bbox", "segm"), (["bbox"], {"segm": 1})),
+        ({"": 5, "segm": 4}, None, ("segm",), (["segm"], {"segm": 1})),
+        ({"": 0}, None, ("keypoints",), (["keypoints"], {})),
+        (None, None, None, (["bbox"], {})),
+        ({"": 5, "bbox": 5, "segm": 4}, "segm", None, (["segm"], {"segm": 1})),
+        ({"": 5, "bbox": 3, "segm": 5}, "segm", None, (["segm"], {})),
+        ({"": 5, "bbox": 3, "segm": 5}, "bbox", None, (["bbox"], {"bbox": 2})),
+    ],
+)  # fmt: skip
+def test_kinds_of_geometry_that_all_or_most_records_have(counts, iou_type, holds, said):
+    known = None if holds is None else SimpleNamespace(holds=holds)
+    source = SimpleNamespace(kinds=lambda: counts if counts is None else dict(counts), known=known)
+    assert inputs._kinds(source, iou_type) == said
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "others", "said"),
+    [
+        ((2, ["x"]), None, [], 2), ((0, ["x"]), (3, ["y"]), ["segm"], 3), ((0, ["x"]), (3, ["y"]), [], 0),
+        ((2, []), None, [], "error"), (None, None, ["segm"], "error"), ((0, ["x"]), None, ["segm"], "error"),
+    ],
+)  # fmt: skip
+def test_records_that_can_be_read(first, second, others, said):
+    """Of other kinds where none can be; the error is that of the file if no record was refused."""
+    asked = []
+
+    def made(count, codes):
+        return SimpleNamespace(code=codes, _replace=lambda **given: SimpleNamespace(**given))
+
+    def salvage(kinds, truth):
+        asked.append(kinds)
+        one = first if len(asked) == 1 else second
+        return one and (list(range(one[0])), "rows", [made(0, code) for code in one[1]])
+
+    error = InputError("as said")
+    source = SimpleNamespace(salvage=salvage)
+    if said == "error":
+        with pytest.raises(InputError, match="as said"):
+            inputs._salvaged(source, ["bbox"], others, None, error)
+        return
+    table, rows, refused = inputs._salvaged(source, ["bbox"], others, None, error)
+    assert (len(table), rows) == (said, "rows")
+    assert [one.code for one in refused] == (second if len(asked) == 2 else first)[1]
+    assert asked == [["bbox"], others][: len(asked)]
+
+
+@pytest.mark.parametrize(("kind", "code", "said"), [
+    ("segm", "missing_shapes", ("no_shapes", "of the kind segm")), ("bbox", "missing_shapes", ("missing_shapes", "x")),
+    ("segm", "other", ("other", "x")),
+])  # fmt: skip
+def test_a_kind_that_no_record_has(kind, code, said):
+    class One(SimpleNamespace):
+        def _replace(self, **given):
+            return One(**{**vars(self), **given})
+
+    source = SimpleNamespace(salvage=lambda *given: ([], None, [One(code=code, problem="x")]))
+    _, _, [one] = inputs._salvaged(source, [kind], [], None, InputError("as said"))
+    assert (one.code, one.problem) == said
+    some = SimpleNamespace(salvage=lambda *given: ([1], None, [One(code=code, problem="x")]))
+    _, _, [one] = inputs._salvaged(some, [kind], [], None, InputError("as said"))
+    assert (one.code, one.problem) == (code, "x")

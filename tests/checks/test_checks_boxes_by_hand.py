@@ -608,3 +608,17 @@ def test_areas_of_objects_by_their_boxes(areas, said):
     truth = side(given, areas=np.array([*areas, *[1600.0] * 9]), size=(100, 60))
     made = [(count, says) for _, count, says, _ in told(boxes._areas(facts_of(truth)))]
     assert made == said
+
+
+@pytest.mark.parametrize(("high", "said"), [(1.6, ", as at 1 times the size of the image"), (1.601, "")])
+def test_areas_are_of_one_size_of_the_image_up_to_a_ratio_of_their_quartiles(high, said):
+    times = np.array([1.0, 1.0, 1.0, high, high])
+    assert (
+        boxes._factor(times, "box", True)
+        == f"1 times that of the box in the median, 1 to 1.6 times for half of them{said}"
+    )
+    assert (
+        boxes._factor(times, "mask", False) == "1 times that of the mask in the median, 1 to 1.6 times for half of them"
+    )
+    assert boxes._factor(times[:2], "box", True) == "1 and 1 times that of the box"
+    assert boxes._factor(times[:0], "box", True) == "the box has none"

@@ -25,6 +25,8 @@ def test_scores_of_0_and_1_are_probabilities():
     assert matched(score=1.0) == []  # none is expected to be wrong
     assert matched(score=0.0) == ["detections_of_labels"]
     assert matched(score=-0.1) == []
+    for most, said in ((1.0, ["detections_of_labels"]), (1.01, [])):
+        assert matched(score=np.r_[most, np.full(999, 0.5)]) == said
 
 
 # -------------------------------------------------------------------------------------------------------- objects left over

@@ -400,6 +400,32 @@ def test_images_of_the_same_name():
 
 
 @pytest.mark.parametrize(
+    ("agree", "against", "bare", "said"),
+    [(3, 2, 1, [0, 1, 2, 5]), (2, 2, 1, [0, 1]), (2, 3, 1, [0, 1]), (0, 1, 2, []), (1, 0, 2, [0, 1, 2])],
+)
+def test_resized_images_of_one_name(agree, against, bare, said):
+    """Those whose objects agree and, if these are more than others, those of one aspect without objects."""
+    count = agree + against + bare
+    own = np.tile([60, 90], (count, 1))
+    others = np.tile([120, 180], (count, 1))
+    mine = [[A] if at < agree + against else [] for at in range(count)]
+    theirs = [[A] if at < agree else [C] for at in range(count)]
+    pairs = [(at, at, f"{at}.jpg") for at in range(count)]
+    layouts = layout(*mine), layout(*theirs)
+    assert list(leakage._resized(pairs, own, others, layouts)) == [(at, f"{at}.jpg") for at in said]
+    others[-1] = [120, 170]  # of another aspect
+    kept = [at for at in said if at < count - 1]
+    assert list(leakage._resized(pairs, own, others, layouts)) == [(at, f"{at}.jpg") for at in kept]
+
+
+@pytest.mark.parametrize(("ones", "each", "bound"), [(0, 50, 0.01), (1, 50, 3 / 101), (2, 100, 5 / 202)])
+def test_few_images_with_one_detection_bound_the_probability_of_none(ones, each, bound):
+    """By the spread of these numbers one of 25 would have none."""
+    counts = np.r_[np.ones(ones, int), np.full(each, 2), np.full(each, 30)]
+    assert coverage.chance_of_none(counts) == pytest.approx(bound, rel=1e-12)
+
+
+@pytest.mark.parametrize(
     ("shift", "count", "said"),
     [(0.75, 20, True), (0.74, 20, False), (0.75, 19, False), (3.0, 30, True)],
 )

@@ -622,3 +622,41 @@ def test_areas_are_of_one_size_of_the_image_up_to_a_ratio_of_their_quartiles(hig
     )
     assert boxes._factor(times[:2], "box", True) == "1 and 1 times that of the box"
     assert boxes._factor(times[:0], "box", True) == "the box has none"
+
+
+def of_masks(*areas, drawn=1000, crowd=None):
+    """What is said of objects of 40 x 50 pixels with masks of an area, beside whose areas others are written."""
+    truth = side([[5, 5, 40, 50]] * len(areas), areas=np.array(areas, float), crowd=crowd)
+    truth.drawn = None, SimpleNamespace(areas=lambda: np.full(len(areas), float(drawn)))
+    return [(code, count, says, records) for code, count, says, records in told(boxes._areas(facts_of(truth)))]
+
+
+def test_areas_of_objects_by_their_masks():
+    """Rounding is 15 % of the mask or 2 pixels for each of half of the perimeter and 2 more, and of the box 1.5 and one."""
+    assert of_masks(1000, 1182, 818) == []
+    wrong = [("area_misfits", 1, "1.18 times that of the mask", (1,))]
+    assert of_masks(1000, 1183, 1000) == wrong
+    assert of_masks(1000, 817, 1000) == [("area_misfits", 1, "0.817 times that of the mask", (1,))]
+    assert of_masks(2000, 1864, 2136) == [("areas_of_boxes", 3, "", (0, 1, 2))]
+    assert of_masks(2000, 1864) == []
+    assert of_masks(2000, 1864, 1863) == [("area_misfits", 1, "1.86 times that of the mask", (2,))]
+    assert of_masks(2000, 1864, 2137) == [("area_misfits", 1, "2.14 times that of the mask", (2,))]
+    assert of_masks(2000, 2000, 2000, drawn=101) == [("areas_of_boxes", 3, "", (0, 1, 2))]
+    assert of_masks(2000, 2000, 2000, drawn=100) == []
+    assert of_masks(2000, 2000, 2000, crowd=np.array([True, False, False])) == []
+    large = of_masks(2300, 2000, 2000, drawn=2000)
+    assert large == []  # 15 % of 2,000
+    assert [one[:2] for one in of_masks(2301, 2000, 2000, drawn=2000)] == [("area_misfits", 1)]
+    assert [one[2] for one in of_masks(1300, 1400, 1500, drawn=0)] == ["the mask has none"]
+
+
+@pytest.mark.parametrize(
+    ("areas", "said"),
+    [([79] * 6, 0), ([78.9] * 6, 6), ([41_401] * 6, 0), ([41_402] * 6, 6), ([40_000] * 6 + [30_000] * 4, 4),
+     ([40_000] * 5 + [30_000] * 5, 0), ([40_200.5] * 6 + [30_000] * 4, 4), ([40_201] * 6 + [30_000] * 4, 0),
+     ([40_000] * 6 + [39_200] * 4, 0), ([40_000] * 6 + [39_199] * 4, 4)],
+)  # fmt: skip
+def test_areas_that_are_no_part_of_their_boxes(areas, said):
+    """Boxes of 200 by 200: areas of masks are smaller, but not by five hundred times, unless six of ten are those of boxes."""
+    truth = side([[0, 0, 200, 200]] * len(areas), areas=np.array(areas, float), size=(300, 300))
+    assert [count for _, count, *_ in told(boxes._areas(facts_of(truth)))] == [said] * (said > 0)

@@ -374,3 +374,37 @@ def test_boxes_of_a_few_sizes():
     quarter = [(32, 48)] + [(11, 12 + n) for n in range(3)]
     assert few_sizes(100, objects=quarter) != []
     assert few_sizes(100, objects=quarter[:3]) == []
+
+
+@pytest.mark.parametrize("part", [True, False])
+def test_the_way_of_copying_that_most_images_bear_out_is_told(monkeypatch, part):
+    """Its copies are left out of other checks; images with one object or more may be in a part."""
+    image = [0, 0, 1, 2, 2, 3, 5]
+    truth = side([[10 + n, 10, 9, 9] for n in range(7)], image=image, count=6)
+    there = np.arange(6) < 3
+    facts = facts_of(truth, agreement=SimpleNamespace())
+    asked = []
+    facts.concentrated = lambda flags, known: (
+        asked.append((flags.tolist(), known.tolist())) or (Part(there, "images 1 to 3", there) if part else None)
+    )
+    ways = [_Copies(np.array([1]), np.array([0]), ", one"), _Copies(np.array([4, 2, 4]), np.array([0, 1, 3]), ", two"),
+            _Copies(np.array([3]), np.array([0]), ", three"), _Copies(np.array([6]), np.array([0]), ", four")]  # fmt: skip
+    gains = {", one": 2, ", two": 5, ", three": 5, ", four": 0}
+    monkeypatch.setattr(objects_left_over, "FEWEST", 2)
+    monkeypatch.setattr(objects_left_over, "_equal", lambda *given: np.array([[0, 1], [2, 3]]))
+    monkeypatch.setattr(objects_left_over, "_ways", lambda *given: iter(ways))
+    monkeypatch.setattr(objects_left_over, "_complete", lambda truth, way, good: None if way.says == ", one" else way)
+    monkeypatch.setattr(objects_left_over, "_gain", lambda facts, way: (gains[way.says], f"found{way.says}"))
+    made = told(objects_left_over.check(facts))
+    words = "on 2 images, two; found, two" + "; images 1 to 3" * part
+    assert made == [("objects_left_over", 2, words, (2, 4))]
+    assert np.flatnonzero(truth.aside).tolist() == [2, 4]
+    known = [True, True, True, True, False, True]
+    assert asked == [([False, True, True, False, False, False], known)]
+    gains[", two"] = gains[", three"] = 0
+    assert told(objects_left_over.check(facts)) == []
+    monkeypatch.setattr(objects_left_over, "_equal", lambda *given: np.array([[0, 1], [3, 3]]))
+    gains[", two"] = 5
+    assert told(objects_left_over.check(facts)) == []  # of one image
+    facts.agreement = None
+    assert told(objects_left_over.check(facts)) == []

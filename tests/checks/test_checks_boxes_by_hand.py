@@ -36,7 +36,8 @@ def facts_of(truth, found=None, agreement=None, part=None, causes=()):
     made = SimpleNamespace(truth=truth, found=found, agreement=agreement, causes=set(causes), parts=[])
     made.sides = [one for one in (truth, found) if one is not None]
     made.caused = lambda role, *codes: any((role, code) in made.causes for code in codes)
-    made.gathered = made.concentrated = lambda *given: part
+    made.asked = []  # the flags, and the images that are compared
+    made.gathered = made.concentrated = lambda *given: made.asked.append([one.tolist() for one in given]) or part
     made.says_part = lambda one: one.says
     return made
 

@@ -537,7 +537,7 @@ def test_objects_that_detections_of_their_category_find():
 def default(
     gone=10, total=10, of_others=0, kinds=(4, 3, 3), frames=1.0, right=(0, 50, 50, 50), looked_at=True, part=None
 ):
-    """What is said of images of a default category: each with one object, on so many of which another is detected."""
+    """What is said of images of a default category: each with one object, on a number of which another is detected."""
     classes = 4
     label, other = [0] * total, []
     for at, count in enumerate(kinds):

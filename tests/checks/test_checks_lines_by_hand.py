@@ -225,7 +225,7 @@ def test_images_that_are_in_the_training_set_by_their_objects():
 
 
 def capped(held, part=None, categories=1):
-    """What is said of images with so many detections each, of categories in turn."""
+    """What is said of images with some numbers of detections, of categories in turn."""
     image = np.repeat(np.arange(len(held)), held)
     count = image.size
     found = detmap.Detections.from_arrays(

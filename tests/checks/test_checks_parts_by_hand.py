@@ -259,7 +259,7 @@ def test_boxes_bear_out_other_ids(lies):
 
 
 def mapped(ids, truth_ids, counts=None, weights=None, names=None, agreement=True):
-    """What is said of detections of some categories: so many of each, and on objects of which category."""
+    """What is said of detections of some categories: the number of each, and on objects of which category."""
     weights = [30] * len(ids) if weights is None else weights
     codes = np.repeat(np.arange(len(ids)), weights)
     table = SimpleNamespace(ids=np.array(ids), codes=codes)
@@ -356,7 +356,7 @@ def test_images_without_objects_are_more_than_half(image, said):
 
 
 def few_sizes(times, others=0, at_edges=0, part=None, objects=()):
-    """What is said of boxes of two sizes, so many of each, beside others of sizes of their own."""
+    """What is said of boxes of two sizes, equally many of each, beside others of sizes of their own."""
     count = 2 * times + others + at_edges
     rng = np.random.default_rng(0)
     given = np.c_[rng.integers(5, 20, (count, 2)) * 8.0, np.full((count, 2), 64.0)]

@@ -125,7 +125,7 @@ def test_the_highest_scores_and_places_of_ranges(seed):
 
 
 def empties(objects, detections, **more):
-    """What is said of images with so many objects and so many detections each."""
+    """What is said of images by their numbers of objects and of detections."""
     objects, detections = np.array(objects), np.array(detections)
     truth = SimpleNamespace(
         on=SimpleNamespace(images=SimpleNamespace(ids=np.arange(objects.size) * 2)), crowd=np.zeros(objects.sum(), bool),
@@ -165,7 +165,7 @@ def test_images_without_detections_by_chance_or_because_they_were_lost():
 
 @pytest.mark.parametrize(("together", "said"), [(8, True), (4, False)])
 def test_images_without_detections_that_follow_one_another(together, said):
-    """As many anywhere are expected by the numbers of the others, but not so many in a row."""
+    """As many anywhere are expected by the numbers of the others, but hardly in a row."""
     rng = np.random.default_rng(1)
     counts = np.maximum(rng.negative_binomial(1, 0.25, 500), 1)
     counts[100 : 100 + together] = 0
@@ -233,7 +233,7 @@ def test_lost_images_are_the_crowded_ones(lost, rest, part, said):
 
 
 def skipped(bare=30, full=100, alone=60, on_bare=0, causes=()):
-    """What is said of images without objects, of which so many have detections; on some of the others one lies alone."""
+    """What is said of images without objects, some of which have detections; on some of the others one lies alone."""
     objects = np.repeat([0, 1], [bare, full])
     image = np.append(np.arange(bare, bare + full), np.arange(on_bare))
     detections = np.bincount(image, minlength=bare + full)

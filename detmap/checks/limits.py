@@ -192,8 +192,8 @@ def _sizes(facts: Facts, evidence: Evidence) -> Iterator[Finding]:
             if edge is not None:
                 beyond = true & (theirs_of > 1 / edge if inverse else theirs_of < edge)
                 name = names([str(evidence.truth.on.categories.names[one])])
-                limit = number(1 / edge if inverse else edge)
-                yield _cut(facts, evidence, objects[beyond], f"category {name}, area {word} {limit}")
+                at = number(1 / edge if inverse else edge)
+                yield _cut(facts, evidence, objects[beyond], f"category {name}, area {word} {at}")
 
 
 def _cut(facts: Facts, evidence: Evidence, rows: Array, more: str) -> Finding:

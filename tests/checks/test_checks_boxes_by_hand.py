@@ -36,7 +36,8 @@ def facts_of(truth, found=None, agreement=None, part=None, causes=()):
     made = SimpleNamespace(truth=truth, found=found, agreement=agreement, causes=set(causes), parts=[])
     made.sides = [one for one in (truth, found) if one is not None]
     made.caused = lambda role, *codes: any((role, code) in made.causes for code in codes)
-    made.gathered = made.concentrated = lambda *given: part
+    made.asked = []  # the flags, and the images that are compared
+    made.gathered = made.concentrated = lambda *given: made.asked.append([one.tolist() for one in given]) or part
     made.says_part = lambda one: one.says
     return made
 
@@ -500,3 +501,163 @@ def test_changes_of_boxes_are_those_that_are_named():
     assert swapped_sides(given, sizes).tolist() == [[10, 20, 50, 30]]
     assert turned_right(given, sizes).tolist() == [[20, 60 - 10 - 30, 50, 30]]
     assert turned_left(given, sizes).tolist() == [[100 - 20 - 50, 10, 50, 30]]
+
+
+# ------------------------------------------------------------------------------------------------- repeated and inverted
+
+
+def again(given, image=None, constant=(), aside=(), part=None, label=None, crowd=None):
+    """What is said of repeated objects."""
+    image = np.zeros(len(given), int) if image is None else image
+    truth = side(given, image=image, size=(900, 900), label=label, crowd=crowd)
+    truth.constant[list(constant)] = truth.aside[list(aside)] = True
+    return told(boxes._duplicates(facts_of(truth, part=part), truth))
+
+
+def test_objects_that_are_there_again():
+    """The same image, category and box; three that are nearly the same are told, too."""
+    one, other = [10, 10, 100, 100], [300, 300, 50, 50]
+    assert again([one]) == []
+    assert again([one, other]) == []
+    assert again([one, other, one, one]) == [("duplicate_objects", 2, "", (2, 3))]
+    assert again([one, one], label=[1, 2]) == []
+    assert again([one, one], image=[0, 1]) == []
+    assert again([one, one], crowd=np.array([True, False])) == []
+    assert again([one, one], constant=[1]) == []
+    assert again([one, one, other, other], aside=[0]) == [("duplicate_objects", 1, "", (3,))]
+    near = [[10, 10, 100, 95.5], [310, 10, 100, 100], [310, 10, 100, 95.5], [10, 310, 100, 100], [10, 310, 100, 95.5]]
+    alone = [[500.0, 30 * n, 20, 20] for n in range(20)]
+    more = "some with all but the same box"
+    assert again([one, *near, *alone]) == [("duplicate_objects", 3, more, (1, 3, 5))]
+    assert again([one, *near[:3], *alone]) == []
+    far = [[*box[:3], 94.5] if box[3] == 95.5 else box for box in near]
+    assert again([one, *far, *alone]) == []
+
+
+def test_images_that_are_labelled_twice():
+    """All of nine images, by an IoU of 0.7 or more; those of one part are said to be."""
+    given, image = [], []
+    for at in range(9):
+        given += [[0, 0, 10, 8], [0, 0, 10, 10], [50, 0, 10, 10], [50, 0, 10, 7.5]]
+        image += [at] * 4
+    given += [[0, 0, 10, 10], [40, 40, 10, 10]] * 30
+    image += np.repeat(np.arange(9, 39), 2).tolist()
+    words = (
+        "18 of them on 9 images on which nearly all objects have an earlier or later one beside them with an IoU of "
+    )
+    words += "0.7 or more"
+    assert again(given, image) == [("duplicate_objects", 18, words, tuple(range(1, 10)))]
+    there = np.arange(39) < 5
+    [made] = again(given, image, part=Part(there, "images 1 to 5", there))
+    assert made[2] == f"{words}; 5 of these are among images 1 to 5"
+
+
+@pytest.mark.parametrize("role", ["detections", "ground_truth"])
+@pytest.mark.parametrize("inside", [True, False])
+def test_boxes_of_negative_sides_in_another_order_of_columns(role, inside):
+    """Of detections as many confident ones are tried as there are objects on their images."""
+    given = np.array([[20.0, 20, 10, 10], [30, 30, -5, 8], [30, 30, 5, -8], [30, 30, -5, -8], [1, 1, 2, 2]])
+    image = np.array([0, 0, 1, 2, 3])
+    truth = side([[0, 0, 5, 5]] * 3, image=[0, 0, 3], count=4)
+
+    class Records(SimpleNamespace):
+        def __len__(self):
+            return 5
+
+    own = Records(image=image, on=truth.on, role=role)
+    asked = []
+
+    def borne_out(of, rows, change):
+        asked.append((of is own, rows.tolist()))
+        return 7 if len(asked) == 3 else 6 if len(asked) == 2 else 0
+
+    whole = SimpleNamespace(
+        truth=truth if role == "detections" else own, found=own if role == "detections" else truth, borne_out=borne_out,
+        confidence=np.array([0.9, 0.5, 0.6, 0.7, 0.1]),
+    )  # fmt: skip
+    there = np.arange(4) < 2
+    facts = facts_of(truth, own, whole, part=Part(there, "images 1 to 2", there) if inside else None)
+    says = boxes._of_corners(facts, own, (given[:, 2:] < 0).any(axis=1))
+    order = list(boxes.ORDERS)[2]
+    words = f"columns in the order {order} are read as x1, y1, x2, y2; in theirs, detections lie on 7 more objects"
+    assert says == (f"{words}; images 1 to 2" if inside else words)
+    assert len(asked) == len(boxes.ORDERS) == 23
+    assert {(of, *rows) for of, rows in asked} == {(True, 2, 3) if role == "detections" else (True, 1, 2, 3)}
+    assert [part[1] for part in facts.parts] == [None] * inside
+    assert facts.causes == (set() if inside else {(role, "inverted_boxes")})
+    asked[:] = [0] * 5
+    assert boxes._of_corners(facts, own, (given[:, 2:] < 0).any(axis=1)) == ""
+    assert boxes._of_corners(facts, own, np.zeros(5, bool)) == ""
+    facts.agreement = None
+    assert boxes._of_corners(facts, own, np.ones(5, bool)) == ""
+
+
+@pytest.mark.parametrize(
+    ("areas", "said"),
+    [
+        ([100, 200, 300], []), ([131, 246, 361], []), ([69, 154, 239], []),
+        ([50, 100, 150], [(3, "0.5 times that of the box in the median, as at 0.707 times the size of the image")]),
+        ([0.1, 200, 300], [(1, "0.001 times that of the box")]), ([100, 200, 362], [(1, "1.21 times that of the box")]),
+        ([100 + 2 + 30 + 2.0, 200, 300], [(1, "1.34 times that of the box")]),
+        ([200, 400, 600], [(3, "2 times that of the box in the median, as at 1.41 times the size of the image")]),
+        ([200, 400, 300], [(2, "2 and 2 times that of the box")]),
+    ],
+)  # fmt: skip
+def test_areas_of_objects_by_their_boxes(areas, said):
+    """Boxes of 10 by 10, 20 and 30: 1.5 pixels for each of half of the perimeter, and one more, are the rounding."""
+    given = [[0, 0, 10, 10], [0, 0, 20, 10], [0, 0, 30, 10], *[[0, 0, 40, 40]] * 9]
+    truth = side(given, areas=np.array([*areas, *[1600.0] * 9]), size=(100, 60))
+    made = [(count, says) for _, count, says, _ in told(boxes._areas(facts_of(truth)))]
+    assert made == said
+
+
+@pytest.mark.parametrize(("high", "said"), [(1.6, ", as at 1 times the size of the image"), (1.601, "")])
+def test_areas_are_of_one_size_of_the_image_up_to_a_ratio_of_their_quartiles(high, said):
+    times = np.array([1.0, 1.0, 1.0, high, high])
+    assert (
+        boxes._factor(times, "box", True)
+        == f"1 times that of the box in the median, 1 to 1.6 times for half of them{said}"
+    )
+    assert (
+        boxes._factor(times, "mask", False) == "1 times that of the mask in the median, 1 to 1.6 times for half of them"
+    )
+    assert boxes._factor(times[:2], "box", True) == "1 and 1 times that of the box"
+    assert boxes._factor(times[:0], "box", True) == "the box has none"
+
+
+def of_masks(*areas, drawn=1000, crowd=None):
+    """What is said of objects of 40 x 50 pixels with masks of an area, beside whose areas others are written."""
+    truth = side([[5, 5, 40, 50]] * len(areas), areas=np.array(areas, float), crowd=crowd)
+    truth.drawn = None, SimpleNamespace(areas=lambda: np.full(len(areas), float(drawn)))
+    return [(code, count, says, records) for code, count, says, records in told(boxes._areas(facts_of(truth)))]
+
+
+def test_areas_of_objects_by_their_masks():
+    """Rounding is 15 % of the mask or 2 pixels for each of half of the perimeter and 2 more, and of the box 1.5 and one."""
+    assert of_masks(1000, 1182, 818) == []
+    wrong = [("area_misfits", 1, "1.18 times that of the mask", (1,))]
+    assert of_masks(1000, 1183, 1000) == wrong
+    assert of_masks(1000, 817, 1000) == [("area_misfits", 1, "0.817 times that of the mask", (1,))]
+    assert of_masks(2000, 1864, 2136) == [("areas_of_boxes", 3, "", (0, 1, 2))]
+    assert of_masks(2000, 1864) == []
+    assert of_masks(2000, 1864, 1863) == [("area_misfits", 1, "1.86 times that of the mask", (2,))]
+    assert of_masks(2000, 1864, 2137) == [("area_misfits", 1, "2.14 times that of the mask", (2,))]
+    assert of_masks(2000, 2000, 2000, drawn=101) == [("areas_of_boxes", 3, "", (0, 1, 2))]
+    assert of_masks(2000, 2000, 2000, drawn=100) == []
+    assert of_masks(2000, 2000, 2000, crowd=np.array([True, False, False])) == []
+    large = of_masks(2300, 2000, 2000, drawn=2000)
+    assert large == []  # 15 % of 2,000
+    assert [one[:2] for one in of_masks(2301, 2000, 2000, drawn=2000)] == [("area_misfits", 1)]
+    assert [one[2] for one in of_masks(1300, 1400, 1500, drawn=0)] == ["the mask has none"]
+
+
+@pytest.mark.parametrize(
+    ("areas", "said"),
+    [([79] * 6, 0), ([78.9] * 6, 6), ([41_401] * 6, 0), ([41_402] * 6, 6), ([40_000] * 6 + [30_000] * 4, 4),
+     ([40_000] * 5 + [30_000] * 5, 0), ([40_200.5] * 6 + [30_000] * 4, 4), ([40_201] * 6 + [30_000] * 4, 0),
+     ([40_000] * 6 + [39_200] * 4, 0), ([40_000] * 6 + [39_199] * 4, 4)],
+)  # fmt: skip
+def test_areas_that_are_no_part_of_their_boxes(areas, said):
+    """Boxes of 200 by 200: areas of masks may be far smaller, unless six of ten areas are those of boxes."""
+    truth = side([[0, 0, 200, 200]] * len(areas), areas=np.array(areas, float), size=(300, 300))
+    assert [count for _, count, *_ in told(boxes._areas(facts_of(truth)))] == [said] * (said > 0)

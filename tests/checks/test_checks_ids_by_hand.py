@@ -550,3 +550,36 @@ def test_detections_within_a_part_fit_other_images():
         words = "; on 50 of 50 images with two or more confident detections, these fit another image of the part better than"
         assert says.startswith(words) is said
         assert bool(says) is said
+
+
+@pytest.mark.parametrize(("scale", "said"), [(1, []), (2, [0, 1]), (10, [0, 1])])
+def test_random_labels_do_not_explain_many_that_are_exchanged(scale, said):
+    """The bound of each row, with the ways to choose two of three rows and a column for each: once in ten thousand."""
+    table = np.array([[0, 4, 0], [4, 0, 0], [0, 0, 4]]) * scale
+    rows, columns = np.repeat(np.indices(table.shape).reshape(2, -1), table.ravel(), axis=1)
+    matrix = Counts(rows, columns, table.shape)
+    bound = 2 * (4 * scale * np.log(1 / 3) + np.log(3)) + np.log(3)
+    assert bool(bound < np.log(1e-4)) is bool(said)
+    assert labels._beyond_chance(matrix, np.array([True, True, False]), np.array([1, 0, 2])) == said
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_bound_of_random_labels_by_loops(seed):
+    rng = np.random.default_rng(seed)
+    table = rng.integers(0, 4, (4, 4)) + np.diag(rng.integers(0, 25, 4))[:, [1, 0, 3, 2]]
+    rows, columns = np.repeat(np.indices(table.shape).reshape(2, -1), table.ravel(), axis=1)
+    moved, best = rng.random(4) < 0.7, table.argmax(axis=1)
+    logs, chosen = 0.0, []
+    for row in np.flatnonzero(moved):
+        held, part = table[row].sum(), table[row, best[row]] / table[row].sum()
+        chance = table[:, best[row]].sum() / table.sum()
+        log = np.log(4)
+        if part > chance:
+            rest = (1 - part) * np.log((1 - part) / (1 - chance)) if part < 1 else 0
+            log -= held * (part * np.log(part / chance) + rest)
+        if log < 0:
+            logs, chosen = logs + log, [*chosen, int(row)]
+    ways = np.log([1, 4, 6, 4, 1][len(chosen)])
+    expected = chosen if logs + ways < np.log(1e-4) else []
+    made = labels._beyond_chance(Counts(rows, columns, table.shape), moved, best)
+    assert made == expected

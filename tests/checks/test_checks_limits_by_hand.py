@@ -537,7 +537,7 @@ def test_objects_that_detections_of_their_category_find():
 def default(
     gone=10, total=10, of_others=0, kinds=(4, 3, 3), frames=1.0, right=(0, 50, 50, 50), looked_at=True, part=None
 ):
-    """What is said of images of a default category: each with one object, on so many of which another is detected."""
+    """What is said of images of a default category: each with one object, on a number of which another is detected."""
     classes = 4
     label, other = [0] * total, []
     for at, count in enumerate(kinds):
@@ -613,3 +613,32 @@ def test_objects_beyond_the_cap_of_the_protocol(held, said):
     assert told(limits._objects_beyond(facts)) == expected
     facts.schema = True
     assert told(limits._objects_beyond(facts)) == []
+
+
+def test_objects_that_are_not_compared(monkeypatch):
+    """Those that cover the whole image, reach beyond it by more than 2 pixels, or are strays."""
+    truth = side(
+        [[0, 0, 100, 60], [50, 10, 52, 10], [50, 10, 52.1, 10], [-2, 10, 9, 9], [-2.1, 10, 9, 9], [9, 9, 9, 9]]
+    )
+    evidence = SimpleNamespace(truth=truth)
+    monkeypatch.setattr(limits.strays, "strays", lambda side: None)
+    assert limits.apart(evidence).tolist() == [True, False, True, False, True, False]
+    monkeypatch.setattr(limits.strays, "strays", lambda side: (None, np.arange(6) == 5))
+    assert limits.apart(evidence).tolist() == [True, False, True, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("empty", "together", "inside", "outside", "said"),
+    [(10, 5, 3, 3, True), (10, 4, 3, 3, False), (60, 5, 3, 3, False)],
+)
+def test_empty_images_in_a_row_are_lost(empty, together, inside, outside, said):
+    """Five of ten of 200, where as many anywhere are expected: runs of five are there once in 16,000 cases."""
+    counts = np.tile([1, 1, 1, 2], 50)
+    at = np.r_[np.arange(together) + 20, np.arange(empty - together) * 2 + 60]
+    counts[at] = 0
+    objects = np.where(counts == 0, inside, outside)
+    why = coverage._lost(SimpleNamespace(schema=True), objects, counts, np.ones(200, bool))
+    runs = 200 * (empty / 200) ** together
+    words = f"{together} of them follow one another in the order of ids; {runs:.1g} such runs would be expected"
+    assert (runs < 1e-4 and together >= 5) is said
+    assert why == (words if said else "")

@@ -11,7 +11,18 @@ from test_checks_limits import matched
 from test_checks_readings import few
 
 import detmap
-from detmap.checks import anchors, batches, coverage, cut_sizes, exchanges, image_ids, labels, limits, objects_left_over
+from detmap.checks import (
+    anchors,
+    batches,
+    boxes,
+    coverage,
+    cut_sizes,
+    exchanges,
+    image_ids,
+    labels,
+    limits,
+    objects_left_over,
+)
 from detmap.checks.counts import Counts
 from detmap.checks.evidence import evidence_of
 from detmap.checks.inputs import side_of
@@ -25,6 +36,8 @@ def test_scores_of_0_and_1_are_probabilities():
     assert matched(score=1.0) == []  # none is expected to be wrong
     assert matched(score=0.0) == ["detections_of_labels"]
     assert matched(score=-0.1) == []
+    for most, said in ((1.0, ["detections_of_labels"]), (1.01, [])):
+        assert matched(score=np.r_[most, np.full(999, 0.5)]) == said
 
 
 # -------------------------------------------------------------------------------------------------------- objects left over
@@ -246,7 +259,7 @@ def test_boxes_bear_out_other_ids(lies):
 
 
 def mapped(ids, truth_ids, counts=None, weights=None, names=None, agreement=True):
-    """What is said of detections of some categories: so many of each, and on objects of which category."""
+    """What is said of detections of some categories: the number of each, and on objects of which category."""
     weights = [30] * len(ids) if weights is None else weights
     codes = np.repeat(np.arange(len(ids)), weights)
     table = SimpleNamespace(ids=np.array(ids), codes=codes)
@@ -343,7 +356,7 @@ def test_images_without_objects_are_more_than_half(image, said):
 
 
 def few_sizes(times, others=0, at_edges=0, part=None, objects=()):
-    """What is said of boxes of two sizes, so many of each, beside others of sizes of their own."""
+    """What is said of boxes of two sizes, equally many of each, beside others of sizes of their own."""
     count = 2 * times + others + at_edges
     rng = np.random.default_rng(0)
     given = np.c_[rng.integers(5, 20, (count, 2)) * 8.0, np.full((count, 2), 64.0)]
@@ -372,3 +385,93 @@ def test_boxes_of_a_few_sizes():
     quarter = [(32, 48)] + [(11, 12 + n) for n in range(3)]
     assert few_sizes(100, objects=quarter) != []
     assert few_sizes(100, objects=quarter[:3]) == []
+
+
+@pytest.mark.parametrize("part", [True, False])
+def test_the_way_of_copying_that_most_images_bear_out_is_told(monkeypatch, part):
+    """Its copies are left out of other checks; images with one object or more may be in a part."""
+    image = [0, 0, 1, 2, 2, 3, 5]
+    truth = side([[10 + n, 10, 9, 9] for n in range(7)], image=image, count=6)
+    there = np.arange(6) < 3
+    facts = facts_of(truth, agreement=SimpleNamespace())
+    asked = []
+    facts.concentrated = lambda flags, known: (
+        asked.append((flags.tolist(), known.tolist())) or (Part(there, "images 1 to 3", there) if part else None)
+    )
+    ways = [_Copies(np.array([1]), np.array([0]), ", one"), _Copies(np.array([4, 2, 4]), np.array([0, 1, 3]), ", two"),
+            _Copies(np.array([3]), np.array([0]), ", three"), _Copies(np.array([6]), np.array([0]), ", four")]  # fmt: skip
+    gains = {", one": 2, ", two": 5, ", three": 5, ", four": 0}
+    monkeypatch.setattr(objects_left_over, "FEWEST", 2)
+    monkeypatch.setattr(objects_left_over, "_equal", lambda *given: np.array([[0, 1], [2, 3]]))
+    monkeypatch.setattr(objects_left_over, "_ways", lambda *given: iter(ways))
+    monkeypatch.setattr(objects_left_over, "_complete", lambda truth, way, good: None if way.says == ", one" else way)
+    monkeypatch.setattr(objects_left_over, "_gain", lambda facts, way: (gains[way.says], f"found{way.says}"))
+    made = told(objects_left_over.check(facts))
+    words = "on 2 images, two; found, two" + "; images 1 to 3" * part
+    assert made == [("objects_left_over", 2, words, (2, 4))]
+    assert np.flatnonzero(truth.aside).tolist() == [2, 4]
+    known = [True, True, True, True, False, True]
+    assert asked == [([False, True, True, False, False, False], known)]
+    gains[", two"] = gains[", three"] = 0
+    assert told(objects_left_over.check(facts)) == []
+    monkeypatch.setattr(objects_left_over, "_equal", lambda *given: np.array([[0, 1], [3, 3]]))
+    gains[", two"] = 5
+    assert told(objects_left_over.check(facts)) == []  # of one image
+    facts.agreement = None
+    assert told(objects_left_over.check(facts)) == []
+
+
+# -------------------------------------------------------------------------------------- images of which a part is searched
+
+
+def test_images_that_are_searched_for_a_part():
+    """Those with any record, and flagged are those with one or with half of them; unknown images are left out."""
+    boxes_of = np.array([[10.0, 10, 30, 30.5], [50, 50, 20, 20], [70, 70, 25, 25], [0, 0, 30, 30], [90, 90, 31, 37]])
+    image = np.array([0, 1, 1, 2, 3])
+    truth = side(np.tile([1.0, 2, 3, 4], (5, 1)), image=image, size=(400, 400), count=6)
+    found = side(boxes_of, image=image, size=(400, 400), count=6)
+    facts = facts_of(truth, found)
+    boxes._of_part(facts, np.array([True, False, True, False, False]))
+    assert facts.asked.pop() == [[True, True, False, False, False, False], [True, True, True, True, False, False]]
+    evidence = SimpleNamespace(found=found, objects=np.arange(5), images=6)
+    monkey = limits.squares
+    limits.squares = lambda of, rows: of is found
+    try:
+        made = limits.of_squares(facts, evidence, np.arange(5))
+    finally:
+        limits.squares = monkey
+    assert (made.count, made.records) == (2, (1, 2))  # one is at the edge of its image
+    assert facts.asked.pop() == [[False, True, True, False, True, True], [True, True, False, True, False, False]]
+    line = limits.at_lines(facts, found, [("left edge", 70.0), ("top edge", 90.0)])
+    assert (line.count, line.records) == (2, (2, 4))
+    assert line.says.partition(": ")[2] == "left edge = 70, top edge = 90"
+    assert facts.asked.pop() == [[False, True, False, True, False, False], [True, True, True, True, False, False]]
+
+
+@pytest.mark.parametrize(("part", "count"), [(True, 4), (False, 5)])
+def test_boxes_on_a_grid_are_those_of_a_part(monkeypatch, part, count):
+    """In a part, those at the edges of images are on it, too."""
+    given = [[8.0, 16, 24, 32]] * 3 + [[0, 0, 8, 640]] + [[8, 8, 8, 8]] * 2 + [[9.5, 8, 8, 8]] * 3
+    image = [0, 1, 1, 1, 2, 3, 2, 3, 4]
+    found = side(given, image=image, size=(640, 640), count=6)
+    truth = side([[1.5, 2, 3, 4]] * 9, image=image, size=(640, 640), count=6)
+    there = np.arange(6) < 2
+    facts = facts_of(truth, found, part=Part(there, "images 1 to 2", there) if part else None)
+    evidence = SimpleNamespace(found=found, detections=np.arange(9), objects=np.arange(9), images=6)
+    monkeypatch.setattr(limits, "_grid", lambda *given: 8)
+    made = told(limits._coordinates(facts, evidence))
+    words = "8 pixels; images 1 to 2" if part else "8 pixels"
+    rows = (0, 1, 2, 3) if part else (0, 1, 2, 4, 5)
+    assert made == [("coarse_boxes", count, words, rows)]
+    assert facts.causes == {("ground_truth", "coarse_boxes")}
+    held, on = [1, 3, 2, 2, 1, 0], [1, 2, 1, 1, 0, 0]
+    assert facts.asked == [[[2 * a >= b for a, b in zip(on, held, strict=True)], [b > 0 for b in held]]]
+    monkeypatch.setattr(limits, "_grid", lambda *given: None)
+    monkeypatch.setattr(limits, "cut_lines", lambda *given: [])
+    monkeypatch.setattr(limits, "of_squares", lambda *given: None)
+    assert told(limits._coordinates(facts, evidence)) == []
+    monkeypatch.setattr(limits, "cut_lines", lambda *given: [("left edge", 9.5)])
+    lines = [one[:2] for one in told(limits._coordinates(facts, evidence))]
+    assert lines == [("cut_boxes", 0 if part else 3)]
+    facts.causes.add(("detections", "cut_boxes"))
+    assert told(limits._coordinates(facts, evidence)) == []

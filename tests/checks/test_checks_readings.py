@@ -12,6 +12,7 @@ import pytest
 import detmap
 from detmap.checks import agreement
 from detmap.checks.agreement import Agreement, Gain, Nearest, says_shift
+from detmap.checks.evidence import best_of_pairs
 from detmap.checks.inputs import side_of
 
 SEEDS = range(6)
@@ -687,3 +688,23 @@ def test_either_side_of_what_hardly_lies_on_an_object(tall, astray):
     assert made.rate(ids) == (7 / 40, 33 / 40)
     assert made.confusion.total == 7
     assert made.shift is None
+
+
+def test_of_equal_overlaps_that_of_the_first_object_counts():
+    """Of the objects in the order of the file; with two readings, that of the first."""
+    one, other = [0.0, 0, 10, 10], [5.0, 0, 10, 10]
+    truth = detmap.GroundTruth.from_arrays(
+        image_ids=[1, 0, 0, 1, 0, 1], category_ids=[1] * 6, boxes=[other, one, one, one, other, one], images=[0, 1],
+        categories=[1],
+    )  # fmt: skip
+    found = detmap.Detections.from_arrays(
+        image_ids=[0, 1, 0], category_ids=[1] * 3, boxes=[one, one, other], scores=[0.9, 0.8, 0.7]
+    )
+    made = Agreement(side_of(truth), side_of(found, truth))
+    assert pairs(made.plain) == [(1.0, 1), (1.0, 3), (1.0, 4)]
+    both = np.stack([made.boxes, made.boxes[[2, 2, 0]]])
+    assert pairs(made._nearest(made.image, both)) == [(1.0, 1), (1.0, 3), (1.0, 4)]
+    best, which = best_of_pairs(
+        np.array([one, other]), np.array([0, 1]), np.array([6, 5]), np.array([other, one, one, other, other, one])
+    )
+    assert (best.tolist(), which.tolist()) == ([1.0, 1.0], [1, 3])

@@ -103,7 +103,7 @@ def test_what_is_said_of_categories_without_suppression():
 
 
 def taken(wrong, each=1000, part=None, split=()):
-    """What is said of objects of four categories, so many of which are taken for the next one, at high scores."""
+    """What is said of objects of four categories, some of which are taken for the next one, at high scores."""
     label = np.repeat(np.arange(4), each)
     place = np.tile(np.arange(each), 4)
     other = np.where(place < np.array(wrong)[label], (label + 1) % 4, label)
@@ -251,7 +251,7 @@ def test_plots_of_bars(bars, said):
 
 
 def flagged(inside, outside, size=100, others=900, where=True, **more):
-    """Whether a part with so many flagged images of `size`, beside so many of `others`, holds most of them."""
+    """Whether a part with some flagged images of `size`, beside some of `others`, holds most of them."""
     there = np.arange(size + others) < size
     flags = np.r_[np.arange(size) < inside, np.arange(others) < outside]
     asked = []

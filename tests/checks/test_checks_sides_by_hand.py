@@ -15,6 +15,7 @@ from detmap.checks import across, boxes, coverage, inputs, leakage
 from detmap.checks.evidence import evidence_of
 from detmap.checks.leakage import Layout
 from detmap.checks.rates import Part, tail
+from detmap.errors import InputError
 
 SEEDS = range(8)
 
@@ -124,7 +125,7 @@ def test_the_highest_scores_and_places_of_ranges(seed):
 
 
 def empties(objects, detections, **more):
-    """What is said of images with so many objects and so many detections each."""
+    """What is said of images by their numbers of objects and of detections."""
     objects, detections = np.array(objects), np.array(detections)
     truth = SimpleNamespace(
         on=SimpleNamespace(images=SimpleNamespace(ids=np.arange(objects.size) * 2)), crowd=np.zeros(objects.sum(), bool),
@@ -164,7 +165,7 @@ def test_images_without_detections_by_chance_or_because_they_were_lost():
 
 @pytest.mark.parametrize(("together", "said"), [(8, True), (4, False)])
 def test_images_without_detections_that_follow_one_another(together, said):
-    """As many anywhere are expected by the numbers of the others, but not so many in a row."""
+    """As many anywhere are expected by the numbers of the others, but hardly in a row."""
     rng = np.random.default_rng(1)
     counts = np.maximum(rng.negative_binomial(1, 0.25, 500), 1)
     counts[100 : 100 + together] = 0
@@ -232,7 +233,7 @@ def test_lost_images_are_the_crowded_ones(lost, rest, part, said):
 
 
 def skipped(bare=30, full=100, alone=60, on_bare=0, causes=()):
-    """What is said of images without objects, of which so many have detections; on some of the others one lies alone."""
+    """What is said of images without objects, some of which have detections; on some of the others one lies alone."""
     objects = np.repeat([0, 1], [bare, full])
     image = np.append(np.arange(bare, bare + full), np.arange(on_bare))
     detections = np.bincount(image, minlength=bare + full)
@@ -399,6 +400,32 @@ def test_images_of_the_same_name():
 
 
 @pytest.mark.parametrize(
+    ("agree", "against", "bare", "said"),
+    [(3, 2, 1, [0, 1, 2, 5]), (2, 2, 1, [0, 1]), (2, 3, 1, [0, 1]), (0, 1, 2, []), (1, 0, 2, [0, 1, 2])],
+)
+def test_resized_images_of_one_name(agree, against, bare, said):
+    """Those whose objects agree and, if these are more than others, those of one aspect without objects."""
+    count = agree + against + bare
+    own = np.tile([60, 90], (count, 1))
+    others = np.tile([120, 180], (count, 1))
+    mine = [[A] if at < agree + against else [] for at in range(count)]
+    theirs = [[A] if at < agree else [C] for at in range(count)]
+    pairs = [(at, at, f"{at}.jpg") for at in range(count)]
+    layouts = layout(*mine), layout(*theirs)
+    assert list(leakage._resized(pairs, own, others, layouts)) == [(at, f"{at}.jpg") for at in said]
+    others[-1] = [120, 170]  # of another aspect
+    kept = [at for at in said if at < count - 1]
+    assert list(leakage._resized(pairs, own, others, layouts)) == [(at, f"{at}.jpg") for at in kept]
+
+
+@pytest.mark.parametrize(("ones", "each", "bound"), [(0, 50, 0.01), (1, 50, 3 / 101), (2, 100, 5 / 202)])
+def test_few_images_with_one_detection_bound_the_probability_of_none(ones, each, bound):
+    """By the spread of these numbers one of 25 would have none."""
+    counts = np.r_[np.ones(ones, int), np.full(each, 2), np.full(each, 30)]
+    assert coverage.chance_of_none(counts) == pytest.approx(bound, rel=1e-12)
+
+
+@pytest.mark.parametrize(
     ("shift", "count", "said"),
     [(0.75, 20, True), (0.74, 20, False), (0.75, 19, False), (3.0, 30, True)],
 )
@@ -436,3 +463,78 @@ def test_negative_sides_on_images_without_objects_are_told():
     )
     told_of = {one.code: one.count for one in detmap.check(truth, found).findings}
     assert told_of["inverted_boxes"] == 10
+
+
+# ------------------------------------------------------------------------------------------------------------------- reading
+
+
+@pytest.mark.parametrize(
+    ("counts", "iou_type", "holds", "said"),
+    [
+        ({"": 5, "bbox": 5, "segm": 5}, None, None, (["bbox", "segm"], {})),
+        ({"": 5, "bbox": 5, "segm": 4}, None, None, (["bbox"], {"segm": 1})),
+        ({"": 5, "bbox": 5, "segm": 2}, None, None, (["bbox"], {})),
+        ({"": 4, "bbox": 4, "segm": 2}, None, None, (["bbox"], {})),
+        ({"": 5, "bbox": 5, "segm": 0}, None, None, (["bbox"], {})),
+        ({"": 5, "segm": 4}, None, None, (["bbox"], {"segm": 1})),
+        ({"": 5, "segm": 4}, None, ("bbox", "segm"), (["bbox"], {"segm": 1})),
+        ({"": 5, "segm": 4}, None, ("segm",), (["segm"], {"segm": 1})),
+        ({"": 0}, None, ("keypoints",), (["keypoints"], {})),
+        (None, None, None, (["bbox"], {})),
+        ({"": 5, "bbox": 5, "segm": 4}, "segm", None, (["segm"], {"segm": 1})),
+        ({"": 5, "bbox": 3, "segm": 5}, "segm", None, (["segm"], {})),
+        ({"": 5, "bbox": 3, "segm": 5}, "bbox", None, (["bbox"], {"bbox": 2})),
+    ],
+)  # fmt: skip
+def test_kinds_of_geometry_that_all_or_most_records_have(counts, iou_type, holds, said):
+    known = None if holds is None else SimpleNamespace(holds=holds)
+    source = SimpleNamespace(kinds=lambda: counts if counts is None else dict(counts), known=known)
+    assert inputs._kinds(source, iou_type) == said
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "others", "said"),
+    [
+        ((2, ["x"]), None, [], 2), ((0, ["x"]), (3, ["y"]), ["segm"], 3), ((0, ["x"]), (3, ["y"]), [], 0),
+        ((2, []), None, [], "error"), (None, None, ["segm"], "error"), ((0, ["x"]), None, ["segm"], "error"),
+    ],
+)  # fmt: skip
+def test_records_that_can_be_read(first, second, others, said):
+    """Of other kinds where none can be; the error is that of the file if no record was refused."""
+    asked = []
+
+    def made(count, codes):
+        return SimpleNamespace(code=codes, _replace=lambda **given: SimpleNamespace(**given))
+
+    def salvage(kinds, truth):
+        asked.append(kinds)
+        one = first if len(asked) == 1 else second
+        return one and (list(range(one[0])), "rows", [made(0, code) for code in one[1]])
+
+    error = InputError("as said")
+    source = SimpleNamespace(salvage=salvage)
+    if said == "error":
+        with pytest.raises(InputError, match="as said"):
+            inputs._salvaged(source, ["bbox"], others, None, error)
+        return
+    table, rows, refused = inputs._salvaged(source, ["bbox"], others, None, error)
+    assert (len(table), rows) == (said, "rows")
+    assert [one.code for one in refused] == (second if len(asked) == 2 else first)[1]
+    assert asked == [["bbox"], others][: len(asked)]
+
+
+@pytest.mark.parametrize(("kind", "code", "said"), [
+    ("segm", "missing_shapes", ("no_shapes", "of the kind segm")), ("bbox", "missing_shapes", ("missing_shapes", "x")),
+    ("segm", "other", ("other", "x")),
+])  # fmt: skip
+def test_a_kind_that_no_record_has(kind, code, said):
+    class One(SimpleNamespace):
+        def _replace(self, **given):
+            return One(**{**vars(self), **given})
+
+    source = SimpleNamespace(salvage=lambda *given: ([], None, [One(code=code, problem="x")]))
+    _, _, [one] = inputs._salvaged(source, [kind], [], None, InputError("as said"))
+    assert (one.code, one.problem) == said
+    some = SimpleNamespace(salvage=lambda *given: ([1], None, [One(code=code, problem="x")]))
+    _, _, [one] = inputs._salvaged(some, [kind], [], None, InputError("as said"))
+    assert (one.code, one.problem) == (code, "x")

@@ -147,6 +147,30 @@ def test_either_side_of_images_whose_boxes_have_one_category():
     assert single(0, inside=80, outside=33) == []
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_boxes_of_two_categories_are_counted_by_loops(monkeypatch, seed):
+    """Of images with many boxes those are counted on which no box stands under two categories."""
+    rng = np.random.default_rng(seed)
+    image = np.sort(rng.integers(0, 30, 300))
+    boxes, label = rng.integers(0, 3, (300, 4)).astype(float), rng.integers(0, 3, 300)
+    told, known = [], rng.random(30) < 0.9
+    evidence = SimpleNamespace(
+        images=30, found=SimpleNamespace(image=image, columns=boxes.T), detections=np.arange(300), label=label, classes=3,
+        frames=1.0, division=SimpleNamespace(unlike=lambda *given, repeats: told.append(given[:2])), truth=side(count=30),
+    )  # fmt: skip
+    monkeypatch.setattr(across, "FEWEST", 0)
+    list(across._single(Facts(None), evidence, known))
+    held = {at: {} for at in np.flatnonzero(known) if (image == at).any()}
+    for at, box, of in zip(image.tolist(), boxes.tolist(), label.tolist(), strict=True):
+        if at in held:
+            held[at].setdefault(tuple(box), set()).add(of)
+    counts = {at: len(of) for at, of in held.items()}
+    many = [at for at in held if counts[at] >= np.median(list(counts.values()))]
+    bad = [all(len(labels) < 2 for labels in held[at].values()) for at in many]
+    assert any(bad)
+    assert [(one.tolist(), other.tolist()) for one, other in told] == [(many, bad)]
+
+
 def in_one_place(iou=0.8, ratio=0.8, label=1):
     """How many of two confident detections lie in one place with these categories and scores."""
     boxes = np.array([[0.0, 0, 100, 100], [0, 0, 100 * iou, 100], [200, 0, 10, 10]])

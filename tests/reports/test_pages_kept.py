@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from datetime import datetime, timezone
 
 import kept
@@ -84,6 +85,12 @@ def test_a_page(folder, monkeypatch, name):
     kept.same(f"pages/{name}", kept.outlined(out.read_text("utf-8")))
 
 
+def defaults(call):
+    """Return the values that arguments have by default."""
+    given = inspect.signature(call).parameters.values()
+    return {one.name: one.default for one in given if one.default is not one.empty}
+
+
 def page_of(results, **more):
     pytest.importorskip("jinja2")
     models = [one if isinstance(one, rankings.Model) else rankings.Model(name, one) for name, one in results.items()]
@@ -141,4 +148,9 @@ def test_a_page_of_many_detectors(folder):
     given = dict(zip("abc", found, strict=True))
     out = detmap.report(truth, given, folder / "many.html", bootstrap=0)
     text = kept.outlined(out.read_text("utf-8"))
+    assert defaults(detmap.report) == {
+        "protocol": "coco", "iou_type": None, "iou": 0.5, "score": None, "images": None, "attributes": None,
+        "bootstrap": 1000, "seed": 0, "level": 0.95, "method": "t", "permutations": None,
+        "correction": "holm", "all_intervals": False, "threads": None, "path": "report.html",
+    }  # fmt: skip
     kept.same("pages/many-detectors", text[: text.index("<section>")] + text[text.rindex("<h2>What was evaluated") :])

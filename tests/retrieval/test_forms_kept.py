@@ -7,7 +7,7 @@ import itertools
 import kept
 import numpy as np
 import pytest
-from test_odd_arguments import outcome, shown
+from test_odd_arguments import defaults, outcome, shown
 
 from detmap import ranx
 from detmap.errors import DetmapError
@@ -265,7 +265,7 @@ def test_tables_of_ranx():
         for skill, name in ((0.0, "low_est"), (0.2, None), (2.0, "high"), (2.0, "high too"))
     ]
     metrics = ["map@3", "ndcg", "rbp.95", "precision@2-l2", "mrr", "hits"]
-    lines = []
+    lines = [f"by default: {defaults(call)}" for call in (ranx.compare, ranx.evaluate, ranx.Report)]
     for test, percent, digits in (
         ("student", False, 3),
         ("fisher", True, 4),

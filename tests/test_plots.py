@@ -66,6 +66,7 @@ FIGURES = {
 
 
 def test_what_is_drawn():
+    assert {call.__kwdefaults__["ranks"] for call in (plots.cmc, plots.cmc_and_precision)} == {50}
     kept.same("plots", "".join(f"# {name}\n{drawn(make())}" for name, make in FIGURES.items()))
 
 

@@ -51,18 +51,18 @@ class Settings:
     replicates.
     """
 
-    iou: float = 0.5
-    score: float | None = None
-    pictures: Pictures | None = None
-    attributes: Any = None
-    replicates: int = 1000
-    seed: int = 0
-    level: float = 0.95
-    method: Method = "t"
-    permutations: int | None = None
-    correction: Correction = "holm"
-    all_intervals: bool = False
-    threads: int | None = None
+    iou: float
+    score: float | None
+    pictures: Pictures | None
+    attributes: Any
+    replicates: int
+    seed: int
+    level: float
+    method: Method
+    permutations: int | None
+    correction: Correction
+    all_intervals: bool
+    threads: int | None
 
 
 def report(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from datetime import datetime, timezone
 
 import kept
@@ -84,6 +85,12 @@ def test_a_page(folder, monkeypatch, name):
     kept.same(f"pages/{name}", kept.outlined(out.read_text("utf-8")))
 
 
+def defaults(call):
+    """Return the values that arguments have by default."""
+    given = inspect.signature(call).parameters.values()
+    return {one.name: one.default for one in given if one.default is not one.empty}
+
+
 def page_of(results, **more):
     pytest.importorskip("jinja2")
     models = [one if isinstance(one, rankings.Model) else rankings.Model(name, one) for name, one in results.items()]
@@ -141,4 +148,44 @@ def test_a_page_of_many_detectors(folder):
     given = dict(zip("abc", found, strict=True))
     out = detmap.report(truth, given, folder / "many.html", bootstrap=0)
     text = kept.outlined(out.read_text("utf-8"))
+    assert defaults(detmap.report) == {
+        "protocol": "coco", "iou_type": None, "iou": 0.5, "score": None, "images": None, "attributes": None,
+        "bootstrap": 1000, "seed": 0, "level": 0.95, "method": "t", "permutations": None,
+        "correction": "holm", "all_intervals": False, "threads": None, "path": "report.html",
+    }  # fmt: skip
     kept.same("pages/many-detectors", text[: text.index("<section>")] + text[text.rindex("<h2>What was evaluated") :])
+
+
+def arrays(on, classes, size=9.0, **more):
+    """Return arrays of boxes, one beside the other."""
+    left = np.arange(len(on)) * 20.0
+    boxes = np.stack([left, left * 0, np.full(len(on), size), np.full(len(on), size)], axis=1)
+    return {"image_ids": np.array(on, int), "category_ids": np.array(classes, int), "boxes": boxes, **more}
+
+
+MANY = np.arange(60) % 25
+EDGES = {
+    "perfect": (arrays([1, 1, 2], [1, 2, 1]), arrays([1, 1, 2], [1, 2, 1], scores=[0.5, 0.75, 0.25]), {}),
+    "no-detections": (arrays([1, 2], [1, 1]), arrays([], [], scores=[]), {}),
+    "scores-above-1": (arrays([1, 1, 2], [1, 2, 1]), arrays([1, 1, 2], [1, 1, 2], 8.0, scores=[1.5, 1.0, 0.5]), {}),
+    "many-classes": (
+        arrays(np.arange(60) % 9, MANY),
+        arrays(np.arange(60) % 9, np.where(np.arange(60) % 4, MANY, MANY // 2), 8.0, scores=np.arange(60) % 7 / 7),
+        {"protocol": "voc2007"},
+    ),
+    "two-thresholds": (
+        arrays([1, 1, 2, 2], [1, 2, 1, 1], 40.0),
+        arrays([1, 1, 2, 2], [1, 2, 1, 2], 33.0, scores=[0.5, 0.25, 0.75, 0.5]),
+        {"iou_thresholds": (0.6, 0.7), "max_dets": (1, 2), "iou": 0.65, "score": 0.3},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_a_page_of_an_unusual_detector(tmp_path, name):
+    """One that finds all, or nothing, with other scores, of many classes, at other thresholds."""
+    pytest.importorskip("jinja2")
+    truth, found, options = EDGES[name]
+    tables = detmap.GroundTruth.from_arrays(**truth), detmap.Detections.from_arrays(**found)
+    out = detmap.report(*tables, tmp_path / "page.html", bootstrap=0, **options)
+    kept.same(f"pages/{name}", kept.outlined(out.read_text("utf-8")))

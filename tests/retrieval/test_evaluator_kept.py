@@ -8,7 +8,7 @@ import re
 import kept
 import numpy as np
 import pytest
-from test_odd_arguments import PLAIN, odd_arrays, outcome
+from test_odd_arguments import PLAIN, defaults, odd_arrays, outcome
 
 from detmap.errors import DetmapError
 from detmap.retrieval import Evaluator
@@ -183,7 +183,7 @@ MADE = {
 
 
 def test_evaluators_of_odd_arguments():
-    lines = []
+    lines = [f"by default: {defaults(Evaluator)}"]
     for base in ({}, {"qrels": QRELS}, {"gallery_ids": [1, 2]}):
         for name, values in MADE.items():
             for value in values:

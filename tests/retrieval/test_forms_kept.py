@@ -7,7 +7,7 @@ import itertools
 import kept
 import numpy as np
 import pytest
-from test_odd_arguments import outcome, shown
+from test_odd_arguments import defaults, outcome, shown
 
 from detmap import ranx
 from detmap.errors import DetmapError
@@ -60,7 +60,12 @@ NUMBERS = [
     "1",
     None,
     [1],
+    100,
+    -100,
     2**31,
+    2**31 + 1,
+    -(2**31),
+    -(2**31) - 1,
     2**53 + 1,
     2**70,
     1e300,
@@ -172,7 +177,8 @@ def test_rankings_by_ids_and_flags():
         for relevant in (None, [{"a"}, {"c", "d"}], [[0], []], [{1}], ["a", "c"], [{"a": 1}, {"c": 2}]):
             for positives in (None, [2, 1], [0, 0], 3, [1], [-1, 1], [1.5, 1]):
                 made = outcome(evaluate_rankings, {"rankings": rankings, "relevant": relevant, "positives": positives})
-                lines.append(f"{rankings} {relevant} {positives}: {made}")
+                said = None if relevant is None else [sorted(one) for one in relevant]
+                lines.append(f"{rankings} {said} {positives}: {made}")
     kept.same("forms/rankings", "\n".join(lines) + "\n")
 
 
@@ -240,7 +246,7 @@ def test_measures_of_trec_eval():
 def test_measures_of_pytrec_eval():
     qrels = {"a": {"x": 1, "y": 0, "z": -1}, "b": {"y": 2}, "c": {"z": 1}}
     run = {"a": {"x": 0.5, "y": 0.75, "z": 0.25, "u": 0.5}, "b": {"x": 0.25, "y": 0.25}, "e": {"x": 1.0}, "c": {}}
-    asked = [{name} for name in (*(one.name for one in trec_eval.MEASURES), *trec_eval.nicknames())]
+    asked = [{name} for name in (*(one.name for one in trec_eval.MEASURES), "official", "set", "all_trec")]
     asked += [
         {f"{name}{tail}"}
         for name in ("P", "map", "ndcg", "set_F", "utility", "11pt_avg", "success", "no")
@@ -249,7 +255,8 @@ def test_measures_of_pytrec_eval():
     lines = []
     for measures, (level, judged) in itertools.product(asked, ((1, False), (2, True))):
         try:
-            made = RelevanceEvaluator(qrels, measures, level, judged).evaluate(run)
+            found = RelevanceEvaluator(qrels, measures, level, judged).evaluate(run)
+            made = {query: dict(sorted(of.items())) for query, of in found.items()}
         except (DetmapError, ValueError, TypeError) as error:
             made = f"{type(error).__name__}: {error}".partition("; one of")[0]
         lines.append(f"{sorted(measures)} {level}: {made}")
@@ -265,7 +272,7 @@ def test_tables_of_ranx():
         for skill, name in ((0.0, "low_est"), (0.2, None), (2.0, "high"), (2.0, "high too"))
     ]
     metrics = ["map@3", "ndcg", "rbp.95", "precision@2-l2", "mrr", "hits"]
-    lines = []
+    lines = [f"by default: {defaults(call)}" for call in (ranx.compare, ranx.evaluate, ranx.Report)]
     for test, percent, digits in (
         ("student", False, 3),
         ("fisher", True, 4),

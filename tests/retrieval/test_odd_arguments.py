@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 import warnings
@@ -84,6 +85,12 @@ def outcome(call, given):
             made = type(error).__name__
     said = "".join(f" ! {one.message}" for one in told if one.category is UserWarning)
     return re.sub("0x[0-9a-f]+", "0x", made + said)
+
+
+def defaults(call):
+    """Return the values that arguments have by default."""
+    given = {one.name: one.default for one in inspect.signature(call).parameters.values()}
+    return {name: value for name, value in given.items() if not callable(value)}
 
 
 def shown(made):
@@ -265,7 +272,7 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_odd_values_of_arguments(name):
     call, usual, needed, further = CALLS[name]
-    lines = [f"as usual: {outcome(call, usual)}"]
+    lines = [f"by default: {defaults(call)}", f"as usual: {outcome(call, usual)}"]
     for argument, shape in {**needed, **further}.items():
         for said, value in {**PLAIN, **(odd_arrays(*shape) if shape else {})}.items():
             lines.append(f"{argument}, {said}: {outcome(call, {**usual, argument: value})}")

@@ -69,7 +69,8 @@ _BESIDES = (
 
 #: What parsers of other packages say of invalid text differs between their versions.
 _REASON = re.compile(
-    r"(is not valid (?:JSON|XML|CSV|YAML):|is not CSV in UTF-8:|is not base64 of zlib's data:) [^|]*?(?=;| \| |$)"
+    r"(is not valid (?:JSON|XML|CSV|YAML):|is not CSV in UTF-8:|is not base64 of zlib's data:|cannot be read as an array:"
+    r"|is of another type:) [^|]*?(?=;| \| |$)"
 )
 
 #: One character many times.

@@ -20,7 +20,8 @@ sys.path += [
 
 import numpy as np
 from at_limits import AT_LIMITS
-from more_samples import ALL
+from more_samples import ALL as LISTED
+from packed_samples import PACKED
 from samples import TRUTHS
 from support import facts
 
@@ -33,6 +34,8 @@ from detmap.reading import opening
 from detmap.reading.options import FormatOptions, Reading
 
 KEPT = Path(__file__).resolve().parent.parent.parent / "fixtures" / "formats"
+
+ALL = {**LISTED, **PACKED}
 
 #: Numbers and words that take the place of others, in turn.
 _NUMBERS = {
@@ -70,7 +73,7 @@ _BESIDES = (
 #: What parsers of other packages say of invalid text differs between their versions.
 _REASON = re.compile(
     r"(is not valid (?:JSON|XML|CSV|YAML):|is not CSV in UTF-8:|is not base64 of zlib's data:|cannot be read as an array:"
-    r"|is of another type:) [^|]*?(?=;| \| |$)"
+    r"|is of another type:|file that can be read:) [^|]*?(?=;| \| |$)"
 )
 
 #: One character many times.
@@ -351,6 +354,7 @@ GROUPS = {
     "tables": ("csv", "openimages", "kaggle"),
     "videos": ("activitynet", "thumos14", "ytvis", "nuscenes"),
     "tools": ("bdd100k", "createml", "darknet", "labelme", "cvat", "via", "mot", "kitti_tracking", "wider_face"),
+    "packed": ("wholebody", "parquet", "feather"),
     "objects": ("torchvision", "ultralytics", "supervision"),
 }
 
@@ -358,6 +362,7 @@ GROUPS = {
 def names_of(group):
     """Return the names of a group's samples, or of those that are in no group."""
     own = {name: key for key, starts in GROUPS.items() for name in ALL if name.partition("-")[0] in starts}
+    own |= dict.fromkeys(PACKED, "packed")
     return [name for name in ALL if own.get(name, "options") == group]
 
 

@@ -543,4 +543,34 @@ AT_LIMITS = {
     ],
     "run-csv": [*_each("0.5,x", "nan,x", "x,x", "inf,x", "0.5"), ("score", "sim"), ("note", "score")],
     "run-json": [*_each('{"d1": 0.5, "d2": 2}', "[]", "5", "{}", '{"d1": "x"}', '{"d1": null}')],
+    "wholebody": [
+        *_each(
+            '"foot_valid": true',
+            '"foot_valid": false',
+            '"foot_valid": 0',
+            '"foot_valid": 1.0',
+            '"foot_valid": 2',
+            '"foot_valid": "x"',
+            '"foot_valid": null',
+        ),
+        *_each(
+            '"face_kpts": [0, 1, 2, ',
+            '"face_kpts": [0, 1, 2, 3, 4, 5, ',
+            '"face_kpts": [1, ',
+            '"face": [0, 1, 2, ',
+            '"face_kpts": ["x", 1, 2, ',
+        ),
+        *_each('"keypoints": [0, 1, 2, ', '"keypoints": [', '"keypoints": [0, 1, 3, '),
+    ],
+    "wholebody-found": [
+        *_each(
+            '"foot_score": 0.25',
+            '"foot_score": null',
+            '"foot_score": "x"',
+            '"foot_score": -1',
+            '"foot_score": 1e307',
+            '"foot_score": 1e308',
+            '"foot_score": true',
+        ),
+    ],
 }

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from altered import KEPT, check, names_of
-from more_samples import ALL
+from altered import ALL, KEPT, check, names_of
 
 
 def test_every_sample_is_kept():

@@ -54,7 +54,7 @@ class _Images:
             image = image.item()
         if not is_id(image):
             raise InputError("an image's id must be an integer or a string", source=self.source, value=image)
-        table = self.array(boxes, image, "boxes").reshape(-1, 4)
+        table = self.boxes(boxes, image)
         found = {"boxes": table, "category_ids": self.array(classes, image, "classes").reshape(-1)}
         found |= {name: self.array(value, image, name) for name, value in more.items() if value is not None}
         for name, column in found.items():
@@ -67,6 +67,10 @@ class _Images:
         self.counts.append(len(table))
 
     def add_masks(self, masks: MaskColumn) -> None:
+        """Add the masks of the image that was added last."""
+        if len(masks) != self.counts[-1]:
+            problem = f"{len(masks)} masks for {self.counts[-1]} boxes"
+            raise InputError(problem, source=self.source, record=self.place(self.ids[-1]))
         self.masks.append(masks)
 
     def array(self, values: Any, image: Any, name: str) -> NDArray[Any]:
@@ -77,6 +81,13 @@ class _Images:
             raise InputError(
                 f"{name} cannot be read as an array: {error}", source=self.source, record=self.place(image)
             ) from None
+
+    def boxes(self, values: Any, image: Any) -> NDArray[Any]:
+        """Return an array of boxes, shape (n, 4)."""
+        table = self.array(values, image, "boxes")
+        if table.size % 4:
+            raise InputError(f"boxes of shape {table.shape}", source=self.source, record=self.place(image))
+        return table.reshape(-1, 4)
 
     def absent(self, image: Any, what: str, remedy: str) -> InputError:
         """Return the error about an image that lacks a required field."""
@@ -465,7 +476,7 @@ def _image_of(output: Mapping[str, Any], source: str, place: int) -> Any:
 
 def _corners(made: _Images, image: Any, boxes: Any) -> NDArray[Any]:
     """Return boxes as corners, converting `BoundingBoxes` of another format."""
-    table, form = made.array(boxes, image, "boxes").reshape(-1, 4), _said(boxes)
+    table, form = made.boxes(boxes, image), _said(boxes)
     if form in ("", "XYXY"):
         return table
     if form not in ("XYWH", "CXCYWH"):

@@ -632,4 +632,6 @@ AT_LIMITS = {
         (",24,24", ",1000000,24"),
         (",24,24", ",0,24"),
     ],
+    "cvat-rotated": [*_each('rotation="90.0"', *(f'rotation="{turn}"' for turn in (0, 180, 270, 360, 450, -90, -180)))],
+    "ultralytics": [*_each('"/x/a.jpg"', '""', "5", "null")],
 }

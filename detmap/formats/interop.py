@@ -54,9 +54,9 @@ class _Images:
             image = image.item()
         if not is_id(image):
             raise InputError("an image's id must be an integer or a string", source=self.source, value=image)
-        table = self._array(boxes, image, "boxes").reshape(-1, 4)
-        found = {"boxes": table, "category_ids": self._array(classes, image, "classes").reshape(-1)}
-        found |= {name: self._array(value, image, name) for name, value in more.items() if value is not None}
+        table = self.boxes(boxes, image)
+        found = {"boxes": table, "category_ids": self.array(classes, image, "classes").reshape(-1)}
+        found |= {name: self.array(value, image, name) for name, value in more.items() if value is not None}
         for name, column in found.items():
             if len(column) != len(table):
                 raise InputError(
@@ -67,15 +67,27 @@ class _Images:
         self.counts.append(len(table))
 
     def add_masks(self, masks: MaskColumn) -> None:
+        """Add the masks of the image that was added last."""
+        if len(masks) != self.counts[-1]:
+            problem = f"{len(masks)} masks for {self.counts[-1]} boxes"
+            raise InputError(problem, source=self.source, record=self.place(self.ids[-1]))
         self.masks.append(masks)
 
-    def _array(self, values: Any, image: Any, name: str) -> NDArray[Any]:
+    def array(self, values: Any, image: Any, name: str) -> NDArray[Any]:
+        """Return an array; raise `InputError` for values that are none."""
         try:
             return columns.array(values)
         except TypeError as error:
             raise InputError(
                 f"{name} cannot be read as an array: {error}", source=self.source, record=self.place(image)
             ) from None
+
+    def boxes(self, values: Any, image: Any) -> NDArray[Any]:
+        """Return an array of boxes, shape (n, 4)."""
+        table = self.array(values, image, "boxes")
+        if table.size % 4:
+            raise InputError(f"boxes of shape {table.shape}", source=self.source, record=self.place(image))
+        return table.reshape(-1, 4)
 
     def absent(self, image: Any, what: str, remedy: str) -> InputError:
         """Return the error about an image that lacks a required field."""
@@ -260,7 +272,7 @@ def _points_of(made: _Images, image: Any, result: Any, count: int) -> NDArray[An
         return np.empty((0, 1, 3))
     if points is None:
         raise made.absent(image, KEYPOINTS, "score the boxes: iou_type='bbox'")
-    table = columns.array(points.data)
+    table = made.array(points.data, image, KEYPOINTS)
     if table.ndim != 3 or table.shape[2] not in (2, 3):
         raise InputError(f"keypoints of shape {table.shape}", source=made.source, record=made.place(image))
     if table.shape[2] == 2:
@@ -276,10 +288,10 @@ def _masks_of(made: _Images, image: Any, result: Any, count: int) -> MaskColumn:
         if count:
             raise made.absent(image, "masks", "score the boxes: iou_type='bbox'")
         return MaskColumn.of(Masks.from_polygons([], (1, 1)))
-    bitmaps = columns.array(masks.data)
+    bitmaps = made.array(masks.data, image, "masks")
     if bitmaps.shape[1:] == size:
         return MaskColumn.of(Masks.from_bitmaps(bitmaps > 0, source=made.place(image)))
-    outlines = [columns.array(one).astype(np.float64).reshape(-1, 2) for one in masks.xy]
+    outlines = [made.array(one, image, "masks").astype(np.float64).reshape(-1, 2) for one in masks.xy]
     drawn = [i for i, one in enumerate(outlines) if len(one) > 2]
     empty = [i for i, one in enumerate(outlines) if len(one) <= 2]  # masks whose outline has at most two points
     both = [
@@ -342,7 +354,7 @@ def from_supervision(
     for image, one in pairs:
         if not hasattr(one, "xyxy"):
             raise InputError("expected supervision's Detections", source=source, value=type(one).__name__)
-        count = len(columns.array(one.xyxy))
+        count = len(made.array(one.xyxy, image, "boxes"))
         if one.class_id is None and count:
             raise made.absent(image, "classes", "set class_id")
         if role == "detections" and one.confidence is None and count:
@@ -351,11 +363,16 @@ def from_supervision(
         scores = (one.confidence if count else np.empty(0)) if role == "detections" else None
         made.add(image, one.xyxy, numbers, scores=scores)
         if classes is None and count:
-            _add_names(names, columns.array(numbers), (getattr(one, "data", None) or {}).get("class_name"), source)
+            _add_names(
+                names,
+                made.array(numbers, image, "classes"),
+                (getattr(one, "data", None) or {}).get("class_name"),
+                source,
+            )
         if made.kind == MASKS:
             if one.mask is None and count:
                 raise made.absent(image, "masks", "score the boxes: iou_type='bbox'")
-            bitmaps = np.zeros((0, 1, 1), bool) if one.mask is None else columns.array(one.mask)
+            bitmaps = np.zeros((0, 1, 1), bool) if one.mask is None else made.array(one.mask, image, "masks")
             made.add_masks(MaskColumn.of(Masks.from_bitmaps(bitmaps, source=made.place(image))))
         elif made.kind == KEYPOINTS:
             raise InputError("supervision's Detections have no keypoints", source=source)
@@ -428,9 +445,9 @@ def from_torchvision(
             raise made.absent(image, lacking, f"it has: {', '.join(map(str, list(one)[:20]))}")
         more = {name: one.get(field) for field, name in names.items()}
         points = one[find(KEYPOINTS).argument] if made.kind == KEYPOINTS else None
-        made.add(image, _corners(one["boxes"], source), one["labels"], keypoints=points, **more)
+        made.add(image, _corners(made, image, one["boxes"]), one["labels"], keypoints=points, **more)
         if made.kind == MASKS:
-            bitmaps = columns.array(one["masks"])
+            bitmaps = made.array(one["masks"], image, "masks")
             if bitmaps.ndim == 4 and bitmaps.shape[1] == 1:
                 bitmaps = bitmaps[:, 0]
             if bitmaps.dtype.kind == "f":
@@ -446,23 +463,25 @@ def _image_of(output: Mapping[str, Any], source: str, place: int) -> Any:
         raise InputError(
             "no image_id says which image it is", source=source, record=place, remedy="give image_ids, in this order"
         )
-    found = columns.array(output["image_id"]) if not isinstance(output["image_id"], str) else output["image_id"]
-    if isinstance(found, np.ndarray):
-        if found.size != 1:
-            raise InputError("image_id is not one number", source=source, record=place)
-        return found.reshape(-1)[0].item()
-    return found
+    if isinstance(output["image_id"], str):
+        return output["image_id"]
+    try:
+        found = columns.array(output["image_id"])
+    except TypeError:
+        found = np.empty(0)
+    if found.size != 1:
+        raise InputError("image_id is not one number", source=source, record=place)
+    return found.reshape(-1)[0].item() if hasattr(found.reshape(-1)[0], "item") else found.reshape(-1)[0]
 
 
-def _corners(boxes: Any, source: str) -> NDArray[Any]:
+def _corners(made: _Images, image: Any, boxes: Any) -> NDArray[Any]:
     """Return boxes as corners, converting `BoundingBoxes` of another format."""
-    table = columns.array(boxes).reshape(-1, 4) if not _said(boxes) else columns.array(boxes)
-    form = _said(boxes)
+    table, form = made.boxes(boxes, image), _said(boxes)
     if form in ("", "XYXY"):
-        return table.reshape(-1, 4)
+        return table
     if form not in ("XYWH", "CXCYWH"):
-        raise InputError("boxes of this format are not read", source=source, field="boxes", value=form)
-    out = table.astype(np.float64).reshape(-1, 4)
+        raise InputError("boxes of this format are not read", source=made.source, field="boxes", value=form)
+    out = table.astype(np.float64)
     if form == "CXCYWH":
         out[:, :2] -= out[:, 2:] / 2
     out[:, 2:] += out[:, :2]

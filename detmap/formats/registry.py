@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -440,7 +440,7 @@ def find(source: Path | Held, role: Role, name: str | None = None) -> Format:
     resemble no format.
     """
     if name is not None:
-        return _named(name, f"read_{role}", able(role))
+        return _named(name, f"read_{role}", partial(able, role))
     return recognise(source, role) or unknown(source, role)
 
 
@@ -546,7 +546,7 @@ def to_write(path: Path, role: Role, name: str | None = None) -> Format:
     """
     writers = [one for one in FORMATS.values() if getattr(one, f"write_{role}") is not None]
     if name is not None:
-        return _named(name, f"write_{role}", writers)
+        return _named(name, f"write_{role}", lambda: writers)
     found = next((one for one in writers if os.fspath(path).endswith(one.written)), None)
     if found is None:
         endings = ", ".join(ending for one in writers for ending in one.written)
@@ -558,13 +558,13 @@ def to_write(path: Path, role: Role, name: str | None = None) -> Format:
     return found
 
 
-def _named(name: str, attribute: str, able: Iterable[Format]) -> Format:
-    """Return the format called `name`; refuse a format without the function `attribute`."""
+def _named(name: str, attribute: str, able: Callable[[], Iterable[Format]]) -> Format:
+    """Return the format called `name`; refuse a format without the function `attribute`, which all of `able` have."""
     found = FORMATS.find(name)
     if getattr(found, attribute) is None:
         verb, _, role = attribute.partition("_")
         verb = {"read": "read as", "write": "written as"}[verb]
-        names = ", ".join(one.name for one in able)
+        names = ", ".join(one.name for one in able())
         raise OptionError(f"{role.replace('_', ' ')} cannot be {verb} {name}; one of: {names}")
     return found
 

@@ -331,11 +331,6 @@ AT_LIMITS = {
         *_each('"subset": "validation"', '"subset": "test"', '"sub": "x"'),
         *_each('"label": "Run"', '"label": ""', '"label": null', '"label": "Dive"'),
     ],
-    "activitynet-found": [
-        *_each('"v9"', '"v2"', '"v1"'),
-        *_each('"label": "Run"', '"label": "Walk"'),
-        *_each('"score": 0.5', '"score": null', '"score": 1e309'),
-    ],
     "thumos14": [
         ("r/detclasslist.txt", "7 Dive", "999999999 Dive"),
         ("r/detclasslist.txt", "7 Dive", "1000000000 Dive"),
@@ -535,12 +530,108 @@ AT_LIMITS = {
         ),
         ("2 Q0 d1 1 -3e-5 mine\n", "#2 Q0 d1 1 0.5 other\n# the end\n"),
     ],
-    "qrels-csv": [
-        *_each("query-id", "QUERY_ID", "topic", "x"),
-        *_each("d1\t1", "d1\t1.5", "d1\tx", "d1\t", "d1\t1\t2"),
-        ("corpus-id", "query-id"),
-        ("score", "grade"),
-    ],
-    "run-csv": [*_each("0.5,x", "nan,x", "x,x", "inf,x", "0.5"), ("score", "sim"), ("note", "score")],
     "run-json": [*_each('{"d1": 0.5, "d2": 2}', "[]", "5", "{}", '{"d1": "x"}', '{"d1": null}')],
+    "wholebody": [
+        *_each(
+            '"foot_valid": true',
+            '"foot_valid": false',
+            '"foot_valid": 0',
+            '"foot_valid": 1.0',
+            '"foot_valid": 2',
+            '"foot_valid": "x"',
+            '"foot_valid": null',
+        ),
+        *_each(
+            '"face_kpts": [0, 1, 2, ',
+            '"face_kpts": [0, 1, 2, 3, 4, 5, ',
+            '"face_kpts": [1, ',
+            '"face": [0, 1, 2, ',
+            '"face_kpts": ["x", 1, 2, ',
+        ),
+        *_each('"keypoints": [0, 1, 2, ', '"keypoints": [', '"keypoints": [0, 1, 3, '),
+    ],
+    "wholebody-found": [
+        *_each(
+            '"foot_score": 0.25',
+            '"foot_score": null',
+            '"foot_score": "x"',
+            '"foot_score": -1',
+            '"foot_score": 1e307',
+            '"foot_score": 1e308',
+            '"foot_score": true',
+        ),
+    ],
+    "class_map": [
+        ("dog,cat\nhen,\n8,animal", "cat,animal\ndog,animal\n8,cat"),
+        ("hen,", "hen,a,b"),
+    ],
+    "qrels-csv": [("2\td2\t0", '2\t"d2\t0'), *_each("query-id", "QUERY_ID", "topic", "x"), ("corpus-id", "query-id")],
+    "run-csv": [
+        ("0.5,x", '0.5,"x'),
+        *_each("0.5,x", "nan,x", "x,x", "inf,x", "0.5"),
+        ("score", "sim"),
+        ("note", "score"),
+    ],
+    "image_labels": [("Confidence", "x"), ("0a,v,/m/3,1", "0a,v,/m/3,0.5"), ("Source", "XMin")],
+    "descriptions": [
+        ("/m/1,Cat", "LabelName,DisplayName"),
+        ("/m/1,Cat", "/m/1,Cat\n/m/1,Dog"),
+        ("/m/1,Cat", "/m/1,Cat,x"),
+    ],
+    "yolo-set": [
+        ("data.yaml", "train: images/train", "train: [images/train, [x]]"),
+        ("data.yaml", "val: images/val", "val: [images/val, images/train]"),
+        ("data.yaml", "val: images/val", "val: ../images/val"),
+        ("data.yaml", "path: .", "path: [x]"),
+        ("data.yaml", "path: .", "path: nowhere"),
+        ("data.yaml", "names:\n  0: car\n  1: dog", "names: car"),
+        ("data.yaml", "names:\n  0: car\n  1: dog", "names:"),
+        ("data.yaml", "names:\n  0: car\n  1: dog", "nc: 1"),
+        ("data.yaml", "names:\n  0: car\n  1: dog", "nc: 3"),
+    ],
+    "activitynet-found": [
+        *_each("[0, 1]", "[1, 0]", "[0, 0]"),
+        *_each('"v9"', '"v2"', '"v1"'),
+        *_each('"label": "Run"', '"label": "Walk"'),
+        *_each('"score": 0.5', '"score": null', '"score": 1e309'),
+    ],
+    "torchvision": [
+        *_each(
+            '"image_id": 7',
+            '"image_id": [7, 8]',
+            '"image_id": []',
+            '"image_id": "x"',
+            '"image_id": 1.5',
+            '"image_id": 2',
+        ),
+        *_each(
+            '"labels": [1, 2]', '"labels": [1]', '"labels": [1, 2, 3]', '"labels": [[1], [2]]', '"labels": ["a", "b"]'
+        ),
+        *_each(
+            '"boxes": [[1, 2, 5, 8], [0, 0, 3, 3]]',
+            '"boxes": [1, 2, 5, 8, 0, 0, 3, 3]',
+            '"boxes": 5',
+            '"boxes": [[1, 2, 3]]',
+        ),
+    ],
+    "torchvision-masks": [
+        *_each(
+            "[[[[0, 1, 1], [0, 1, 0]]], ",
+            "[[[[0, 0.5, 0.51], [0, 1, 0]]], ",
+            "[[[[0, 1, 1], [0, 1, 0]], [[0, 1, 1], [0, 1, 0]]], ",
+            "[",
+        )
+    ],
+    "torchvision-poses": [
+        *_each("[[[1, 2, 1], [3, 4, 0]]]", "[[[1, 2], [3, 4]]]", "[[[1, 2, 1]]]", "[]", "[[1, 2, 1]]")
+    ],
+    "openimages-found-masks": [
+        *_each("Score", "x", "score"),
+        ("Mask", "Masks"),
+        (",24,24", ",999999,24"),
+        (",24,24", ",1000000,24"),
+        (",24,24", ",0,24"),
+    ],
+    "cvat-rotated": [*_each('rotation="90.0"', *(f'rotation="{turn}"' for turn in (0, 180, 270, 360, 450, -90, -180)))],
+    "ultralytics": [*_each('"/x/a.jpg"', '""', "5", "null")],
 }

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
+
 import numpy as np
-from samples import SAMPLES, Sample, _dumped
+from samples import SAMPLES, TRUTHS, Sample, _dumped
 
 import detmap
+from detmap.errors import InputError
 from detmap.formats import trec
 from detmap.formats.coco.panoptic import content_of, read_panoptic
+from detmap.formats.interop import from_supervision, from_torchvision, from_ultralytics
 from detmap.formats.ranking_tables import other_layout
 
 MORE: dict[str, Sample] = {}
@@ -171,5 +176,126 @@ _add("run", {"a.txt": "1 Q0 d1 1 0.5 mine\n1 Q0 d2 2 0.25 mine and more\n# a com
 _add("qrels-csv", {"a.tsv": "query-id\tcorpus-id\tscore\n1\td1\t1\n2\td2\t0\n"}, _QRELS)
 _add("run-csv", {"a.csv": 'q_id,doc_id,score,note\n1,d1,0.5,x\n2,"d,2",1e-3,\n'}, _RUN)
 _add("run-json", {"a.json": '{"1": {"d1": 0.5, "d2": 2},\n "2": {"d1": -1}}\n'}, _RUN)
+
+# What other libraries hand over, written as JSON.
+
+
+def _given(folder):
+    try:
+        return json.loads((folder / "a.json").read_text("utf-8-sig"))
+    except ValueError:
+        raise InputError("is not valid JSON", source="a.json") from None
+
+
+def _torchvision(**more):
+    return lambda folder: from_torchvision(_given(folder), **more)
+
+
+_BITMAPS = [[[[0, 1, 1], [0, 1, 0]]], [[[1, 1, 1], [0, 0, 0.5]]]]
+_OUTPUTS = [
+    {"image_id": 7, "boxes": [[1, 2, 5, 8], [0, 0, 3, 3]], "labels": [1, 2], "scores": [0.5, 0.25], "masks": _BITMAPS},
+    {"image_id": 2, "boxes": [], "labels": [], "scores": [], "masks": []},
+]
+_NAMED = ["background", "car", "dog"]
+_add("torchvision", {"a.json": _dumped(_OUTPUTS)}, _torchvision())
+_add("torchvision-named", {"a.json": _dumped(_OUTPUTS)}, _torchvision(ground_truth=TRUTHS["numbers"], classes=_NAMED))
+_add("torchvision-masks", {"a.json": _dumped(_OUTPUTS[:1])}, _torchvision(iou_type="segm"))
+_TARGETS = [
+    {
+        "image_id": [7],
+        "boxes": [[1, 2, 5, 8]],
+        "labels": [1],
+        "area": [20],
+        "iscrowd": [1],
+        "keypoints": [[[1, 2, 1], [3, 4, 0]]],
+    },
+    {
+        "image_id": [2],
+        "boxes": [[1, 1, 2, 2]],
+        "labels": [2],
+        "area": [1],
+        "iscrowd": [0],
+        "keypoints": [[[1, 2, 1], [3, 4, 2]]],
+    },
+]
+_add("torchvision-targets", {"a.json": _dumped(_TARGETS)}, _torchvision(role="ground_truth", classes=_NAMED))
+_add("torchvision-poses", {"a.json": _dumped(_TARGETS)}, _torchvision(role="ground_truth", iou_type="keypoints"))
+
+
+def _named(thing):
+    """JSON's objects as objects with attributes; lists of numbers as arrays."""
+    if isinstance(thing, dict):
+        return SimpleNamespace(
+            **{key: value if key in ("names", "data", "classes") else _named(value) for key, value in thing.items()}
+        )
+    if isinstance(thing, list) and not any(isinstance(one, dict) for one in thing):
+        try:
+            return np.array(thing, float)
+        except (TypeError, ValueError):
+            return thing
+    return [_named(one) for one in thing] if isinstance(thing, list) else thing
+
+
+def _ultralytics(**more):
+    def read(folder):
+        given = _given(folder)
+        try:
+            return from_ultralytics([_named(one) for one in given] if isinstance(given, list) else given, **more)
+        except AttributeError as error:
+            raise InputError(f"is of another type: {error}", source="a.json") from None
+
+    return read
+
+
+_RESULTS = [
+    {
+        "path": "/x/a.jpg",
+        "orig_shape": [4, 6],
+        "names": {"0": "car", "1": "dog"},
+        "boxes": {"xyxy": [[1, 0, 3, 4], [0, 0, 2, 2]], "cls": [0, 1], "conf": [0.5, 0.25]},
+        "masks": {"xy": [[[1, 0], [3, 0], [3, 4]], [[0, 0], [2, 0]]], "bits": [[[1, 0], [0, 1]], [[0, 0], [0, 0]]]},
+        "keypoints": {"points": [[[1, 2], [3, 4]], [[0, 0], [1, 1]]]},
+    },
+    {"path": "/x/b.jpg", "orig_shape": [4, 6], "names": {"0": "car"}, "boxes": {"xyxy": [], "cls": [], "conf": []}},
+]
+_add("ultralytics", {"a.json": _dumped(_RESULTS)}, _ultralytics())
+_add("ultralytics-named", {"a.json": _dumped(_RESULTS)}, _ultralytics(ground_truth=TRUTHS["numbers"]))
+_add(
+    "ultralytics-ignored",
+    {"a.json": _dumped(_RESULTS)},
+    _ultralytics(ground_truth=TRUTHS["words"], unknown_images="ignore"),
+)
+
+
+def _supervision(**more):
+    def read(folder):
+        given = _given(folder)
+        images = {key: _named(one) for key, one in given.items()} if isinstance(given, dict) else given
+        try:
+            for one in images.values() if more.get("iou_type") == "segm" else ():
+                one.mask = None if one.mask is None else np.array(one.mask, bool)
+            return from_supervision(images, **more)
+        except (AttributeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"is of another type: {error}", source="a.json") from None
+
+    return read
+
+
+_SEEN = {
+    "a.jpg": {
+        "xyxy": [[1, 0, 3, 4], [0, 0, 2, 2]],
+        "class_id": [0, 1],
+        "confidence": [0.5, 0.25],
+        "mask": [[[0, 1, 1], [0, 1, 0]], [[1, 1, 1], [0, 0, 0]]],
+        "data": {"class_name": ["car", "dog"]},
+    },
+    "b.jpg": {"xyxy": [], "class_id": None, "confidence": None, "mask": None, "data": {}},
+}
+_add("supervision", {"a.json": _dumped(_SEEN)}, _supervision())
+_add("supervision-truth", {"a.json": _dumped(_SEEN)}, _supervision(role="ground_truth", classes=["car", "dog", "hen"]))
+_add("supervision-named", {"a.json": _dumped(_SEEN)}, _supervision(ground_truth=TRUTHS["numbers"]))
+_add("supervision-masks", {"a.json": _dumped(_SEEN)}, _supervision(iou_type="segm"))
 
 ALL = {**SAMPLES, **MORE}

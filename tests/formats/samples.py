@@ -612,6 +612,8 @@ _add(
     "cvat", "ground_truth", "cvat", {"a.xml": _CVAT.format(more='<box label="dog" xtl="0" ytl="0" xbr="1" ybr="1"/>\n')}
 )
 _add("cvat-turned", "ground_truth", "cvat", {"a.xml": _CVAT.format(more=_TURNED)})
+_ALONE = _TURNED.partition("\n")[0] + "\n"
+_add("cvat-rotated", "ground_truth", "cvat", {"a.xml": _CVAT.format(more=_ALONE)}, iou_type="rotated")
 _add("cvat-masks", "ground_truth", "cvat", {"a.xml": _CVAT.format(more=_TURNED)}, iou_type="segm")
 _VIA = test_tools.via(_OBJECT, 2)
 _VIA["a.jpg99"]["regions"] += [

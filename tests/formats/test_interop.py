@@ -247,3 +247,10 @@ class Formatted(np.ndarray):
 def test_torchvisions_outputs_that_are_none(given, more, problem):
     with pytest.raises(InputError, match=problem):
         from_torchvision(given, **more)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_another_number_of_masks_than_of_boxes_is_refused(count):
+    output = {"image_id": 7, "boxes": np.array(BOXES), "labels": [1, 2], "scores": [0.5, 0.25]}
+    with pytest.raises(InputError, match=f"image 7: {count} masks for 2 boxes"):
+        from_torchvision([{**output, "masks": np.ones((count, 4, 4), bool)}], iou_type="segm")

@@ -15,6 +15,7 @@ from test_presets import workload
 
 import detmap
 from detmap.explanations import (
+    Variant,
     contrast,
     explain_run,
     find_ranking_value,
@@ -149,6 +150,18 @@ for _protocol, _metric in (
     ("coco+use_categories=no", "AP"),
 ):
     KEPT.add(f"contrast {_protocol} {_metric}", contrasted, _protocol, _metric)
+
+
+def contrasted_images(names):
+    """A contrast whose images have names, or of which all images but one have."""
+    objects, found = models(images=12)
+    objects = replace(objects, images=replace(objects.images, names=names))
+    made = contrast(objects, found["two"], found["three"], replicates=200)
+    return {"sentences": made.sentences(), "images": said(made.table("images"), 12)}
+
+
+for _names in (tuple(f"{at}.jpg" for at in range(12)), ("", *(f"{at}.jpg" for at in range(11))), ()):
+    KEPT.add(f"contrast of images {_names[:2]}", contrasted_images, _names)
 KEPT.add("contrast with names", contrasted, "coco", names=("old", "new"), level=0.5, seed=3)
 
 
@@ -177,12 +190,24 @@ for _name in [name for name, one in CONVENTIONS.items() if not one.together]:
         f"rankings, detmap to {_name}", lambda name: explain_run(QRELS, RUN, "detmap", name, orders=4).to_dict(), _name
     )
 KEPT.add("search among rankings", lambda: search(find_ranking_value(ranked, "0.4", run=True, most=4)))
-KEPT.add(
-    "survival of rankings",
-    lambda: survived(
-        rankings_survive({"one": ranked, "other": lambda one: ranked(one, other())}, run=True, replicates=200)
-    ),
-)
+
+
+def survived_rankings(variants, fewer, metric):
+    """Two systems, of which one may lack a query, and other rankings of both."""
+    some = {query: row for at, (query, row) in enumerate(RUN.items()) if at != 3} if fewer else RUN
+    second = {query: {name: round(score**3, 2) for name, score in row.items()} for query, row in some.items()}
+    systems = {"one": ranked, "other": lambda one: ranked(one, second)}
+    reversed_ones = {"one": lambda one: ranked(one, other()), "other": ranked}
+    return survived(
+        rankings_survive(
+            systems, metric=metric, run=True, replicates=200, level=0.9,
+            variants=[Variant("depth", "depth 5", reversed_ones)] if variants else (),
+        )
+    )  # fmt: skip
+
+
+for _variants, _fewer, _metric in ((False, False, "mAP"), (True, True, "mAP"), (True, False, "ndcg")):
+    KEPT.add(f"survival of rankings {_variants} {_fewer} {_metric}", survived_rankings, _variants, _fewer, _metric)
 
 
 @pytest.mark.parametrize("name", KEPT.cells)

@@ -117,6 +117,17 @@ for _correction in tests.CORRECTIONS:
 for _method in intervals.METHODS:
     KEPT.add(f"comparison {_method}", lambda method: compared(results(), permutations=250, method=method), _method)
 KEPT.add("comparison of clusters", lambda: compared(results(), permutations=250, clusters=CLUSTERS))
+
+
+def compared_under(name):
+    """Two models compared under rules with groups of classes or images, and with errors of true positives."""
+    truth, (one, other) = tables(name)
+    made = detmap.compare(truth, {"one": one, "other": other}, PROTOCOLS[name], replicates=200, permutations=250)
+    return {"text": str(made), "document": said(made.to_dict(), 12)}
+
+
+for _name in ("crowdpose", "lvis", "nuscenes", "kitti"):
+    KEPT.add(f"comparison under {_name}", compared_under, _name)
 KEPT.add("comparison of few images", lambda: compared(results(images=5)))
 
 

@@ -10,6 +10,7 @@ import pytest
 from kept import Kept, said
 from kept_scenes import PROTOCOLS, boxes, tables
 from test_explain_rankings import sample
+from test_kept_parts import crowded
 from test_presets import tables as tables_of
 from test_presets import workload
 
@@ -131,6 +132,32 @@ for _name in (
     "coco+min_score=0.4", "coco+max_per_image=3", "coco+interpolation=step", "lvis", "torchmetrics",
 ):  # fmt: skip
     KEPT.add(f"values of {_name}", lambda name: replayed(pair(), name), _name)
+for _name in (
+    "coco+max_dets=2", "coco+max_per_image=4", "voc2012+max_per_image=4", "coco+matching=best", "coco+strict=yes",
+    "coco+ties=file", "voc2012+min_score=0.4", "ultralytics+max_per_image=6", "coco+inclusive_pixels=yes", "coco+ignore=none",
+    "coco+left_out=crowd",
+    "coco+matching=by-object", "coco+box_decimals=0", "coco+score_decimals=1", "coco+id_zero=missed", "supervision",
+):  # fmt: skip
+    for _seed in (0, 1):
+        KEPT.add(
+            f"values of {_name} among the crowded {_seed}",
+            lambda name, seed: replayed(crowded(seed), name),
+            _name,
+            _seed,
+        )
+for _first, _second in (("0.6", "0.75"), ("0.5", "0.6"), ("0.6", "0.5"), ("0.3:0.4:0.1", "0.35")):
+    KEPT.add(
+        f"thresholds {_first} and {_second}",
+        lambda *pair: explained(crowded(1), *(f"coco+iou_thresholds={one}" for one in pair)),
+        _first,
+        _second,
+    )
+for _metric in ("nothing", "AP51", "class-1", "1", "", "AR_100"):
+    KEPT.add(
+        f"search of the metric {_metric!r}",
+        lambda metric: search(detmap.find_value(*pair(), {metric: "0.5"}, most=1)),
+        _metric,
+    )
 KEPT.add("under presets", lambda: [said(one, 12) for one in under_presets(*pair())])
 KEPT.add(
     "under presets, AP50 of voc",

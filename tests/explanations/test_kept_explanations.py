@@ -134,8 +134,8 @@ for _name in (
     KEPT.add(f"values of {_name}", lambda name: replayed(pair(), name), _name)
 for _name in (
     "coco+max_dets=2", "coco+max_per_image=4", "voc2012+max_per_image=4", "coco+matching=best", "coco+strict=yes",
-    "coco+ties=file", "voc2012+min_score=0.4", "ultralytics+max_per_image=6", "coco+inclusive_pixels=yes", "coco+ignore=none",
-    "coco+left_out=crowd",
+    "coco+ties=file", "voc2012+min_score=0.4", "ultralytics+max_per_image=6", "coco+inclusive_pixels=yes",
+    "coco+ignore=none", "coco+left_out=crowd",
     "coco+matching=by-object", "coco+box_decimals=0", "coco+score_decimals=1", "coco+id_zero=missed", "supervision",
 ):  # fmt: skip
     for _seed in (0, 1):

@@ -19,7 +19,6 @@ from detmap.explanations import (
     Variant,
     contrast,
     explain_run,
-    find_ranking_value,
     rankings_survive,
     survives,
     under_presets,
@@ -216,7 +215,6 @@ for _name in [name for name, one in CONVENTIONS.items() if not one.together]:
     KEPT.add(
         f"rankings, detmap to {_name}", lambda name: explain_run(QRELS, RUN, "detmap", name, orders=4).to_dict(), _name
     )
-KEPT.add("search among rankings", lambda: search(find_ranking_value(ranked, "0.4", run=True, most=4)))
 
 
 def survived_rankings(variants, fewer, metric):

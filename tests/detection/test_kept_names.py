@@ -62,6 +62,7 @@ def scopes(protocol):
 
 
 KEPT.add("ranges of all kinds", scopes, CAPPED)
+KEPT.add("one ranking of groups", scopes, resolve("lvis", pooled=True, groups=("r", "f")))
 for _taken in itertools.product((("1", "a"), ("2", "a")), (("3", "a_1"), ("1", "b")), (("4", "a_1_1"), ("4", "a"))):
     KEPT.add(f"distinct {_taken}", lambda pairs: distinct_names((("1", "a"), *pairs)), _taken)
 

@@ -56,6 +56,7 @@ for _seed in range(6):
         KEPT.add(f"crowded {_seed} {_scores} {_iou}", parts, _seed, _scores, _iou)
 for _protocol in ("voc2007", "ultralytics", "torchmetrics", "cartucho", "supervision"):
     KEPT.add(f"crowded, {_protocol}", parts, 2, 10, 0.5, _protocol)
+KEPT.add("crowded, drawn", parts, 1, 10, 0.5, replicates=200)
 KEPT.add("crowded, one class", parts, 3, 10, 0.5, use_categories=False)
 KEPT.add("crowded, a score", parts, 3, 10, 0.5, score=0.4)
 for _seed in (5, 6):

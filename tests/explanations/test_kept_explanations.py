@@ -10,14 +10,15 @@ import pytest
 from kept import Kept, said
 from kept_scenes import PROTOCOLS, boxes, tables
 from test_explain_rankings import sample
+from test_kept_parts import crowded
 from test_presets import tables as tables_of
 from test_presets import workload
 
 import detmap
 from detmap.explanations import (
+    Variant,
     contrast,
     explain_run,
-    find_ranking_value,
     rankings_survive,
     survives,
     under_presets,
@@ -130,6 +131,32 @@ for _name in (
     "coco+min_score=0.4", "coco+max_per_image=3", "coco+interpolation=step", "lvis", "torchmetrics",
 ):  # fmt: skip
     KEPT.add(f"values of {_name}", lambda name: replayed(pair(), name), _name)
+for _name in (
+    "coco+max_dets=2", "coco+max_per_image=4", "voc2012+max_per_image=4", "coco+matching=best", "coco+strict=yes",
+    "coco+ties=file", "voc2012+min_score=0.4", "ultralytics+max_per_image=6", "coco+inclusive_pixels=yes",
+    "coco+ignore=none", "coco+left_out=crowd",
+    "coco+matching=by-object", "coco+box_decimals=0", "coco+score_decimals=1", "coco+id_zero=missed", "supervision",
+):  # fmt: skip
+    for _seed in (0, 1):
+        KEPT.add(
+            f"values of {_name} among the crowded {_seed}",
+            lambda name, seed: replayed(crowded(seed), name),
+            _name,
+            _seed,
+        )
+for _first, _second in (("0.6", "0.75"), ("0.5", "0.6"), ("0.6", "0.5"), ("0.3:0.4:0.1", "0.35")):
+    KEPT.add(
+        f"thresholds {_first} and {_second}",
+        lambda *pair: explained(crowded(1), *(f"coco+iou_thresholds={one}" for one in pair)),
+        _first,
+        _second,
+    )
+for _metric in ("nothing", "AP51", "class-1", "1", "", "AR_100"):
+    KEPT.add(
+        f"search of the metric {_metric!r}",
+        lambda metric: search(detmap.find_value(*pair(), {metric: "0.5"}, most=1)),
+        _metric,
+    )
 KEPT.add("under presets", lambda: [said(one, 12) for one in under_presets(*pair())])
 KEPT.add(
     "under presets, AP50 of voc",
@@ -149,6 +176,18 @@ for _protocol, _metric in (
     ("coco+use_categories=no", "AP"),
 ):
     KEPT.add(f"contrast {_protocol} {_metric}", contrasted, _protocol, _metric)
+
+
+def contrasted_images(names):
+    """A contrast whose images have names, or of which all images but one have."""
+    objects, found = models(images=12)
+    objects = replace(objects, images=replace(objects.images, names=names))
+    made = contrast(objects, found["two"], found["three"], replicates=200)
+    return {"sentences": made.sentences(), "images": said(made.table("images"), 12)}
+
+
+for _names in (tuple(f"{at}.jpg" for at in range(12)), ("", *(f"{at}.jpg" for at in range(11))), ()):
+    KEPT.add(f"contrast of images {_names[:2]}", contrasted_images, _names)
 KEPT.add("contrast with names", contrasted, "coco", names=("old", "new"), level=0.5, seed=3)
 
 
@@ -176,13 +215,24 @@ for _name in [name for name, one in CONVENTIONS.items() if not one.together]:
     KEPT.add(
         f"rankings, detmap to {_name}", lambda name: explain_run(QRELS, RUN, "detmap", name, orders=4).to_dict(), _name
     )
-KEPT.add("search among rankings", lambda: search(find_ranking_value(ranked, "0.4", run=True, most=4)))
-KEPT.add(
-    "survival of rankings",
-    lambda: survived(
-        rankings_survive({"one": ranked, "other": lambda one: ranked(one, other())}, run=True, replicates=200)
-    ),
-)
+
+
+def survived_rankings(variants, fewer, metric):
+    """Two systems, of which one may lack a query, and other rankings of both."""
+    some = {query: row for at, (query, row) in enumerate(RUN.items()) if at != 3} if fewer else RUN
+    second = {query: {name: round(score**3, 2) for name, score in row.items()} for query, row in some.items()}
+    systems = {"one": ranked, "other": lambda one: ranked(one, second)}
+    reversed_ones = {"one": lambda one: ranked(one, other()), "other": ranked}
+    return survived(
+        rankings_survive(
+            systems, metric=metric, run=True, replicates=200, level=0.9,
+            variants=[Variant("depth", "depth 5", reversed_ones)] if variants else (),
+        )
+    )  # fmt: skip
+
+
+for _variants, _fewer, _metric in ((False, False, "mAP"), (True, True, "mAP"), (True, False, "ndcg")):
+    KEPT.add(f"survival of rankings {_variants} {_fewer} {_metric}", survived_rankings, _variants, _fewer, _metric)
 
 
 @pytest.mark.parametrize("name", KEPT.cells)

@@ -17,6 +17,7 @@ from test_presets import workload
 
 import detmap
 from detmap import statistics
+from detmap.hits import SAMPLED
 from detmap.statistics import bootstrap_queries, compare_queries, intervals, permutation, queries, tests
 
 KEPT = Kept("statistics", digits=12)
@@ -117,6 +118,49 @@ for _correction in tests.CORRECTIONS:
 for _method in intervals.METHODS:
     KEPT.add(f"comparison {_method}", lambda method: compared(results(), permutations=250, method=method), _method)
 KEPT.add("comparison of clusters", lambda: compared(results(), permutations=250, clusters=CLUSTERS))
+
+
+def compared_under(name):
+    """Two models compared under rules with groups of classes or images, and with errors of true positives."""
+    truth, (one, other) = tables(name)
+    made = detmap.compare(truth, {"one": one, "other": other}, PROTOCOLS[name], replicates=200, permutations=250)
+    return {"text": str(made), "document": said(made.to_dict(), 12)}
+
+
+for _name in ("crowdpose", "lvis", "nuscenes", "kitti"):
+    KEPT.add(f"comparison under {_name}", compared_under, _name)
+
+
+def p_values(name, metric, permutations, **decisions):
+    """The p-values of a metric, with which `permute` agrees to the bit."""
+    truth, found = tables(name)
+    one, other = (detmap.match(truth, table, PROTOCOLS[name], **decisions) for table in found)
+    return [permutation.p_value(one, other, permutations, seed, metric) for seed in (0, 5)]
+
+
+for _name, _metric, _options in (
+    ("coco", "AP", {}), ("coco", "AP50", {}), ("coco", "AP_small", {}), ("coco", "AR_10", {}), ("lvis", "AP", {}),
+    ("lvis", "APr", {}), ("coco", "AP", {"empty_classes": "zero"}), ("coco", "AP", {"iou_thresholds": (0.3,)}),
+    ("coco", "AP", {"interpolation": "all-point", "recall_thresholds": (0.0,)}), ("coco", "AP", {"max_dets": (1,)}),
+):  # fmt: skip
+    for _permutations in (0, 1, 100, 300):
+        KEPT.add(
+            f"p of {_name} {_metric} {_options} {_permutations}", p_values, _name, _metric, _permutations, **_options
+        )
+
+
+def drawn(name, **decisions):
+    """Intervals of all columns under rules of which few tools decide."""
+    truth, (one, _) = tables(name)
+    made = statistics.bootstrap(detmap.match(truth, one, PROTOCOLS[name], **decisions), 200, 1)
+    return {"document": said(made.to_dict(), 12), "replicates": said(made.replicates, 12)}
+
+
+for _name, _options in (
+    *(("coco", {"interpolation": name, "max_dets": (3,)}) for name in SAMPLED), ("lvis", {"groups": ("r", "f")}),
+    ("lvis", {"pooled": True, "groups": ("c",)}), ("coco", {"use_categories": False}), ("coco", {"max_per_category": 9}),
+):  # fmt: skip
+    KEPT.add(f"intervals of {_name} {_options}", drawn, _name, **_options)
 KEPT.add("comparison of few images", lambda: compared(results(images=5)))
 
 

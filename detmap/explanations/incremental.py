@@ -522,7 +522,7 @@ class Lean:
             found = hits.average_precision(protocol.interpolation, protocol.epsilon, threads=1)
             return np.asarray(found.reshape(thresholds, 1, classes))
         precision, _ = hits.interpolate(protocol.recall_thresholds, protocol.epsilon, threads=1)
-        return np.asarray(precision.reshape(thresholds, classes, -1).transpose(0, 2, 1))
+        return np.asarray(precision.reshape(thresholds, classes, len(protocol.recall_thresholds)).transpose(0, 2, 1))
 
 
 def _key(protocol: Protocol, names: Iterable[str]) -> Hashable:

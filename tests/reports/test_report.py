@@ -573,3 +573,12 @@ def test_the_library_says_so_too(monkeypatch):
         MissingDependencyError, match=rf"the report needs jinja2: {re.escape(install_command('report'))}"
     ):
         diagnosis.html([model(*some_tables(3, 0.5))], [], MADE)
+
+
+@pytest.mark.parametrize("categories", [[], [{"id": 1, "name": "a"}]])
+def test_a_report_needs_something_to_find(tmp_path, categories):
+    document = {"images": [{"id": 1, "width": 10, "height": 10}], "categories": categories, "annotations": []}
+    (tmp_path / "truth.json").write_text(json.dumps(document))
+    (tmp_path / "found.json").write_text("[]")
+    with pytest.raises(detmap.InputError, match=r"truth.json: has nothing to find under coco, so that AP is undefined"):
+        detmap.report(tmp_path / "truth.json", tmp_path / "found.json", tmp_path / "page.html")

@@ -341,7 +341,7 @@ class Hits(Frozen):
         if interpolation == "101-point":
             return np.asarray(precision.mean(axis=1))
         total = np.zeros(len(self))
-        for column in precision.T:  # as VOC's program, add p / 11 eleven times, which affects the last bit
+        for column in precision.T:  # like VOC's program, add p / 11 eleven times, which affects the last bit
             total += column / grid.size
         return total
 

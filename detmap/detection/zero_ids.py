@@ -75,7 +75,7 @@ def unknown(tally: Tally) -> Tally:
 
 def under_other(tally: Tally) -> tuple[NDArray[np.bool_], Tally] | None:
     """Return a mask of the categories with outcomes that depend on the decision `id_zero`, and the tally of these
-    categories under its other value.
+    categories under the other value of `id_zero`.
 
     Return None if no annotation has the id 0, or if the effect is unknown because the tally was saved.
     """

@@ -124,9 +124,7 @@ def _intervals(
         for i, name in enumerate(("score", "precision", "recall")):
             value, bounded = cuts.row(place)[name], name != "score"
             ends = interval(value, table[:, 3 * at + i], diagnosis.replicates, units, objects, bounded=bounded)
-            if (
-                name == "score" and cuts.score.size
-            ):  # every replicate chooses among the data's scores, so no end lies beyond them
+            if name == "score" and cuts.score.size:  # every replicate chooses among the scores of the data
                 ends = tuple(np.clip(ends, cuts.score.min(), cuts.score.max()).tolist())
             row |= dict(zip((f"{name} low", f"{name} high"), ends, strict=True))
         rows.append(row)

@@ -101,8 +101,9 @@ def slices(
     Returns
     -------
     Finding
-        `rows` has a row per slice. If the diagnosis has ``replicates``, a row has the 95 % interval of AP, the p-value of
-        the difference from the AP of all objects, and this p-value corrected by Holm's method for the number of slices.
+        `rows` has a row per slice. If the diagnosis has ``replicates``, a row has the 95 % interval of AP, the p-value
+        of the difference from the AP of all objects, and the p-value corrected by Holm's method for the number of
+        slices.
 
     Raises
     ------

@@ -354,8 +354,8 @@ def evaluate_run(
     depth : int, optional
         Number of ranks that are scored (trec_eval's ``-M``); by default all.
     judged_only : bool
-        Whether unjudged documents are removed from the ranking (trec_eval's ``-J``). With `depth`, the ranking is first cut
-        to that depth.
+        Whether unjudged documents are removed from the ranking (trec_eval's ``-J``). The ranking is first cut at
+        `depth`, if given.
     empty_input : {"error", "skip"}
         ``skip`` behaves like pytrec_eval: a query with an empty dict of judgements counts as not judged. A result is
         returned even if there are no queries or no relevant documents; a mean over no queries is NaN.

@@ -190,9 +190,9 @@ class Kind:
     field : str
         The field of COCO's records that holds the geometry.
     propose : {"threshold", "touch", "all"}
-        The pairs (a detection and an object of one image and category) whose overlap is computed: pairs whose boxes
-        overlap by at least the lowest threshold, pairs whose boxes touch, or all pairs. With a threshold of 0 or less all
-        pairs are proposed.
+        The pairs of a detection and an object, of one image and category, that are compared: pairs with an overlap of
+        their boxes of at least the lowest threshold, pairs with touching boxes, or all pairs. With a threshold of 0 or
+        less all pairs are proposed.
     covered : callable or None
         With ``propose="threshold"``: ``covered(column)`` returns the area of each geometry within its box, shape (n,),
         NaN if unreliable. The smaller area bounds the shared area of a pair. If `covered` is None, geometries are

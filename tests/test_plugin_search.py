@@ -18,6 +18,8 @@ from detmap.plugins import Registry
 def folders(tmp_path, monkeypatch):
     """A function that fills folders with files, and makes them all that modules are searched in."""
     monkeypatch.setattr(sys, "meta_path", [object(), importlib.machinery.PathFinder])
+    # the package importlib_metadata, which other tests may load, takes the method from the finder
+    monkeypatch.setattr(importlib.machinery.PathFinder, "find_distributions", lambda *_: (), raising=False)
 
     def fill(*folders):
         paths = []

@@ -49,8 +49,8 @@ BEYOND = 0.05
 #: Maximum number of detections that are searched for equal boxes of different categories.
 SAMPLE = 250_000
 
-#: Images with fewer than `TWO` detections are ignored. A part of the images is reported if overlaps stay below the
-#: threshold on at least the share `ALL` of its images. A few images at the ends of a part may belong to the rest.
+#: Images with fewer than `TWO` detections are ignored. A part is reported if at least the share `ALL` of its images has
+#: only overlaps below the suppression threshold. A few images at the ends of a part may belong to the rest.
 #: `EXCEEDING` is the assumed share of a part's images that exceed the threshold. A small value makes a part end at an
 #: image that exceeds the threshold.
 TWO, ALL, EXCEEDING = 2, 0.95, 0.01

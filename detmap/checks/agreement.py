@@ -53,7 +53,7 @@ _NEARBY = {"scaled_boxes", "shifted_boxes"}
 
 #: Limits of the test for objects cut at the middle of the image: such a half, scaled by 2, overlaps the whole object.
 #: `_MIDDLE` is the maximum distance of an edge from the middle in pixels, because the middle of an odd side is rounded.
-#: `_ENDING` is the minimum share of gaining detections that end at the middle. `_BEGINNING` is the minimum ratio of the
+#: At least the share `_ENDING` of the detections that gain end at the middle. `_BEGINNING` is the minimum ratio of the
 #: number of sampled boxes that begin at the middle to the number that end there.
 _MIDDLE, _ENDING, _BEGINNING = 0.51, 0.5, 0.5
 

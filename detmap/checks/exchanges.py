@@ -32,8 +32,8 @@ LEAST = 9
 FEWEST, SHARE, CHANCE = 20, 0.05, 1e-6
 
 #: Log-likelihood ratios of an exchanged part to other images, for a detection that fits and for a detection that does
-#: not. These ratios determine the ends of the part. A detection fits with a probability of at least 0.25 in an
-#: exchanged part, and of 0.01 elsewhere. Probabilities between these values give the same ends.
+#: not. The part is the range with the largest sum. A detection fits with a probability of at least 0.25 in an
+#: exchanged part, and of 0.01 elsewhere. Probabilities between these values give the same range.
 _FIT, _NO_FIT = float(np.log(0.25 / 0.01)), float(np.log(0.75 / 0.99))
 
 #: Limits for detections that fit another image of the same part. At least `TOGETHER` confident detections of an image,

@@ -32,8 +32,7 @@ EXPECTED = 14.0
 BEYOND = 0.3
 
 #: Width of the band next to a limit, as a factor; minimum number of detections in the band; minimum ratio of this
-#: number to the number in the next band. Without a limit the ratio is smaller, because detections become rarer towards the
-#: extreme.
+#: number to the number in the next band. Without a limit the ratio is smaller, because extreme values are rare.
 BAND, FEWEST_NEXT, SHARP = 1.15, 12, 0.5
 
 #: Minimum number of objects beyond a limit.
@@ -42,8 +41,7 @@ FEWEST = 10
 #: Maximum number of detections per image and category under the protocol coco.
 LOOKED_AT = 100
 
-#: Minimum number of boxes with an edge at the same coordinate, per image; minimum share of detections on a grid;
-#: minimum share of square detections.
+#: Minimum shares: of images with a box edge at the same coordinate, of detections on a grid, of square detections.
 ON_A_LINE, ON_A_GRID, SQUARES = 0.01, 0.01, 0.005
 
 #: Minimum ratio of the share of boxes on a grid (such as 16 pixels) to the share on each finer grid that includes it
@@ -74,8 +72,8 @@ EDGE = 2.0
 SAMPLE = 20_000
 
 #: To report that only detections matched to objects were kept: maximum ratio of the number of detections on no object
-#: to the number expected from the scores. `MATCHED` is also the minimum share of missed objects. The ratio may exceed
-#: 0, because boxes matched at a low threshold barely overlap their objects.
+#: to the number expected from the scores. It is not 0, because a match at a low threshold may count as on no object.
+#: `MATCHED` is also the minimum share of missed objects.
 MATCHED = 0.02
 
 #: Difference of width and height, in pixels, below which a box is square: twice the precision of two decimals.

@@ -278,7 +278,7 @@ def _doubled(evidence: Evidence) -> Units:
     return _units(evidence, np.ones(image.size, np.bool_), image, label, flags, every=False)
 
 
-#: Codes of findings about suppression, which explain overlaps that differ between images.
+#: Codes of missing suppression, which explains why overlaps differ between images.
 SUPPRESSION = ("unsuppressed", "unsuppressed_across")
 
 #: The responses in the order in which they run, because findings of a response may explain findings of later responses.

@@ -81,7 +81,7 @@ def _mask(
     mask = np.zeros(ids.size, np.bool_)
     at: dict[str, list[int]] = {}
     for place, called in enumerate(names):
-        for name in sorted(called):  # of a set
+        for name in called:
             at.setdefault(name, []).append(place)
     for place, one in enumerate(ids.tolist()):
         at[str(one)] = [place]

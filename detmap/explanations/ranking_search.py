@@ -151,8 +151,7 @@ def find_ranking_value(
     Parameters
     ----------
     evaluate, metric, run
-        As for `explain_rankings`. If several numbers are quoted, the result of `evaluate` must have the metrics of all
-        these numbers.
+        As for `explain_rankings`. The result of `evaluate` must have every metric that `value` names.
     value, most
         As for `find_value`. Several numbers are named by metrics, such as ``{"mAP": "0.31", "nDCG@10": "0.42"}``.
 

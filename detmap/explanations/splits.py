@@ -367,7 +367,7 @@ def _split(name: str, says: str, whole: float, effects: Sequence[Effect], remain
 
 
 def _classes(results: Sequence[DetectionResult], ends: NDArray[np.float64]) -> tuple[dict[str, Fraction], Split]:
-    """Return the exact share of each class in the difference, and the split by classes."""
+    """Return each class's exact share of the AP difference, and the resulting `Split`."""
     from detmap.detection.metric_names import distinct_names
 
     first, second = (result._by_category(None) for result in results)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# Adding `_TO_GROUPS` to eight characters turns each into its group. Bits 0 to 4 of a group are bits of a number, bit 5 is
+# `_TO_GROUPS` adds 16 to eight characters; the sums are groups. Bits 0 to 4 of a group are bits of a number, bit 5 is
 # set if the number has another group, and bit 6 is always set. A character is valid if its group is from 64 to 127.
 _TO_GROUPS, _GROUPS, _BEYOND = (np.uint64(n * 0x0101010101010101) for n in (0x10, 0x40, 0xC0))
 # Mask for testing that eight characters are eight numbers of one character each.

@@ -66,8 +66,7 @@ class Wanted(NamedTuple):
 
 class Found(NamedTuple):
     """The columns of `Candidates`. If ``ground_truth`` and ``iou`` are too short for all pairs, the search stops early.
-    ``reached``, int64, shape (3,), then says where to continue: the indices of the cell, of the row of ``first``, and
-    of the pair.
+    ``reached``, int64, shape (3,), then has the indices of the cell, row of ``first``, and pair to continue at.
     """
 
     first: Array

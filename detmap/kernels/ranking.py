@@ -295,8 +295,8 @@ def rank_relevant(distances: Distances, relevant: Lists, junk: Lists, begin: int
 
 @helper
 def _number(row: Array, groups: Groups, count: int, numbers: Array) -> None:
-    """Number the values that equal one of the first `count` steps: ``g + 1`` for step *g*. Values that no other value
-    equals are not numbered.
+    """Number the values that equal one of the first `count` steps: ``g + 1`` for step *g*. Values that occur once
+    are not numbered.
     """
     if count <= FEW:
         for g in range(count):
@@ -320,8 +320,7 @@ def count_nearer(
     Query *q* has the distances ``values[rows[q]:rows[q + 1]]``; its relevant items have the distances
     ``own[starts[q]:starts[q + 1]]``. The distinct distances of the relevant items are numbered within their query,
     ascending from 1; `mine` receives the number of each relevant item's distance. `numbers`, initially 0, has an
-    element for each item. If several items are at the distance of a relevant item, they receive the number of
-    this distance.
+    element for each item. If several items are at a numbered distance, they receive its number.
     """
     most = _longest_group(starts, 0, starts.size - 1)
     orders, scratch = np.empty(most, np.int64), np.empty(most, np.int64)

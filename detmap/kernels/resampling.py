@@ -44,8 +44,8 @@ class Events(NamedTuple):
 
     An item is a run at one area range and threshold (bit), if a detection of the run is a hit or is ignored there. The
     items of class *c* and bit *b*, in ranking order, are ``item_starts[k]:item_starts[k + 1]`` with ``k = c * A * T +
-    b``. Item *i* belongs to run ``item_runs[i]``. At the item's bit, ``item_steps[i]`` of the run's detections count,
-    and ``item_skips[i]`` are ignored. ``places[place_starts[i]:place_starts[i + 1]]`` are the ranks of the hits, from
+    b``. Item *i* belongs to run ``item_runs[i]``. At its bit, the run has ``item_steps[i]`` detections that count
+    and ``item_skips[i]`` ignored ones. ``places[place_starts[i]:place_starts[i + 1]]`` are the ranks of the hits, from
     1, among the detections of the run that count. ``beyond[p]`` is the number of caps (maximum numbers of detections
     per image) that exclude the hit at ``places[p]``. ``item_kinds[i]`` is `ALONE` if a hit is the only detection that
     counts and none is ignored, `NO_HIT` if there is no hit, and else 0.

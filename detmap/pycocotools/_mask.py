@@ -342,7 +342,7 @@ def decode(rleObjs: Any) -> NDArray[np.uint8]:
 
 
 def _draw_on(runs: Runs, out: NDArray[np.uint8]) -> None:
-    """Draw masks whose runs do not fill the image. As in pycocotools, each mask starts where the previous mask ends."""
+    """Draw masks whose runs do not fill the image. As in pycocotools, all runs are written to `out` without gaps."""
     lengths, values = [], []
     for first, stop in runs.spans[:, :2].tolist():
         lengths.append(lengths_of_runs(runs, first, stop))

@@ -60,7 +60,7 @@ class Elements:
         return mask
 
     def named(self, name: str) -> NDArray[np.int64]:
-        """Return the rows of elements and attributes of a name."""
+        """Return the rows of elements and attributes named `name`."""
         if name not in self._called:
             return np.empty(0, np.int64)
         rows: NDArray[np.int64] = np.flatnonzero(self.names == self._called.index(name))

@@ -1,4 +1,4 @@
-"""Describe, by their first bytes, files that no format accepts: images, archives, weights, HTML pages."""
+"""Describe unsupported files from their first bytes: images, archives, weights, HTML pages."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ class Measure:
     takes: Literal["nothing", "ranks", "shares", "numbers", "pairs"] = "nothing"
     #: The default parameters.
     defaults: tuple[str, ...] = ()
-    #: For parameters of type "numbers", the names of the metric's options that the parameters set, in order. If empty,
-    #: the parameters are the options.
+    #: For parameters of type "numbers", the name of the metric's option that each parameter sets. If empty, the
+    #: parameters are the options.
     options: tuple[str, ...] = ()
     #: Whether the value is printed as an integer.
     counts: bool = False

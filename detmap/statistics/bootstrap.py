@@ -118,8 +118,8 @@ class Bootstrap:
         """Return the confidence intervals, shape (m, 2); NaN if the data are too few, see `reasons`.
 
         The intervals are for the expected value of the metric on data sets of this size, sampled like this one. The
-        estimate is unbiased for this expected value. The replicates have an additional bias, about equal to the bias of
-        the estimate relative to an infinite data set.
+        estimate is unbiased for this expected value. The replicates have a bias: they exceed the estimate about as far
+        as it exceeds an infinite data set's value.
 
         * ``"t"``: the estimate plus and minus Student's t times the standard error, on a logit scale, so that an interval
           stays between 0 and 1 and is longer on the side of 0.5. Differences of metrics are not transformed. An

@@ -1,7 +1,6 @@
-"""What `check` says of each planted defect, in one cell of kind and severity each, word for word, as `SAID` keeps it. Small
-data sets have a cell for each defect, too, and of some of them the distributions are kept.
+"""What `check` says of each planted defect, in one cell of kind and severity each, word for word.
 
-A change that is meant is written by ``scripts/check_the_checks.py --said``, and is seen in the difference of that file.
+Small data sets have a cell for each defect, too, and of some of them the distributions are kept.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ import numpy as np
 import planting
 
 import detmap
-
-SAID = Path(__file__).resolve().parent.parent.parent / "fixtures" / "checks" / "said.txt"
 
 #: Shares of what a defect concerns. The lowest is close to what is seen at all, where limits decide.
 _SHARES = (0.02, 0.1, 0.5)
@@ -88,29 +85,12 @@ def said(make, shown):
         for name, path in paths.items():
             path.write_text(json.dumps(documents[name]))
         report = detmap.check(paths["truth"], paths.get("found"), train=paths.get("train"))
-    lines = [f"  {report.subject}"]
+    lines = [report.subject]
     for one in report.findings:
         records = " ".join(map(str, one.records))
-        lines.append(f"  {one.severity} {one.code}, {one.count} {one.unit}: {one.says} [{one.named} {records}]")
+        lines.append(f"{one.severity} {one.code}, {one.count} {one.unit}: {one.says} [{one.named} {records}]")
     for one in report.figures if shown else ():
         numbers = " ".join(f"{value:.9g}" for value in (one.low, one.quarter, one.median, one.three_quarters, one.high))
         bars = " ".join(map(str, one.bars))
-        lines.append(f"  {one.name}, {one.count}: {numbers}; bars {bars} of {one.edges[0]:.9g} to {one.edges[-1]:.9g}")
+        lines.append(f"{one.name}, {one.count}: {numbers}; bars {bars} of {one.edges[0]:.9g} to {one.edges[-1]:.9g}")
     return lines
-
-
-def sections():
-    """Return by name of a cell the lines that `SAID` has of it."""
-    found: dict[str, list[str]] = {}
-    for line in SAID.read_text("utf-8").splitlines():
-        if not line.startswith("  "):
-            lines = found[line] = []
-        else:
-            lines.append(line)
-    return found
-
-
-def write():
-    """Write `SAID` anew."""
-    text = "".join(f"{name}\n{chr(10).join(said(*cell))}\n" for name, cell in cells().items())
-    SAID.write_text(text, "utf-8")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kept import Kept, said
+from kept import Kept, said, told
 from kept_scenes import PROTOCOLS, tables
 from workloads import make_coco
 
@@ -132,7 +132,7 @@ def scored(truth, found, score=detmap.evaluate, **options):
         try:
             made = score(forms[truth][0], forms[found][1], **options)
         except detmap.DetmapError as error:
-            return f"{type(error).__name__}: {error}".replace(folder, "")
+            return f"{type(error).__name__}: {told(error)}".replace(folder, "")
     return said(dict(made)) if isinstance(made, detmap.DetectionResult) else repr(made)
 
 

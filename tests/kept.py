@@ -53,6 +53,7 @@ _REASON = re.compile(
 
 #: What differs between versions, days and machines, and what takes its place.
 _VARYING = (
+    (re.compile(r"\bnp\.(True|False)_"), r"\1"),
     (re.compile(r"np\.\w+\(([^()]*)\)"), r"\1"),  # what numpy 2 writes around its scalars
     (re.compile(r'"(python|numpy|numba)": "[^"]+"'), r'"\1": "VERSION"'),
     (
@@ -212,7 +213,7 @@ class Kept:
         self.cells = {}
 
     def add(self, name, function, *args, **options):
-        name = " ".join(name.split())
+        name = plain(" ".join(name.split()))
         assert name not in self.cells
         self.cells[name] = lambda: function(*args, **options)
 

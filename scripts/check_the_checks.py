@@ -4,10 +4,9 @@ Small data sets of ``tests/planting/`` are reported per code; larger scenes (cro
 defect and severity, and per code, severity and kind of scene.
 
 python scripts/check_the_checks.py [SEEDS [FIRST]] [--kinds KIND …] [--defects NAME …] [--jobs N] [--write]
-python scripts/check_the_checks.py --said
 
 ``--defects`` plants these alone, in scenes: names are those of functions of ``tests/planting/scene_*.py`` and ``shaped.py``.
-``--write`` puts the table of scenes into docs/check.md. ``--said`` writes fixtures/checks/said.txt anew, and ends.
+``--write`` puts the table of scenes into docs/check.md.
 """
 
 from __future__ import annotations
@@ -27,10 +26,9 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "checks")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import planting  # noqa: E402
-import said  # noqa: E402
 
 import detmap  # noqa: E402
 from detmap.errors import many  # noqa: E402
@@ -210,11 +208,7 @@ def main():
     )
     parser.add_argument("--jobs", type=int, default=1, help="processes for the scenes")
     parser.add_argument("--write", action="store_true", help="put the table of scenes into docs/check.md")
-    parser.add_argument("--said", action="store_true", help="write what is said of planted defects, and end")
     options = parser.parse_args()
-    if options.said:
-        said.write()
-        return
     if options.write and options.defects:
         parser.error("--write needs all defects")
     seeds = range(options.first, options.first + options.seeds)

@@ -1,15 +1,18 @@
-"""Texts that users see and results written as lines, kept word for word in ``fixtures/kept``.
+"""Texts that users see and results written as lines, kept in ``fixtures/kept``, and compared with what is made now.
 
-A change that is meant is written by ``DETMAP_KEEP=1 pytest FILE`` for those of `same`, by ``scripts/keep.py`` for those of
-`Kept`, and is seen in the difference of these files.
+A long line is kept as its beginning and a checksum. Of a text of many lines the first are kept as they are; the others make
+blocks, each kept as its first line, its number of lines and a checksum. A change that is meant is written by
+``DETMAP_KEEP=1 pytest FILES``, and is seen in the difference of these files. Parts that are not detmap's are cut by `plain`.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import hashlib
 import os
 import re
+import tempfile
 import zlib
 from collections.abc import Mapping
 from fractions import Fraction
@@ -21,37 +24,79 @@ import detmap
 
 FOLDER = Path(__file__).resolve().parent.parent / "fixtures" / "kept"
 
-#: Longer values of attributes, such as curves, are kept as their first characters and a checksum of all.
-_LONG = 72
+#: Most characters of a line that is kept as it is; of a longer one so many are, less those of the checksum.
+MOST = 76
 
-#: What no difference of results is: styles, scripts, pictures, and what readers of screens are told of the layout.
+#: The lines of a text, and of a cell, that are kept one by one. Of those that follow a block ends at every line whose
+#: checksum is a multiple of `ENDS`, or after `BLOCK` lines, so that a line more changes the blocks around it alone.
+FIRST, FIRST_OF_CELL, ENDS, BLOCK = 24, 8, 12, 32
+
+#: What Python, msgspec, numpy, argparse and the system say, where it is not the cause of an error that `told` knows.
+_OTHERS = re.compile(
+    r"Expected `[^`\n]*`(?:, got `[^`\n]*`)?(?: - at `[^`\n]*`)?"
+    r"|\w+\.__init__\(\) [^|;\n]*"
+    r"|'[\w-]+' codec can't (?:en|de)code [^|;\n]*"
+    r"|'\w+' object has no attribute '\w+'"
+    r"|could not convert string to \w+: '[^'\n]*'"
+    r"|invalid literal for int\(\) with base 10: '[^'\n]*'"
+    r"|\[Errno \d+\] [^|;\n]*"
+    r"|(?<=cannot be read: )[A-Z][a-z ]+"
+    r"|(?<=error: )(?:unrecognized arguments|the following arguments are required|ambiguous option|invalid choice)(?=: )"
+    r"|(?<=: )expected (?:one|at least one) argument|(?<=: )(?:ignored explicit argument|invalid \w+ value:|invalid choice:)"
+)
+
+#: What is said of invalid text by its parsers, and by the one that reads kernels' languages.
+_REASON = re.compile(
+    r"(is not valid (?:JSON|XML|CSV|YAML):|is not CSV in UTF-8:|is not base64 of zlib's data:|cannot be read as an array:"
+    r"|is of another type:|file that can be read:) [^|\n]*?(?=;| \| |\n|$)"
+)
+
+#: What differs between versions, days and machines, and what takes its place.
+_VARYING = (
+    (re.compile(r"\bnp\.(True|False)_"), r"\1"),
+    (re.compile(r"np\.\w+\(([^()]*)\)"), r"\1"),  # what numpy 2 writes around its scalars
+    (re.compile(r'"(python|numpy|numba)": "[^"]+"'), r'"\1": "VERSION"'),
+    (
+        re.compile(r"\b[0-9a-f]{64}\b|(?<=[`d] )[0-9a-f]{16}\b|(?<=Card: `)[0-9a-f]{16}|(?<=detmap-)[0-9a-f]{8}\b"),
+        "HASH",
+    ),
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"), "DATE"),
+    (re.compile(re.escape(detmap.__version__) + r"\b"), "VERSION"),
+    (re.compile(r"\b0x[0-9a-f]{6,}\b"), "0x…"),
+    (re.compile(r"(?<![\w/])/(?:tmp|var|private)/[^\s'\":;,)]*/"), ""),
+)
+
+#: Floats whose last digits may differ between processors and versions of numpy.
+_FLOAT = re.compile(r"(?<![\w.])\d+\.\d{8,}(?:e[-+]?\d+)?(?!\w)")
+
+#: What no difference of pages is: styles, scripts, pictures, and what readers of screens are told of the layout.
 _LEFT_OUT = re.compile(
     r"<style>.*?</style>|<script>.*?</script>|<meta [^>]*>|<!doctype html>"
     r"| (?:id|scope|tabindex|role|aria-[a-z]+|decoding|loading|autocomplete|preserveAspectRatio|dy|text-anchor)=\"[^\"]*\"",
     re.DOTALL,
 )
 
-#: Numbers whose last digits depend on the version of numpy and on the processor.
-_MANY_DIGITS = re.compile(r"\b\d+\.\d{13,}(?:e-?\d+)?")
+
+def told(error):
+    """Return what an error says; of the error of another package that it quotes, the type."""
+    if not isinstance(error, detmap.DetmapError):
+        return type(error).__name__
+    text, cause = str(error), error.__cause__ or error.__context__
+    while cause is not None:
+        if not isinstance(cause, detmap.DetmapError) and len(str(cause)) > 3:
+            text = text.replace(str(cause), type(cause).__name__)
+        cause = cause.__cause__ or cause.__context__
+    return text
 
 
-def same(name, text):
-    """Compare a text with the kept one."""
-    path = FOLDER / f"{name}.txt"
-    text = _MANY_DIGITS.sub(lambda found: f"{float(found[0]):.12g}", text)
-    text = re.sub(r"np\.\w+\(([^()]*)\)", r"\1", text)  # what numpy 2 writes around its scalars
-    text = re.sub(r'"(python|numpy|numba)": "[^"]+"', r'"\1": "VERSION"', text)
-    text = re.sub(
-        r"[0-9a-f]{64}|(?<=[`d] )[0-9a-f]{16}\b|(?<=Card: `)[0-9a-f]{16}|(?<=detmap-)[0-9a-f]{8}\b", "HASH", text
-    )
-    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "DATE", text.replace(detmap.__version__, "VERSION"))
-    if os.environ.get("DETMAP_KEEP"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
-    wanted = path.read_text("utf-8")
-    if os.sep != "/":  # paths on Windows
-        text, wanted = (one.replace(os.sep, "/") for one in (text, wanted))
-    assert text.splitlines() == wanted.splitlines()
+def plain(text, digits=12):
+    """Return a text without what is not detmap's: others' messages, versions, dates, paths, and digits beyond these."""
+    for pattern, other in _VARYING:
+        text = pattern.sub(other, text)
+    text = _REASON.sub(r"\1 …", _OTHERS.sub("…", text))
+    if digits < 17:
+        text = _FLOAT.sub(lambda found: f"{float(found[0]):.{digits}g}", text)
+    return text.replace(os.sep, "/") if os.sep != "/" else text
 
 
 def outlined(page):
@@ -61,16 +106,7 @@ def outlined(page):
     text = re.sub(r"</[a-z0-9]+>", "", text)
     text = re.sub(r"\s*\n\s*", " ", text).replace("<", "\n<")
     text = re.sub(r"\n(<t[dh]|<strong|<br|<span)", r" \1", text)  # a row of a table is a line
-    text = re.sub(rf'="([^"]{{{_LONG},}})"', _shortened, text)
     return re.sub(r" +\n", "\n", text).strip() + "\n"
-
-
-def _shortened(found):
-    return f'="{found[1][:40]}… {len(found[1])} characters, {zlib.crc32(found[1].encode()):08x}"'
-
-
-#: Most characters of a line that are written out; the hash of all follows.
-MOST = 120
 
 
 #: Most values of an array that are written out; of a longer one the hash of all is.
@@ -86,8 +122,8 @@ def said(value, digits=17):
         return type(value).__name__ + said({name: getattr(value, name) for name in names}, digits)
     if isinstance(value, np.ndarray):
         if value.size > LONG and (digits >= 17 or value.dtype.kind != "f"):
-            plain = np.where(np.isnan(value), np.nan, value) if value.dtype.kind == "f" else value
-            return f"{value.dtype}{list(value.shape)}(#{hashlib.sha256(plain.tobytes()).hexdigest()[:16]})"
+            own = np.where(np.isnan(value), np.nan, value) if value.dtype.kind == "f" else value
+            return f"{value.dtype}{list(value.shape)}(#{hashlib.sha256(own.tobytes()).hexdigest()[:16]})"
         flat = [said(one, digits) for one in value.ravel().tolist()]
         return f"{value.dtype}{list(value.shape)}({' '.join(flat)})"
     if isinstance(value, list | tuple | set | frozenset):
@@ -116,52 +152,105 @@ def lines(value, digits=17, name=""):
     return [f"{name}: {whole}" if name else whole]
 
 
-def short(line):
-    """Return a line, or its beginning and the hash of all of it."""
-    return line if len(line) <= MOST else f"{line[:MOST]} … {hashlib.sha256(line.encode()).hexdigest()[:12]}"
+def blocks(text, first=FIRST):
+    """Return for each line that is kept of a text the lines of which it tells."""
+    made, of = [], []
+    for at, line in enumerate(text.splitlines()):
+        of.append(line)
+        if at < first or len(of) == BLOCK or zlib.crc32(line.encode("utf-8", "replace")) % ENDS == 0:
+            made.append((_shown(of), of))
+            of = []
+    return [*made, (_shown(of), of)] if of else made
 
 
-def sections(path):
-    """Return by name of a cell the lines that a file of `FOLDER` has of it."""
-    found, of = {}, []
-    for line in path.read_text("utf-8").splitlines():
-        if line.startswith("  "):
-            of.append(line[2:])
-        else:
-            of = found[line] = []
-    return found
+def _shown(of):
+    """Return the line that is kept of some lines."""
+    line = of[0].rstrip()
+    if len(of) == 1 and len(line) <= MOST:
+        return line
+    checksum = hashlib.sha256("\n".join(of).encode("utf-8", "replace")).hexdigest()[:8]
+    if len(of) == 1:
+        return f"{line[: MOST - 16]} … {checksum}"
+    return f"{line[: MOST - 16]} … {len(of)} lines {checksum}"
+
+
+def _write(path, text):
+    """Write a file, and those of several processes not at all."""
+    assert "PYTEST_XDIST_WORKER" not in os.environ, "kept texts are written by one process: leave out -n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8", newline="\n")
+
+
+def _compare(name, made, wanted):
+    """Fail where what is made differs from what is kept, with all lines of the blocks that do."""
+    shown = [one for one, _ in made]
+    if shown == wanted:
+        return
+    told = []
+    for what, at, end, where, until in difflib.SequenceMatcher(None, wanted, shown, autojunk=False).get_opcodes():
+        if what != "equal":
+            told += [f"- {one}" for one in wanted[at:end]]
+            told += [f"+ {line}" for _, of in made[where:until] for line in of]
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", prefix="kept-", delete=False, encoding="utf-8") as file:
+        file.write("".join(f"{line}\n" for _, of in made for line in of))
+    raise AssertionError("\n".join([f"{name}: all of it is in {file.name}; what differs:", *told[:60]]))
+
+
+def same(name, text, digits=12):
+    """Compare a text, or a list of lines, with the file that is kept by this name."""
+    path = FOLDER / f"{name}.txt"
+    made = blocks(plain(text if isinstance(text, str) else "\n".join(text), digits))
+    if os.environ.get("DETMAP_KEEP"):
+        _write(path, "".join(f"{one}\n" for one, _ in made))
+    _compare(name, made, path.read_text("utf-8").splitlines())
 
 
 class Kept:
-    """Cells, each a function whose value is kept, by name, in a file of `FOLDER`."""
+    """Cells, each a function whose value is kept, by name, in one file of `FOLDER`."""
 
     def __init__(self, name, digits=17):
         self.path, self.digits = FOLDER / f"{name}.txt", digits
         self.cells = {}
 
     def add(self, name, function, *args, **options):
-        name = " ".join(name.split())
+        name = plain(" ".join(name.split()))
         assert name not in self.cells
         self.cells[name] = lambda: function(*args, **options)
 
-    def lines(self, name):
-        """Return the lines of a cell, one for an error of detmap."""
+    def blocks(self, name):
+        """Return the blocks of a cell, one line for an error of detmap."""
         try:
             value = self.cells[name]()
         except detmap.DetmapError as error:
-            value = {type(error).__name__: str(error)}
-        return [short(line) for line in lines(value, self.digits)]
+            value = {type(error).__name__: told(error)}
+        text = value if isinstance(value, str) else "\n".join(lines(value, self.digits))
+        return blocks(plain(text, self.digits), FIRST_OF_CELL)
 
     def holds(self, name):
-        """Whether the value of a cell is the one that is kept, which `pytest` compares line by line."""
-        assert self.lines(name) == self.kept[name]
+        """Compare the value of a cell with the one that is kept."""
+        made = self.blocks(name)
+        if os.environ.get("DETMAP_KEEP"):
+            held = self._sections() if self.path.exists() else {}
+            held[name] = [one for one, _ in made]
+            told = {one: held[one] for one in self.cells if one in held}
+            _write(self.path, "".join(f"{one}\n" + "".join(f"  {row}\n" for row in of) for one, of in told.items()))
+            self.__dict__.pop("_kept", None)
+        else:
+            assert list(self.kept) == list(self.cells)
+        _compare(f"{self.path.stem}: {name}", made, self.kept[name])
 
     @property
     def kept(self):
         if "_kept" not in self.__dict__:
-            self._kept = sections(self.path)
+            self._kept = self._sections()
         return self._kept
 
-    def write(self):
-        text = "".join(f"{name}\n" + "".join(f"  {line}\n" for line in self.lines(name)) for name in self.cells)
-        self.path.write_text(text, "utf-8")
+    def _sections(self):
+        """Return by name of a cell the lines that the file has of it."""
+        found, of = {}, []
+        for line in self.path.read_text("utf-8").splitlines():
+            if line.startswith("  "):
+                of.append(line[2:])
+            else:
+                of = found[line] = []
+        return found

@@ -71,14 +71,15 @@ tiny:0:9 tiny:9:0 tiny:9 tiny :0:9 all:0:9 low:height:0:60 low:width:1:2 low:dep
 share:1:2% big:9:inf big:9:1e10 nan:nan:2 -:-1:5 low:height:0:2% 1:0:9 a:b:c:d:e
 """
 for _text in RANGES.split():
-    KEPT.add(f"range {_text}", lambda text: resolve("coco", **_ranges(text)).describe(), _text)
+    KEPT.add(f"range {_text}", lambda text: range_of(text), _text)
 
 
-def _ranges(text):
+def range_of(text):
     try:
-        return {"area_ranges": parse_area_ranges([text])}
-    except ValueError as error:
-        raise detmap.OptionError(str(error)) from None
+        ranges = parse_area_ranges([text])
+    except ValueError as error:  # with detmap's words
+        return {"OptionError": str(error)}
+    return resolve("coco", area_ranges=ranges).describe()
 
 
 LEVELS = """
@@ -129,7 +130,7 @@ def of_result(function):
     truth, (one, _) = tables("coco")
     try:
         return said(function(detmap.evaluate(truth, one)))
-    except (AttributeError, KeyError) as error:
+    except (AttributeError, KeyError) as error:  # said by detmap, as Python does
         return f"{type(error).__name__}: {error}"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kept import Kept, said
+from kept import Kept, said, told
 from kept_scenes import boxes
 from test_kept_diagnostics import diagnosis, scene
 from test_presets import tables as tables_of
@@ -74,7 +74,7 @@ def attributes(text):
         try:
             made = diagnosis().part("slices", attributes=str(path))
         except detmap.DetmapError as error:
-            return str(error).replace(folder, "")
+            return told(error).replace(folder, "")
     return {"rows": [said(row, 12) for row in made.rows()], "notes": list(made.notes)}
 
 

@@ -1,23 +1,17 @@
 """What is read of small files of every format, and of the same files with one thing altered: whole tables and messages.
 
-`KEPT` has a file for each sample. It begins with the table that is read of the sample. What follows is a line for each
-alteration, with the message, or with what differs in the table. A change that is meant is written by
-``python tests/formats/altered.py``, and is seen in the difference of these files.
+`fixtures/kept/formats` has a file for each sample. It begins with the table that is read of the sample. What follows is a
+line for each alteration, with the message, or with what differs in the table.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 import tempfile
 import zlib
 from pathlib import Path
 
-sys.path += [
-    str(folder)
-    for folder in (Path(__file__).resolve().parent.parent, *Path(__file__).resolve().parent.parent.iterdir())
-]
-
+import kept
 import numpy as np
 from at_limits import AT_LIMITS
 from more_samples import ALL as LISTED
@@ -32,8 +26,6 @@ from detmap.formats.files import asked_protocol
 from detmap.formats.inputs import Input
 from detmap.reading import opening
 from detmap.reading.options import FormatOptions, Reading
-
-KEPT = Path(__file__).resolve().parent.parent.parent / "fixtures" / "formats"
 
 ALL = {**LISTED, **PACKED}
 
@@ -68,12 +60,6 @@ _BESIDES = (
     ("finite number", "invalid_boxes", "drop"),
     ("not an image of the ground truth", "unknown_images", "ignore"),
     ("no results", "missing_classes", "skip"),
-)
-
-#: What parsers of other packages say of invalid text differs between their versions.
-_REASON = re.compile(
-    r"(is not valid (?:JSON|XML|CSV|YAML):|is not CSV in UTF-8:|is not base64 of zlib's data:|cannot be read as an array:"
-    r"|is of another type:|file that can be read:) [^|]*?(?=;| \| |$)"
 )
 
 #: One character many times.
@@ -232,7 +218,7 @@ def outcome(sample, folder, **more):
             return shown(sample.call(folder))
         return shown(detmap.read(path, sample.role, format=sample.format, ground_truth=TRUTHS[sample.truth], **options))
     except DetmapError as error:
-        return f"{type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {kept.told(error)}"
 
 
 def salvaged(sample, folder):
@@ -242,8 +228,8 @@ def salvaged(sample, folder):
     if made is None:
         return "nothing"
     table, places, refused = made
-    kept = "" if places is None else f" {places.tolist()}"
-    return f"{len(table)} rows{kept}; " + "; ".join(" ".join(map(str, one)).strip() for one in refused)
+    rows = "" if places is None else f" {places.tolist()}"
+    return f"{len(table)} rows{rows}; " + "; ".join(" ".join(map(str, one)).strip() for one in refused)
 
 
 def recognised(sample, folder):
@@ -261,12 +247,12 @@ def recognised(sample, folder):
             )
             said.append(f"{found.name if found else None}{f' ({told})' if told else ''}")
         except DetmapError as error:
-            said.append(str(error))
+            said.append(kept.told(error))
     return ", ".join(said)
 
 
 def lines_of(name):
-    """Return the lines of the file of a sample in `KEPT`."""
+    """Return what is kept of a sample."""
     sample, at_limits = ALL[name], AT_LIMITS.get(name, ())
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place).resolve() / "own"
@@ -279,7 +265,6 @@ def lines_of(name):
                 .replace(str(folder), ".")
                 .replace("\n", "\\n")
             )
-            text = _REASON.sub(r"\1 …", text)
             return _RUN.sub(_cut, text)
 
         write(sample.files, folder)
@@ -328,7 +313,7 @@ def _about(sample, folder):
             more = {"format": sample.format, "role": sample.role, "ground_truth": truth, "iou_type": None, **reading}
             found = detmap.convert(source, path, to=to, **more)
         except DetmapError as error:
-            yield f"to {to}: {str(error).replace(path.name, target)}"
+            yield f"to {to}: {kept.told(error).replace(path.name, target)}"
             continue
         yield f"to {to}: {found.written} on {found.images}; {' | '.join(found.sentences())}; {dict(found.notices)}"
     if kind == "bbox":
@@ -369,19 +354,4 @@ def names_of(group):
 def check(name, monkeypatch):
     """What is read of a sample, and of the sample altered, is what is kept."""
     monkeypatch.setattr(opening, "_TICK", 0)  # no file changes here while it is read
-    assert lines_of(name) == (KEPT / f"{name}.txt").read_text("utf-8").split("\n")[:-1]
-
-
-def main():
-    opening._TICK = 0
-    KEPT.mkdir(parents=True, exist_ok=True)
-    for path in KEPT.glob("*.txt"):
-        if len(sys.argv) < 2:
-            path.unlink()
-    for name in ALL:
-        if len(sys.argv) < 2 or sys.argv[1] in name:
-            (KEPT / f"{name}.txt").write_text("\n".join(lines_of(name)) + "\n", "utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    kept.same(f"formats/{name}", lines_of(name))

@@ -1,21 +1,15 @@
 """What is written of small tables in every format: the files, and what is lost, or the message.
 
-`KEPT` has a file for each table. A change that is meant is written by ``python tests/formats/written.py``, and is seen in
-the difference of these files.
+`fixtures/kept/written` has a file for each table.
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-sys.path += [
-    str(folder)
-    for folder in (Path(__file__).resolve().parent.parent, *Path(__file__).resolve().parent.parent.iterdir())
-]
-
+import kept
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
@@ -28,10 +22,7 @@ import detmap
 from detmap.errors import DetmapError
 from detmap.formats import FORMATS
 from detmap.formats.inputs import Input
-from detmap.reading import opening
 from detmap.reading.options import Reading
-
-KEPT = Path(__file__).resolve().parent.parent.parent / "fixtures" / "formats" / "written"
 
 _ENDING = {"parquet": ".parquet", "feather": ".feather", "csv": ".csv", "openimages": ".csv"}
 _ENDING |= dict.fromkeys(("coco", "activitynet", "nuscenes", "ytvis"), ".json") | {"thumos14": ".txt"}
@@ -133,7 +124,7 @@ TABLES = _tables()
 
 
 def lines_of(name):
-    """Return the lines of the file of a table in `KEPT`."""
+    """Return what is kept of a table."""
     table, truth = TABLES[name]
     with tempfile.TemporaryDirectory() as place:
         root = Path(place).resolve()
@@ -151,7 +142,7 @@ def lines_of(name):
             except DetmapError as error:
                 if "there are no shapes of the kind" in str(error) and not name.startswith("plain"):
                     continue
-                made.append(f"{format}: {type(error).__name__}: {str(error).replace(f'{root}/', '')}")
+                made.append(f"{format}: {type(error).__name__}: {kept.told(error).replace(f'{root}/', '')}")
                 continue
             made.append(f"{format}: {dict(sorted(lost.items()))}")
             made += [f"  {line}" for line in _content(path, path.name)]
@@ -179,7 +170,7 @@ def _again(path, role, table, truth, format, root):
     try:
         again = detmap.read(path, role, ground_truth=truth, **given)
     except DetmapError as error:
-        return [f"{type(error).__name__}: {str(error).replace(f'{root}/', '')}"]
+        return [f"{type(error).__name__}: {kept.told(error).replace(f'{root}/', '')}"]
     before = set(shown(replace(table, source="", notices={})))
     plain = [line.replace(f"{root}/", "") for line in shown(replace(again, source=""))]
     more = [line for line in plain if line not in before]
@@ -191,18 +182,5 @@ def _again(path, role, table, truth, format, root):
             unkept = FORMATS[format].unkept
             more += [] if unkept is None else [f"unkept: {dict(unkept(path))}"]
     except DetmapError as error:
-        more += [str(error).replace(f"{root}/", "")]
+        more += [kept.told(error).replace(f"{root}/", "")]
     return [f"{len(again)} rows", *more]
-
-
-def main():
-    opening._TICK = 0
-    KEPT.mkdir(parents=True, exist_ok=True)
-    for path in KEPT.iterdir():
-        path.unlink()
-    for name in TABLES:
-        (KEPT / f"{name}.txt").write_text("\n".join(lines_of(name)) + "\n", "utf-8")
-
-
-if __name__ == "__main__":
-    main()

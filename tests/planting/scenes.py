@@ -99,9 +99,10 @@ class Scene:
         return Data(truth, results, self.train)
 
 
-def scene(seed, kind):
-    """A clean scene."""
+def scene(seed, kind, share=1.0):
+    """A clean scene, of a share of the images of its kind."""
     images, per_image, classes, false = KINDS[kind]
+    images = round(images * share)
     rng = np.random.default_rng([seed, len(kind)])
     shapes = np.array([(640, 480), (480, 640), (500, 375), (1280, 720)])
     sizes = shapes[rng.integers(4, size=images)]

@@ -529,3 +529,11 @@ def test_ellipses_and_masks_in_cvat(tmp_path):
     assert table.notices["unread_records"] == 1
     masks = detmap.read(tmp_path / "a.xml", "ground_truth", iou_type="segm")
     assert (len(masks), masks.notices["unread_records"]) == (1, 2)
+
+
+def test_the_last_image_of_wider_face_may_have_no_line_after_its_zero(tmp_path):
+    path = tmp_path / "wider_face_train_bbx_gt.txt"
+    path.write_text("0--Parade/a.jpg\n1\n1 2 3 4 0 0 0 0 0 0\n0--Parade/b.jpg\n0\n")
+    table = detmap.read(path, "ground_truth", format="wider_face")
+    assert table.images.ids.tolist() == ["0--Parade/a.jpg", "0--Parade/b.jpg"]
+    assert table.boxes.tolist() == [[1, 2, 3, 4]]

@@ -276,3 +276,8 @@ def test_what_a_search_returns_is_taken_in_one_tuple():
         evaluate_neighbors((near, near), *ids)
     with pytest.raises(InputError, match=r"of similarities give the negatives"):
         evaluate_neighbors((-near, indices), *ids)
+
+
+def test_each_distance_is_at_least_the_one_before():
+    with pytest.raises(InputError, match=r"query 0, rank 3: is below the one before it \(got 3.0\)"):
+        evaluate_neighbors([[0, 1, 2]], [1], [1, 2, 1], [[0.0, 5.0, 3.0]])

@@ -308,6 +308,24 @@ def test_a_cell_that_is_looked_at_in_parts_gives_the_same(monkeypatch, protocol)
         assert np.array_equal(getattr(again, name), getattr(expected, name))
 
 
+@pytest.mark.parametrize(("given", "taken"), [("360", True), ("359", False)])
+def test_either_side_of_the_pairs_of_a_cell(monkeypatch, given, taken):
+    """Three detections overlap each of ten objects: 30 pairs of 12 bytes."""
+    boxes = np.c_[np.arange(10) * 20.0, np.zeros(10), np.full((10, 2), 10.0)]
+    truth = detmap.GroundTruth.from_arrays(image_ids=np.ones(10, int), category_ids=np.ones(10, int), boxes=boxes)
+    found = detmap.Detections.from_arrays(
+        image_ids=np.ones(30, int), category_ids=np.ones(30, int), boxes=np.tile(boxes, (3, 1)), scores=np.ones(30)
+    )
+    monkeypatch.setenv("DETMAP_MOST_PAIR_BYTES", given)
+    if taken:
+        assert detmap.evaluate(truth, found, "coco")["AR_100"] == 1
+    else:
+        with pytest.raises(
+            InputError, match="30 detections and 10 objects of one image and category overlap in more than 29"
+        ):
+            detmap.match(truth, found, "coco")
+
+
 # ------------------------------------------------------------------------------------------------------------ the limits
 
 

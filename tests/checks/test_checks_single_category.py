@@ -47,15 +47,15 @@ def test_detections_of_one_category_are_counted_as_the_sentence_says(kind, share
     assert set(made) <= {"single_category", "images_without_detections", "beyond_cap"}
 
 
-def told(of_objects, part=40, labels=0, each=None, gathered=True, images=200):
+def told(of_objects, part=40, labels=0, each=None, gathered=True, images=200, classes=4):
     """The number of detections said to be of one category (0) on the first images of 200, which have each a detection on
-    objects of the given categories. Other images have detections of four categories.
+    objects of the given categories. Other images have detections of `classes` categories.
     """
     each = each or len(of_objects) // part
     inside = part * each
     object_image = np.concatenate([np.repeat(np.arange(part), each), np.repeat(np.arange(part, images), 10)])
     place = np.concatenate([np.tile(np.arange(each), part), np.tile(np.arange(10), images - part)])
-    category = np.concatenate([of_objects, np.arange(object_image.size - inside) % 4])
+    category = np.concatenate([of_objects, np.arange(object_image.size - inside) % classes])
     boxes = np.stack([100.0 * place, 0 * place, 50 + 0 * place, 50 + 0 * place], axis=1)
     truth = detmap.GroundTruth.from_arrays(image_ids=object_image, category_ids=category, boxes=boxes)
     found = detmap.Detections.from_arrays(
@@ -68,6 +68,11 @@ def told(of_objects, part=40, labels=0, each=None, gathered=True, images=200):
     made = list(single_category.check(facts))
     assert len(made) == len(facts.parts) == len(facts.causes) == int(facts.found.aside.any())
     return [one.count for one in made]
+
+
+@pytest.mark.parametrize(("classes", "counts"), [(2, [400]), (1, [])])
+def test_two_categories_are_enough(classes, counts):
+    assert told(np.arange(400) % classes, classes=classes) == counts
 
 
 def mixture(*counts):

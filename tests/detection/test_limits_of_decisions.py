@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from detmap.choices import UNLIMITED
+from detmap.detection import preparation
 from detmap.detection.protocols import COCO
 from detmap.errors import OptionError
 from detmap.panoptic.rules import Rules
@@ -149,3 +150,11 @@ def test_decisions_of_rankings_and_segments():
     for parts in (0, -1, 1.0, True):
         with pytest.raises(OptionError, match="parts must be an integer of at least 1"):
             Rules(parts=parts)
+
+
+@pytest.mark.parametrize(("cap", "beyond"), [(0, [1, 2, 3, 4]), (1, [3, 4]), (2, [])])
+def test_detections_that_a_cap_of_an_image_leaves_out_count_towards_no_other_cap(cap, beyond):
+    """The best of group 0 is not counted; of equal scores in group 1 the first is best."""
+    groups, scores = np.array([0, 0, 1, 1, 0], np.int32), np.array([0.9, 0.5, 0.4, 0.4, 0.1])
+    counted = np.array([False, True, True, True, True])
+    assert np.flatnonzero(preparation.beyond_cap(cap, groups, scores, counted)).tolist() == beyond

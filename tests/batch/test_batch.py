@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import csv
 import json
 import random
+import shutil
 
 import pytest
 from batches import TRUTH, broken_files, run, variants, write
@@ -14,7 +16,7 @@ from batches import truth as truth
 
 import detmap
 from detmap import batch, statistics
-from detmap.batch import finding
+from detmap.batch import finding, workers
 from detmap.formats.inputs import Input
 from detmap.results import without_nan
 
@@ -106,3 +108,11 @@ def test_options_that_cannot_be(capsys, files, arguments, message):
     code, _, err = run(capsys, "batch", TRUTH, files[0], *arguments)
     assert code == 2
     assert message in err.splitlines()[-1]
+
+
+def test_files_that_are_scored_at_the_same_time_come_in_their_order(tmp_path, files, truth, monkeypatch):
+    monkeypatch.setattr(workers, "wait", lambda pending, *_: concurrent.futures.wait(pending))
+    entries = [batch.Entry(f"{at:02}", str(tmp_path / f"{at:02}.json")) for at in range(24)]
+    for one in entries:
+        shutil.copy(files[0], one.path)
+    assert [one.entry for one in batch.score(truth, entries, threads=12)] == entries

@@ -223,15 +223,15 @@ def main():
             hits, planted = sum(tally.hit.values()), sum(tally.planted.values())
             right, wrong = sum(tally.right.values()), sum(tally.wrong.values())
             named = f"{hits:,} of {planted:,} defects named, {wrong} of {right + wrong:,} findings wrong"
-            line = f"{title}, {many(options.seeds, 'seed')}: {named}"
-            print(f"\n{line}\n")
+            said = f"{title}, {many(options.seeds, 'seed')}: {named}"
+            print(f"\n{said}\n")
             print(to_text(tally.recall()), to_text(tally.precision()), sep="\n\n", flush=True)
             if options.write and make is not small:
                 made = to_markdown(
                     tally.table([*(kind for kind in planting.KINDS if kind in options.kinds), "shaped"]), markup=True
                 )
                 page = ROOT / "docs" / "check.md"
-                text = f"{line[0].upper()}{line[1:]}.\n\n{made}\n".replace("\\", r"\\")
+                text = f"{said[0].upper()}{said[1:]}.\n\n{made}\n".replace("\\", r"\\")
                 page.write_text(_TABLE.sub(text, page.read_text("utf-8")), "utf-8")
 
 

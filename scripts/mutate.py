@@ -152,7 +152,7 @@ def outcome(command: list[str], tree: Path, limit: float, **variables: str) -> t
 
 def drawn(options: argparse.Namespace) -> int:
     """Try mutants that are drawn at random."""
-    from mutants.forked import Trial  # it loads what tests load
+    from mutants.forked import SECONDS, Trial  # it loads what tests load
 
     chosen = [one for one in draw(ROOT, options.folders, options.random, options.seed) if options.only in str(one)]
     os.environ |= {"DETMAP_KERNELS": "ahead", "DETMAP_TESTS": "ci", "OPENBLAS_NUM_THREADS": "1"}
@@ -162,7 +162,7 @@ def drawn(options: argparse.Namespace) -> int:
         trees = [copied(folder / str(job)) for job in range(options.jobs)]
         if (ROOT.parent / "shared").is_dir():  # data that tests read beside the checkout
             (folder / "shared").symlink_to(ROOT.parent / "shared")
-        trial = Trial(ROOT, options.records or folder / "records", options.tests, trees, options.seconds)
+        trial = Trial(ROOT, options.records or folder / "records", options.tests, trees, options.seconds or SECONDS)
         for one, result in trial.of(chosen):
             counts["/".join(Path(one.path).parts[:2])][result.partition(" (")[0]] += 1
             print(f"{result}: {one}", flush=True)
@@ -186,13 +186,7 @@ def main() -> int:
     parser.add_argument(
         "--tests", nargs="+", default=["tests"], metavar="DIR", help="tests that are to kill drawn mutants"
     )
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        default=90.0,
-        metavar="S",
-        help="of tests that are tried with a drawn mutant; default: 90",
-    )
+    parser.add_argument("--seconds", type=float, metavar="S", help="of the tests that a drawn mutant is tried with")
     parser.add_argument("--records", type=Path, metavar="DIR", help="keep there which tests carry out which line")
     options = parser.parse_args()
     if options.random:

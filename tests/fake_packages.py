@@ -144,6 +144,13 @@ def ultralytics():
     return {one.__name__: one for one in (package, utils)}
 
 
+def _modules(name):
+    """Return by name an empty module and its parents, the outermost first."""
+    parts = name.split(".")
+    names = [".".join(parts[:count]) for count in range(1, len(parts) + 1)]
+    return {one: ModuleType(one) for one in names}
+
+
 class InformationRetrievalEvaluator:
     """sentence-transformers' evaluator, whose attributes are given to it."""
 
@@ -153,10 +160,8 @@ class InformationRetrievalEvaluator:
 
 def sentence_transformers():
     """sentence-transformers."""
-    names = ["sentence_transformers"]
-    names += [f"{names[0]}.sentence_transformer", f"{names[0]}.sentence_transformer.evaluation"]
-    made = {name: ModuleType(name) for name in names}
-    made[names[-1]].InformationRetrievalEvaluator = InformationRetrievalEvaluator
+    made = _modules("sentence_transformers.sentence_transformer.evaluation")
+    [*made.values()][-1].InformationRetrievalEvaluator = InformationRetrievalEvaluator
     return made
 
 
@@ -189,10 +194,8 @@ class AccuracyCalculator:
 
 def pytorch_metric_learning():
     """pytorch-metric-learning."""
-    names = ["pytorch_metric_learning"]
-    names += [f"{names[0]}.utils", f"{names[0]}.utils.accuracy_calculator"]
-    made = {name: ModuleType(name) for name in names}
-    made[names[-1]].AccuracyCalculator = AccuracyCalculator
+    made = _modules("pytorch_metric_learning.utils.accuracy_calculator")
+    [*made.values()][-1].AccuracyCalculator = AccuracyCalculator
     return made
 
 

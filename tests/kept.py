@@ -24,11 +24,11 @@ import detmap
 
 FOLDER = Path(__file__).resolve().parent.parent / "fixtures" / "kept"
 
-#: Most characters of a line that is kept as it is; of a longer one so many are, less those of the checksum.
+#: Maximum length of a line that is kept as it is. A longer line is cut to this length, which includes its checksum.
 MOST = 76
 
-#: The lines of a text, and of a cell, that are kept one by one. Of those that follow a block ends at every line whose
-#: checksum is a multiple of `ENDS`, or after `BLOCK` lines, so that a line more changes the blocks around it alone.
+#: Number of lines at the beginning of a text, and of a cell, that are kept one by one. Later lines form blocks. A block ends
+#: at a line whose checksum is a multiple of `ENDS`, or after `BLOCK` lines: an added line changes only the blocks around it.
 FIRST, FIRST_OF_CELL, ENDS, BLOCK = 24, 8, 12, 32
 
 #: What Python, msgspec, numpy, argparse and the system say, where it is not the cause of an error that `told` knows.
@@ -45,7 +45,7 @@ _OTHERS = re.compile(
     r"|(?<=: )expected (?:one|at least one) argument|(?<=: )(?:ignored explicit argument|invalid \w+ value:|invalid choice:)"
 )
 
-#: What is said of invalid text by its parsers, and by the one that reads kernels' languages.
+#: Reasons that the parsers of other packages give after words of detmap.
 _REASON = re.compile(
     r"(is not valid (?:JSON|XML|CSV|YAML):|is not CSV in UTF-8:|is not base64 of zlib's data:|cannot be read as an array:"
     r"|is of another type:|file that can be read:) [^|\n]*?(?=;| \| |\n|$)"
@@ -109,12 +109,12 @@ def outlined(page):
     return re.sub(r" +\n", "\n", text).strip() + "\n"
 
 
-#: Most values of an array that are written out; of a longer one the hash of all is.
+#: Maximum number of values of an array that are written out. Of a larger array the hash is written.
 LONG = 24
 
 
 def said(value, digits=17):
-    """Return a value as one line of text, floats with `digits` significant digits, by which 17 tell all floats apart."""
+    """Return a value as one line of text, floats with `digits` significant digits; 17 tell all floats apart."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{said(key, digits)}: {said(one, digits)}" for key, one in value.items()) + "}"
     if dataclasses.is_dataclass(value) or hasattr(value, "_fields"):
@@ -153,7 +153,7 @@ def lines(value, digits=17, name=""):
 
 
 def blocks(text, first=FIRST):
-    """Return for each line that is kept of a text the lines of which it tells."""
+    """Return each line that is kept of a text, with the lines that it stands for."""
     made, of = [], []
     for at, line in enumerate(text.splitlines()):
         of.append(line)
@@ -175,7 +175,7 @@ def _shown(of):
 
 
 def _write(path, text):
-    """Write a file, and those of several processes not at all."""
+    """Write a file; refuse to in a run of several processes, which would write the same file."""
     assert "PYTEST_XDIST_WORKER" not in os.environ, "kept texts are written by one process: leave out -n"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, "utf-8", newline="\n")

@@ -188,7 +188,7 @@ def _run(
             done = wait(pending, None if cluster is None else _TICK, FIRST_COMPLETED).done
             if cluster is not None:
                 cluster.check(idle=not done)
-            for future in sorted(done, key=pending.__getitem__):  # tasks that have ended together in their order
+            for future in sorted(done, key=pending.__getitem__):  # in the order of `arguments`
                 i = pending.pop(future)
                 error = CancelledError("the task was cancelled") if future.cancelled() else future.exception()
                 if isinstance(error, BrokenExecutor):

@@ -32,7 +32,7 @@ _RESULTS = """[{"image_id": '1', "category_id": 1, "BOX": [0, 5.5, 9, 12.25], "s
 {"image_id": '2', "category_id": 2, "BOX": [8.5, 5.5, 9, 12.25], "score": 0.125}]"""
 
 #: Corners of a rectangle.
-_CORNERS = json.loads("[1.0, 1.0, 4.0, 1.0, 4.0, 5.0, 1.0, 5.0]")
+_CORNERS = [1.0, 1.0, 4.0, 1.0, 4.0, 5.0, 1.0, 5.0]
 
 #: A PNG file of one pixel, in base 64.
 _PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNgZGAAAAAHAALpEtlMAAAAAElFTkSuQmCC"

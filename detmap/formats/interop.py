@@ -471,7 +471,8 @@ def _image_of(output: Mapping[str, Any], source: str, place: int) -> Any:
         found = np.empty(0)
     if found.size != 1:
         raise InputError("image_id is not one number", source=source, record=place)
-    return found.reshape(-1)[0].item() if hasattr(found.reshape(-1)[0], "item") else found.reshape(-1)[0]
+    (one,) = found.reshape(-1)
+    return one.item() if hasattr(one, "item") else one
 
 
 def _corners(made: _Images, image: Any, boxes: Any) -> NDArray[Any]:

@@ -20,7 +20,6 @@ import detmap
 #: Shares of what a defect concerns. The lowest is close to what is seen at all, where limits decide.
 _SHARES = (0.02, 0.1, 0.5)
 
-
 #: Seeds of small data sets, and the number of cells of them of which one shows the distributions.
 _SEEDS, _SHOWN = (5, 6, 7), 6
 

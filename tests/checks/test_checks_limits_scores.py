@@ -194,17 +194,20 @@ def test_either_side_of_scores_that_say_nothing(shift, said):
     assert codes(uneven.ranking(SimpleNamespace(parts=[]), evidence)) == said
 
 
-@pytest.mark.parametrize(("times", "said"), [(1.99, []), (2, ["uneven_counts"])])
-def test_either_side_of_a_part_with_more_detections(times, said):
-    objects = np.ones(400, int)
-    detections = np.where(np.arange(400) < 100, round(100 * times), 100)
+def of_numbers(objects, detections):
+    """Evidence with these numbers of objects and detections on each of 400 images."""
     image = np.repeat(np.arange(400), detections)
-    evidence = SimpleNamespace(
+    return SimpleNamespace(
         detections=np.arange(image.size), found=SimpleNamespace(image=image), images=400, frames=1.0,
         object_image=np.repeat(np.arange(400), objects), truth=side(count=400),
         division=Division(np.arange(400), [Order("ids", np.arange(400))], []),
     )  # fmt: skip
-    assert codes(uneven._counts(evidence)) == said
+
+
+@pytest.mark.parametrize(("times", "said"), [(1.99, []), (2, ["uneven_counts"])])
+def test_either_side_of_a_part_with_more_detections(times, said):
+    detections = np.where(np.arange(400) < 100, round(100 * times), 100)
+    assert codes(uneven._counts(of_numbers(np.ones(400, int), detections))) == said
 
 
 def of_counts(same, part=True):

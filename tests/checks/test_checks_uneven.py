@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from test_checks_limits import side
+from test_checks_limits_scores import of_numbers
 
 from detmap.checks import uneven
 from detmap.checks.rates import Division, Order, Part
@@ -584,12 +585,7 @@ def test_what_is_said_of_numbers_of_detections(own, rest, is_said):
     detections[399] = 0
     objects = np.ones(400, int)
     objects[398] = 0
-    image = np.repeat(np.arange(400), detections)
-    evidence = SimpleNamespace(
-        detections=np.arange(image.size), found=SimpleNamespace(image=image), images=400, frames=1.0,
-        object_image=np.repeat(np.arange(400), objects), truth=side(count=400),
-        division=Division(np.arange(400), [Order("ids", np.arange(400))], []),
-    )  # fmt: skip
+    evidence = of_numbers(objects, detections)
     says = f"about images 0 to 99, in the order of ids: {own} detections for each object; elsewhere {rest}"
     wanted = [("uneven_counts", 100, says, tuple(range(10)))] if is_said else []
     assert told(uneven._counts(evidence)) == wanted

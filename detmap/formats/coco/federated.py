@@ -58,7 +58,7 @@ def has_groups(notices: Mapping[str, int]) -> bool:
 
 def groups_in(data: Buffer, name: str) -> dict[str, Any]:
     """Return which annotations of a valid document are groups."""
-    found = _decode(1, unmarked(data), name).annotations
+    found = _decode(_decoders()[1], unmarked(data), name).annotations
     return _groups([[getattr(one, field) for field in GROUPS] for one in found], name)
 
 
@@ -85,18 +85,18 @@ def federated_columns_of(sections: Mapping[str, bytes], name: str) -> dict[str, 
     return _decoded(b"{%b}" % b",".join(b'"%b":%b' % (key.encode(), text) for key, text in sections.items()), name)
 
 
-def _decode(which: int, document: Buffer, name: str) -> Any:
-    """Decode a document with one of the decoders."""
+def _decode(decoder: Callable[[Buffer], Any], document: Buffer, name: str) -> Any:
+    """Decode a document; `name` is its name in messages."""
     from detmap.reading.typed_json import UNREADABLE, refused
 
     try:
-        return _decoders()[which](document)
+        return decoder(document)
     except UNREADABLE as error:  # a number beyond float64
         raise refused(error, name) from None
 
 
 def _decoded(document: Buffer, name: str) -> dict[str, Any]:
-    found = _decode(0, document, name)
+    found = _decode(_decoders()[0], document, name)
     ids = [one.id for one in found.images]
     columns = {field: list(map(attrgetter(field), found.images)) for field in (*LISTS, "crowdIndex")}
     return _columns(ids, columns, [{"id": one.id, "frequency": one.frequency} for one in found.categories], name)
